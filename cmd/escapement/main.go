@@ -1,7 +1,5 @@
 package main
 
-import "os"
+import "github.com/escapement/escapement/cmd/internal/cli"
 
-func main() {
-	os.Exit(new(app).Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
-}
+func main() { cli.Main(nil) }

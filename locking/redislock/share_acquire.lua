@@ -49,7 +49,7 @@ local freed = replaced and share.of[replaced].weight or 0
 
 local first = not replaced and queued and serve(share, now, owner) or nil
 local free = not first or first == owner
--- guard:share-permits P4 no more permits are granted than there are
+-- no more permits are granted than there are
 if share.used - freed + weight > permits_of(kind) then free = false end
 if free then
   if replaced then

@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package main
-
-import "os/exec"
-
-// takeTerminal: a command that reads from the terminal is stopped by it here.
-func takeTerminal(*exec.Cmd) {}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"cmp"
+	"net"
+	"strings"
+
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+// access is who may do what over HTTP, by the configuration, which was checked.
+func (h HTTP) access() api.Access {
+	a := api.Access{Tokens: map[string]api.Identity{}, Users: map[string]api.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader, Hosts: h.Hosts}
+	if h.OperatorToken != "" {
+		a.Tokens[h.OperatorToken] = api.Identity{Name: "operator", Role: api.Operator}
+	}
+	if h.ViewerToken != "" {
+		a.Tokens[h.ViewerToken] = api.Identity{Name: "viewer", Role: api.Viewer}
+	}
+	for name, text := range h.Users {
+		role, password, _ := strings.Cut(text, ":")
+		of, _ := api.ParseRole(role)
+		a.Users[name] = api.User{Password: password, Role: of}
+	}
+	a.HeaderRole, _ = api.ParseRole(cmp.Or(h.ProxyRole, api.Viewer.String()))
+	return a
+}
+
+// secretLeast is how long a token or a password is at least: what is shorter is guessed.
+const secretLeast = 8
+
+// access checks who may do what over HTTP.
+func (c *checker) access() {
+	h := c.HTTP
+	for path, token := range map[string]string{"http.operator_token": h.OperatorToken, "http.viewer_token": h.ViewerToken} {
+		if strings.Contains(token, masked) {
+			c.fault(path, "it is what config print shows in its place; write the token itself")
+		} else if token != "" && len(token) < secretLeast {
+			c.fault(path, "it is shorter than %d characters; take a random one: openssl rand -hex 16", secretLeast)
+		}
+	}
+	if h.OperatorToken != "" && h.OperatorToken == h.ViewerToken {
+		c.fault("http.viewer_token", "it is http.operator_token too; each role takes a token of its own")
+	}
+	for name, text := range h.Users {
+		role, password, split := strings.Cut(text, ":")
+		_, known := api.ParseRole(role)
+		switch path := "http.users." + name; {
+		case name == "" || strings.Contains(name, ":"):
+			c.fault("http.users", "%s is no name for basic authentication: it is empty or has a colon", quote(name))
+		case !split || !known:
+			c.fault(path, "write ROLE:PASSWORD, with viewer or operator for ROLE")
+		case strings.Contains(password, masked):
+			c.fault(path, "the password is what config print shows in its place; write the password itself")
+		case len(password) < secretLeast:
+			c.fault(path, "the password is shorter than %d characters", secretLeast)
+		}
+	}
+	if h.ProxyHeader == "" && h.ProxyRoleHeader != "" {
+		c.fault("http.proxy_role_header", "http.proxy_header is missing: the header in which the proxy says who it is")
+	}
+}
+
+// exposed says that everybody who reaches the address may operate; "" when that is not so, or only this machine reaches it.
+func (h HTTP) exposed() string {
+	a := h.access()
+	host, _, err := net.SplitHostPort(h.Listen)
+	if ip := net.ParseIP(host); err != nil || !a.Open() || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return ""
+	}
+	return "everybody who reaches this address may operate the namespace: set http.operator_token (" + envPrefix + "HTTP_OPERATOR_TOKEN_FILE), http.users or http.proxy_header, or listen on 127.0.0.1"
+}

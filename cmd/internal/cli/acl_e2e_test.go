@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// leastACL is the user of Redis that docs/operations.md recommends, as ACL SETUSER takes it: once for a shell, and once as a line
+// of an ACL file.
+func leastACL(t *testing.T) []any {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := func(begins string) string {
+		_, line, found := strings.Cut(string(text), "\n"+begins)
+		line, _, _ = strings.Cut(line, "\n")
+		if !found {
+			t.Fatalf("docs/operations.md has no line %s", begins)
+		}
+		return line
+	}
+	words := shellWords(after("redis-cli ACL SETUSER escapement "))
+	if inFile := strings.Fields(after("user escapement ")); !slices.Equal(words, inFile) {
+		t.Errorf("docs/operations.md has two users:\n%v\n%v", words, inFile)
+	}
+	args := []any{"acl", "setuser", "escapement", "reset"}
+	for _, word := range words {
+		args = append(args, word)
+	}
+	return args
+}
+
+// TestLeastACL runs nodes, commands, locks and a move with the least rights that operators are told to give. Redis refuses nothing.
+func TestLeastACL(t *testing.T) {
+	t.Parallel()
+	from, to := redistest.Start(t), redistest.Start(t)
+	url := func(s *redistest.Server) string { return "redis://escapement:PASSWORD@" + s.Addr() }
+	for _, s := range []*redistest.Server{from, to} {
+		if err := s.Client(t).Do(t.Context(), leastACL(t)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"ESCAPEMENT_REDIS_URL=" + url(from), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_NEXT=" + url(to)}
+	config := `{name: often, schedule: "@every 500ms", exec: {command: [sh, -c, "echo hello"]}}
+  - {name: follows, after: often, on_crash: rerun, retry: {max: 1, backoff: 10ms}, exec: {command: [sh, -c, "exit 1"]}}
+  - {name: parts, schedule: "@every 1s", overlap: queue, shards: 2, exec: {command: [sleep, "0.1"]}}`
+	a, b := nodeOf(t, env, "a", "jobs:\n  - "+config), nodeOf(t, env, "b", "jobs:\n  - "+config)
+	for job, outcome := range map[string]string{"follows": "failed", "parts": "succeeded"} { // on whichever node
+		eventually(t, job+" runs", func() bool {
+			return len(decode[[]runJSON](t, env, "runs", "list", "--job", job, "--outcome", outcome)) > 0
+		})
+	}
+	backup := t.TempDir() + "/jobs.jsonl"
+	run := decode[runJSON](t, env, "jobs", "run", "parts", "--unique", "k", "--payload", "{}", "--wait", "-o", "json")
+	for _, command := range []string{
+		"jobs list", "jobs get often", "jobs run often --at 1h", "jobs pause often --reason x", "jobs resume often", "jobs rewind often --to 1s",
+		"runs list", "runs get " + run.Run, "runs rerun " + run.Run, "nodes list", "nodes drain b --wait", "nodes resume b", "locks list",
+		"lock a -- true", "audit list", "generations list", "ledger verify", "doctor", "backup " + backup, "move plan --to " + url(to), "move seal --to " + url(to),
+		"move copy --to " + url(to), "move open --to " + url(to), "move status --to " + url(to),
+	} {
+		if code, stdout, stderr := call(env, "", strings.Fields(command)...); code != exitDone && (code != exitRefused || !strings.HasPrefix(command, "jobs rewind")) { // which a run in flight refuses
+			t.Errorf("%s: exit %d, %s%s", command, code, stdout, stderr)
+		}
+	}
+	a.logged("the namespace has moved")
+	waits := make(chan int, 1)
+	held := locked(t, to, true, "line", "--redis", url(to), "--", "sh", "-c", "echo in; read -r _ || sleep 1000")
+	go func() {
+		code, _, _ := call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "lock", "line", "--wait", "30s", "--", "true")
+		waits <- code
+	}()
+	eventually(t, "it waits in line", func() bool {
+		return decode[scheduler.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Waiters == 1
+	})
+	call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "locks", "release", "line", "--token", decode[scheduler.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Token)
+	held.exits(exitLost)
+	if code := <-waits; code != exitDone {
+		t.Errorf("whoever waited for the lock: exit %d", code)
+	}
+	for _, node := range []*process{a, b} {
+		node.signal(syscall.SIGTERM)
+		node.exits(exitDone)
+	}
+	if code, _, stderr := call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "jobs", "remove", "follows"); code != exitDone {
+		t.Errorf("jobs remove: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "restore", backup, "--job", "follows"); code != exitDone {
+		t.Errorf("restore: exit %d, %s", code, stderr)
+	}
+	for _, s := range []*redistest.Server{from, to} {
+		refused, err := s.Client(t).Do(t.Context(), "acl", "log").Slice()
+		if err != nil || len(refused) > 0 {
+			t.Errorf("Redis has refused: %v, %v", refused, err)
+		}
+	}
+}

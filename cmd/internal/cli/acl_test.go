@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// Whoever may not do something in Redis is told which right is missing.
+func TestLackingRights(t *testing.T) {
+	t.Parallel()
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
+	env := []string{strings.Replace(p.env[0], "redis://", "redis://u:p@", 1)}
+	for rules, words := range map[string]string{
+		"~other:* +@all":                 "lacks the keys ~{escapement}:* ~{escapement:*",
+		"~* +@all -hgetall":              "lacks the command hgetall (+hgetall)",
+		"~* +evalsha +eval +@read +time": "lacks a command that our scripts call",
+	} {
+		args := []any{"acl", "setuser", "u", "reset", "on", ">p", "&*"}
+		for _, rule := range strings.Fields(rules) {
+			args = append(args, rule)
+		}
+		if err := p.client.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		command := []string{"jobs", "list"}
+		if strings.Contains(words, "scripts") {
+			command = []string{"jobs", "run", "yearly"}
+		}
+		if code, _, said := call(env, "", command...); code != exitFailed || !strings.Contains(said, words) {
+			t.Errorf("%s: exit %d, %s", rules, code, said)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// addressForms is for the help of whatever takes the URL of any Redis.
+const addressForms = "" +
+	`  redis://USER:PASSWORD@HOST:6379/0               one server
+  unix:///PATH                                    a socket
+  redis+cluster://USER:PASSWORD@HOST:6379,HOST:6379/
+                                                  a Cluster, by some of its servers
+  redis+sentinel://USER:PASSWORD@HOST:26379,HOST:26379/0?master_name=NAME
+                                                  the master of sentinels, by some of them; what they want
+                                                  themselves: &sentinel_user=USER&sentinel_password=PASSWORD
+  rediss, rediss+cluster, rediss+sentinel         the same with TLS`
+
+// database is the number of the database; 0 in a Cluster.
+func database(a redisconn.Address) int {
+	switch {
+	case a.Cluster != nil:
+		return 0
+	case a.Sentinel != nil:
+		return a.Sentinel.DB
+	}
+	return a.One.DB
+}
+
+// mistaken says what to write instead when err shows that what has answered is another kind of Redis than the address
+// says; "" for any other error. Asked again it answers the same.
+func mistaken(a redisconn.Address, err error) string {
+	if err == nil {
+		return ""
+	}
+	reply, scheme := redis.Error(nil), "redis"
+	if encrypted(a) {
+		scheme = "rediss"
+	}
+	if strings.Contains(err.Error(), "DB index is out of range") {
+		return fmt.Sprintf("names database %d; the server has fewer", database(a))
+	}
+	elsewhere := errors.As(err, &reply) && (redis.HasErrorPrefix(reply, "MOVED") || redis.HasErrorPrefix(reply, "ASK") || redis.HasErrorPrefix(reply, "CROSSSLOT"))
+	switch {
+	case a.One != nil && elsewhere:
+		at := a.One.Addr
+		if a.One.Network == "unix" {
+			at = "HOST:PORT"
+		}
+		return fmt.Sprintf("Redis at %s is a server of a Cluster: write %s+cluster://%s/ (or redis.mode: cluster)", a.String(), scheme, at)
+	case a.Cluster != nil && strings.Contains(err.Error(), "cluster support disabled"):
+		return fmt.Sprintf("Redis at %s is one server, and no Cluster: write %s://%s/0 (or redis.mode: standalone)", strings.Join(a.Cluster.Addrs, ","), scheme, a.Cluster.Addrs[0])
+	case a.Sentinel != nil && strings.Contains(strings.ToLower(err.Error()), "unknown command 'sentinel'"):
+		return fmt.Sprintf("what answers at %s is no sentinel: write the sentinels' own addresses (HOST:26379), or %s://%s/0 for that one server (or redis.mode: standalone)",
+			strings.Join(a.Sentinel.SentinelAddrs, ","), scheme, a.Sentinel.SentinelAddrs[0])
+	}
+	return ""
+}
+
+// encrypted says whether an address is one with TLS.
+func encrypted(a redisconn.Address) bool {
+	switch {
+	case a.Cluster != nil:
+		return a.Cluster.TLSConfig != nil
+	case a.Sentinel != nil:
+		return a.Sentinel.TLSConfig != nil
+	}
+	return a.One != nil && a.One.TLSConfig != nil
+}
+
+// same says whether two addresses are written alike, which is how most that are one come about.
+func same(a, b redisconn.Address) bool { return a.String() == b.String() && database(a) == database(b) }
+
+// address is the Redis of the configuration.
+func (l *loaded) address() (redisconn.Address, error) {
+	switch {
+	case l.Redis.Mode != modeStandalone:
+		return l.Redis.several()
+	case l.Redis.URL == "":
+		var faults faultList
+		faults.add(l.from.of("redis.url"), "redis.url", "is empty: write redis://HOST:6379/0 there, or say it with ESCAPEMENT_REDIS_URL or --redis; without a Redis there is escapement dev")
+		return redisconn.Address{}, faults.err()
+	}
+	a, err := redisconn.Parse(l.Redis.URL) // load has read it once already
+	if err == nil && a.Sentinel != nil && l.Redis.SentinelPassword != "" {
+		a.Sentinel.SentinelUsername, a.Sentinel.SentinelPassword = l.Redis.SentinelUser, l.Redis.SentinelPassword
+	}
+	return a, err
+}
+
+// several is the Redis of a mode whose servers stand in addrs, and the rest in a URL without a host: the URL that says all by itself.
+func (r Redis) several() (redisconn.Address, error) {
+	text := cmp.Or(r.URL, "redis:///")
+	one, err := redisconn.Parse(text)
+	if err != nil {
+		return redisconn.Address{}, err
+	}
+	u, err := url.Parse(text)
+	switch {
+	case one.One == nil:
+		return redisconn.Address{}, fmt.Errorf("names servers, and the mode is %s: they come from redis.addrs; write redis://USER:PASSWORD@/0, or nothing, or leave redis.mode, addrs and master_name out", r.Mode)
+	case err != nil:
+		return redisconn.Address{}, errors.New("cannot be read as a URL") // Parse has read it
+	case u.Scheme == "unix":
+		return redisconn.Address{}, fmt.Errorf("is a socket, and the mode is %s; write redis://USER:PASSWORD@/0, or nothing", r.Mode)
+	case u.Host != "":
+		return redisconn.Address{}, fmt.Errorf("names the host %s, and the mode is %s: it comes from redis.addrs; write %s://USER:PASSWORD@/0, or nothing, or change redis.mode", clip(u.Host), r.Mode, u.Scheme)
+	}
+	u.Scheme, u.Host = u.Scheme+"+"+r.Mode, strings.Join(r.Addrs, ",")
+	if r.Mode == modeSentinel {
+		query := u.Query()
+		query.Set("master_name", r.MasterName)
+		query.Set("sentinel_user", r.SentinelUser)
+		query.Set("sentinel_password", r.SentinelPassword)
+		u.RawQuery = query.Encode()
+	}
+	return redisconn.Parse(u.String())
+}

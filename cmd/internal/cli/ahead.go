@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// The words that node.claim_ahead may be, besides a duration.
+const (
+	aheadAuto = "auto"
+	aheadOff  = "off"
+)
+
+// ahead is node.claim_ahead as the library has it: 0 for auto, negative for off.
+func (n Node) ahead() (time.Duration, error) {
+	switch n.ClaimAhead {
+	case aheadAuto:
+		return 0, nil
+	case aheadOff:
+		return -1, nil
+	}
+	d, err := parseDuration(n.ClaimAhead)
+	if err != nil || d <= 0 || d > scheduler.ClaimAheadMax {
+		return 0, fmt.Errorf("%s is not %s, %s or a duration up to %s", quote(n.ClaimAhead), aheadAuto, aheadOff, shortDuration(scheduler.ClaimAheadMax))
+	}
+	return d, nil
+}

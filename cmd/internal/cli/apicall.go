@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+// Variables for --api.
+const (
+	apiVariable      = envPrefix + "API"
+	apiTokenVariable = envPrefix + "API_TOKEN"
+)
+
+// apiAddress is that of the API that a command is to use; "" for Redis. A flag goes before the variable.
+func (a *app) apiAddress(cmd *cobra.Command) string {
+	if cmd.Flags().Changed("redis") && !cmd.Flags().Changed("api") {
+		return ""
+	}
+	return cmp.Or(a.flags.api, a.env[apiVariable])
+}
+
+// overAPI carries out a command over a node's API.
+func (a *app) overAPI(address string, redis bool, args []string, f func(tool) error) error {
+	token, given, err := secretFile(a.env, apiTokenVariable)
+	if err != nil {
+		return usagef("%s_FILE: %w", apiTokenVariable, err)
+	}
+	if !given {
+		token = a.env[apiTokenVariable]
+	}
+	client, err := api.NewClient(address, api.ClientConfig{Token: token, Author: a.author(""), Via: "cli", Reason: a.reason})
+	if err != nil {
+		return usageError{err}
+	}
+	if redis {
+		return usagef("--api and --redis are two ways to one namespace; give one of them")
+	}
+	ctx, stop := a.interruptible()
+	defer stop()
+	if name := a.flags.namespace; name != "" {
+		serves, err := client.Namespace(ctx)
+		if err != nil {
+			return err
+		}
+		if serves.Name != name {
+			return usagef("the node at %s serves namespace %q; for %q ask one of its nodes, or use --redis", address, serves.Name, name)
+		}
+	}
+	err = f(tool{ctx, client, args, func() bool { return false }})
+	a.elsewhere(ctx, client, err)
+	if errors.Is(err, api.ErrAccess) && token == "" {
+		return fmt.Errorf("%w; the token is read from %s, or the file that %s_FILE names", err, apiTokenVariable, apiTokenVariable)
+	}
+	return err
+}

@@ -1,0 +1,77 @@
+//go:build unix
+
+package cli
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+// TestOverTheAPI: commands print the same over the API as from Redis, with the same exit codes, and who did what is in the audit.
+func TestOverTheAPI(t *testing.T) {
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "0 0 1 1 *"})
+	in, err := scheduler.NewClient(p.client, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := api.Access{Tokens: map[string]api.Identity{"operators-token": {Name: "ann", Role: api.Operator}, "viewers-token": {Name: "wall", Role: api.Viewer}}}
+	server := httptest.NewServer(api.New(in, api.Config{Access: access}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("operators-token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	over := []string{"ESCAPEMENT_API=" + server.URL, "ESCAPEMENT_API_TOKEN_FILE=" + file}
+	lease := holding(t, p.server, "line", locking.Options{TTL: short})
+	_, out, _ := call(p.env, "", "jobs", "run", "yearly")
+	run := strings.TrimSpace(out)
+	for _, args := range [][]string{
+		{"jobs", "list"}, {"jobs", "list", "--limit", "1"}, {"jobs", "get", "yearly", "-o", "json"}, {"jobs", "get", "nope"}, {"jobs", "list", "-o", "json"},
+		{"runs", "list", "-o", "json"}, {"runs", "list", "--outcome", "failed"}, {"runs", "get", "nope"},
+		{"nodes", "list", "-o", "json"}, {"nodes", "drain", "nope"}, {"generations", "list"}, {"generations", "promote", "green"},
+		{"locks", "get", "nope"}, {"locks", "release", "line", "--token", "1"}, {"ledger", "verify", "--job", "yearly"}, {"ledger", "verify", "--job", "nope"},
+		{"jobs", "pause", "nope", "--reason", "x"}, {"jobs", "remove", "nope"}, {"jobs", "rewind", "nope", "--to", "2h"}, {"runs", "cancel", "nope"}, {"audit", "list"},
+	} {
+		code, out, words := call(p.env, "", args...)
+		apiCode, apiOut, apiWords := call(over, "", args...)
+		if code != apiCode || out != apiOut || words != apiWords {
+			t.Errorf("%q\nRedis: exit %d\n%s%s\nAPI: exit %d\n%s%s", args, code, out, words, apiCode, apiOut, apiWords)
+		}
+	}
+	do := func(env []string, want int, args ...string) {
+		t.Helper()
+		if code, out, words := call(env, "", args...); code != want {
+			t.Errorf("%q: exit %d, want %d\n%s%s", args, code, want, out, words)
+		}
+	}
+	do(over, exitDone, "jobs", "pause", "yearly", "--reason", "stock-taking", "--until", "2d")
+	do(over, exitDone, "jobs", "resume", "yearly", "--reason", "stock is taken")
+	do(p.env, exitDone, "jobs", "run", "yearly", "--reason", "by hand")
+	do(over, exitDone, "runs", "cancel", run)
+	do(over, exitDone, "locks", "release", "line", "--token", strconv.FormatInt(lease.Token(), 10), "--force", "--reason", "stuck")
+	do(append(over[:1:1], "ESCAPEMENT_API_TOKEN=viewers-token"), exitRefused, "jobs", "resume", "yearly")
+	do(append(over[:1:1], "ESCAPEMENT_API_TOKEN=nobodys-token"), exitRefused, "jobs", "list")
+	do([]string{"ESCAPEMENT_API=http://127.0.0.1:1"}, exitUnreachable, "jobs", "list")
+	do([]string{"ESCAPEMENT_API=redis://127.0.0.1:1"}, exitUsage, "jobs", "list")
+	do(over, exitUsage, "backup", "-", "--api", server.URL)
+	list, err := in.Audit(t.Context(), scheduler.ActionFilter{Who: "ann"})
+	if err != nil || len(list.Actions) == 0 || list.Actions[0].Action != "locks release" || list.Actions[0].Via != "cli" || list.Actions[0].Reason != "stuck" {
+		t.Errorf("%v %v", list.Actions, err)
+	}
+	all, err := in.Audit(t.Context(), scheduler.ActionFilter{})
+	for action, why := range map[string]string{"jobs resume": "stock is taken", "jobs run": "by hand"} {
+		if err != nil || !slices.ContainsFunc(all.Actions, func(a scheduler.ActionView) bool { return a.Action == action && a.Reason == why }) {
+			t.Errorf("%s has not the reason %q: %v %v", action, why, all.Actions, err)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
+)
+
+// app is one invocation of the program.
+type app struct {
+	stdin  io.Reader
+	stdout io.Writer // data
+	stderr io.Writer // words
+	env    map[string]string
+	outlet *logWriter      // what stderr is to a program that outlives its reader
+	ctx    context.Context // of a command that looks into Redis; nil: it has as long as it takes
+
+	flags    globalFlags
+	reason   string // --reason of commands whose options have none
+	reached  bool   // a command ran; an error before that is one of usage
+	helpless error  // what help was asked for is no command
+}
+
+// globalFlags are the flags that every command knows.
+type globalFlags struct {
+	redis     string
+	namespace string
+	output    string
+	config    string
+	api       string
+}
+
+// Run carries out one command line, without the program's name, and returns the
+// exit code. env is in the form of os.Environ.
+func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
+	a.stdin, a.stdout, a.stderr = stdin, stdout, stderr
+	a.env = make(map[string]string, len(env))
+	for _, kv := range env {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			a.env[name] = value
+		}
+	}
+	if slices.Equal(args, []string{"--version"}) {
+		args = []string{"version"}
+	}
+	logging.Disable() // go-redis tells each failed dial once more, past our log; the errors say it
+	root := a.root()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	err = cmp.Or(err, a.helpless)
+	defer a.lastWords()
+	if err == nil {
+		return exitDone
+	}
+	if !a.reached {
+		err = usageError{err}
+	}
+	var ended endedError
+	var command commandError
+	ran := errors.As(err, &command)
+	if !ran && !errors.As(err, &ended) { // their words have been said
+		fmt.Fprintln(a.stderr, harmlessLines(a.explain(cmd, err)))
+	}
+	code := exitCode(err)
+	if cmd.Name() == lockName && !ran {
+		a.tellOurs(code)
+	}
+	return code
+}
+
+// interruptible is the context of a command that looks into Redis; it ends at SIGINT and SIGTERM.
+func (a *app) interruptible() (context.Context, context.CancelFunc) {
+	ctx := a.ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+// say writes a line of words to stderr. What stands in it may come from anybody's job.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.stderr, "escapement: "+harmlessLines(fmt.Sprintf(format, args...)))
+}
+
+// explain is what a person reads about an error: a line for each fault of the
+// configuration, the usage line below an error of usage.
+func (a *app) explain(cmd *cobra.Command, err error) string {
+	switch exitCode(err) {
+	case exitConfig:
+		return err.Error()
+	case exitUsage:
+		return fmt.Sprintf("escapement: %v\nusage: %s\nsee %s --help", err, cmd.UseLine(), cmd.CommandPath())
+	default:
+		return "escapement: " + err.Error()
+	}
+}
+
+// root builds the tree of commands.
+func (a *app) root() *cobra.Command {
+	root := a.group("escapement COMMAND", "Runs each tick of each job on exactly one of many machines")
+	root.Long = root.Short + ".\n\n" + exitCodes
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	global := root.PersistentFlags()
+	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss://, unix://, or a Cluster or sentinels as in move --help")
+	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
+	global.StringVar(&a.flags.api, "api", "", "the `URL` of a node's HTTP address, in place of --redis; the token is in "+apiTokenVariable)
+	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table (cut to the width of a page on a terminal), wide (all columns, uncut) or json")
+	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
+	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
+		a.runsCommand(), a.nodesCommand(), a.locksCommand(), a.lockCommand(), a.generationsCommand(), a.moveCommand(),
+		a.backupCommand(), a.restoreCommand(), a.ledgerCommand(), a.auditCommand(), a.notifyCommand(), a.doctorCommand(), a.completionCommand(), a.healthCommand(), a.versionCommand())
+	root.SetHelpFunc(a.help(root.HelpFunc()))
+	root.SetHelpCommand(a.helpCommand())
+	addExamples(root)
+	a.complete(root)
+	return root
+}
+
+// help is standard for commands that there are. What is left of the words behind a group is none of its commands,
+// and cobra would show the group's help, with the exit code of success. Of a group cobra shows two forms, of which one is
+// refused.
+func (a *app) help(standard func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		if !cmd.HasSubCommands() {
+			standard(cmd, args)
+			return
+		}
+		if words := cmd.Flags().Args(); len(words) > 0 {
+			a.helpless = cmd.ValidateArgs(words)
+			return
+		}
+		var text strings.Builder
+		cmd.SetOut(&text)
+		standard(cmd, args)
+		once := strings.Replace(text.String(), "\n  "+cmd.CommandPath()+" [command]\n", "\n", 1)
+		_, _ = io.WriteString(a.stdout, strings.ReplaceAll(once, "[command]", "COMMAND")) // as cobra, which looks at no error either
+	}
+}
+
+func (a *app) helpCommand() *cobra.Command {
+	return a.command("help [COMMAND]", "say more about a command", cobra.ArbitraryArgs, func(cmd *cobra.Command, args []string) error {
+		about, words, err := cmd.Root().Find(args)
+		if err == nil && about.HasSubCommands() && len(words) > 0 {
+			err = about.ValidateArgs(words)
+		}
+		if err != nil {
+			return usageError{err}
+		}
+		about.InitDefaultHelpFlag()
+		return about.Help()
+	})
+}
+
+// command builds a leaf of the tree.
+func (a *app) command(use, short string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: args, DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.reached = true
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			return run(cmd, args)
+		},
+	}
+}
+
+// group builds a command that only holds others; by itself it is an error of usage.
+func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{
+		Use: use, Short: short, DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			var names []string
+			meant := ""
+			for _, c := range cmd.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
+				}
+				if len(args) > 0 && slices.Contains(c.SuggestFor, args[0]) {
+					meant = "; did you mean " + c.Name()
+				}
+			}
+			if len(args) == 0 {
+				return fmt.Errorf("a command is missing: one of %s", strings.Join(names, ", "))
+			}
+			return fmt.Errorf("there is no command %s here, but %s%s", quote(args[0]), strings.Join(names, ", "), cmp.Or(meant, didYouMean(args[0], names)))
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }, // Args has refused everything
+	}
+	g.AddCommand(commands...)
+	return g
+}
+
+// load reads the configuration for a command. Only a node needs the file to be
+// there; a tool whose user named none takes the one in the current directory if
+// it is there.
+func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
+	src := source{file: a.flags.config, naming: "--config FILE", env: a.env, flags: map[string]flagValue{}}
+	if cmd.Name() == "validate" {
+		src.naming = cmd.UseLine()
+	}
+	src.optional = !mustExist && !cmd.Flags().Changed("config")
+	if _, err := os.Stat(src.file); src.optional && os.IsNotExist(err) {
+		src.file, src.optional = "", false
+	}
+	if cmd.Flags().Changed("redis") {
+		src.flags["redis.url"] = flagValue{"--redis", a.flags.redis}
+	}
+	if cmd.Flags().Changed("namespace") {
+		src.flags["namespace"] = flagValue{"--namespace", a.flags.namespace}
+	}
+	for flag, path := range map[string]string{"driver": "locks.driver", "servers": "locks.servers"} { // of lock
+		if cmd.Flags().Changed(flag) {
+			src.flags[path] = flagValue{"--" + flag, cmd.Flags().Lookup(flag).Value.String()}
+		}
+	}
+	if mustExist && src.file == "" {
+		return nil, usagef("a node needs a configuration file; name it with --config FILE")
+	}
+	l, err := load(src)
+	if err != nil && src.optional {
+		a.say("the config.yaml of the current directory is read; --config \"\" reads none")
+	}
+	return l, err
+}
+
+// wants checks the number of arguments by their names: "NAME".
+func wants(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return fmt.Errorf("%s is missing", names[len(args)])
+		}
+		if len(args) > len(names) {
+			return fmt.Errorf("unexpected argument %s", quote(args[len(names)]))
+		}
+		return nil
+	}
+}
+
+// json reports whether the output is to be JSON.
+func (a *app) json() bool { return a.flags.output == outputJSON }

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+)
+
+// call runs one command line in this process.
+func call(env []string, stdin string, args ...string) (code int, stdout, stderr string) {
+	var out strings.Builder
+	var words heard // a locker logs beside what is said
+	code = new(app).Run(args, strings.NewReader(stdin), &out, &words, env)
+	return code, out.String(), words.String()
+}
+
+// closedPort is an address where nothing listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestConfigCommands covers what validate and print say of a good and a bad file.
+func TestConfigCommands(t *testing.T) {
+	good, bad := "../../../config.yaml", "testdata/config/words.yaml"
+	code, stdout, stderr := call(nil, "", "config", "validate", good)
+	if code != exitDone || stdout != "../../../config.yaml: valid, 8 jobs\n" || stderr != "" {
+		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	}
+	code, stdout, _ = call(nil, "", "config", "validate", bad, "-o", "json")
+	var v verdict
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != exitConfig || v.Valid || len(v.Faults) != 10 || v.Faults[0].Line != 1 {
+		t.Errorf("exit %d, %v, %+v", code, err, v)
+	}
+	code, stdout, _ = call([]string{"ESCAPEMENT_REDIS_URL=redis://u:hunter2@r:1"}, "", "config", "print", "--config", good, "-o", "json")
+	var tree struct {
+		Redis struct{ URL string }
+		Node  struct {
+			Weight int
+			Grace  string
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &tree); err != nil || code != exitDone ||
+		tree.Redis.URL != "redis://u:xxxxx@r:1" || tree.Node.Weight != 1 || tree.Node.Grace != "500ms" {
+		t.Errorf("exit %d, %v, %+v", code, err, tree)
+	}
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestUnwrittenData wants exit 1 and the reason when stdout takes nothing.
+func TestUnwrittenData(t *testing.T) {
+	for _, args := range []string{"version", "version -o json", "config validate ../../../config.yaml", "config validate -o json ../../../config.yaml",
+		"config print --config ../../../config.yaml", "cron explain @hourly", "cron explain @hourly -o json"} {
+		var words strings.Builder
+		code := new(app).Run(strings.Fields(args), strings.NewReader(""), fullDisk{}, &words, nil)
+		if code != exitFailed || !strings.Contains(words.String(), "no space left") {
+			t.Errorf("%s: exit %d, %q", args, code, words.String())
+		}
+	}
+}
+
+// TestHelp goes to stdout, names every command and the exit codes, and no option for tests.
+func TestHelp(t *testing.T) {
+	code, stdout, stderr := call(nil, "", "--help")
+	for _, name := range []string{"config", "dev", "generations", "jobs", "ledger", "lock", "locks", "move", "nodes", "run", "runs", "version"} {
+		if !strings.Contains(stdout, "\n  "+name+" ") {
+			t.Errorf("no word about %s", name)
+		}
+	}
+	if code != exitDone || stderr != "" || !strings.Contains(stdout, "  7  the awaited run did not succeed, or not in time\n") {
+		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
+	}
+	if _, stdout, _ := call(nil, "", "jobs", "--help"); strings.Contains(stdout, "[command]") || strings.Count(stdout, "\n  escapement jobs") != 1 {
+		t.Errorf("want one form of use:\n%s", stdout)
+	}
+	_, want, _ := call(nil, "", "version")
+	if code, stdout, _ := call(nil, "", "--version"); code != exitDone || stdout != want {
+		t.Errorf("--version: exit %d, %q", code, stdout)
+	}
+}
+
+// TestWordsAreHarmless keeps what a job or a user says from moving the columns or the terminal's cursor.
+func TestWordsAreHarmless(t *testing.T) {
+	if _, _, stderr := call(nil, "", "jobs", "get\x1b[2J"); !strings.Contains(stderr, "\nusage: ") || strings.Contains(stderr, "\x1b") {
+		t.Errorf("got %q", stderr)
+	}
+	var out strings.Builder
+	w := (&app{stdout: &out}).newTable(col("A"), col("B"))
+	w.row("", "x\ty\nz\x1b[31m\u009b")
+	w.row("e", "\u202evil\u2066\u200f ünïcode עברית 👩\u200d🚀")
+	if err := w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "A  B\n-  x\\x09y\\x0az\\x1b[31m\\x9b\ne  \\u202evil\\u2066\\u200f ünïcode עברית 👩\u200d🚀\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	const text = "a\tb\x1b[2J\r\nc"
+	if got := output(text, false); got != text+"\n" {
+		t.Errorf("into a file: %q", got)
+	}
+	if got := output(text, true); got != "a\tb\\x1b[2J\\x0d\nc\n" {
+		t.Errorf("on a terminal: %q", got)
+	}
+}
+
+// On a terminal a table is cut to 100 columns, its widest cells first, but for those that somebody copies. In a pipe, and with
+// -o wide, none is.
+func TestTablesFit(t *testing.T) {
+	long, id := strings.Repeat("n", 90), strings.Repeat("i", 36)
+	for _, test := range []struct {
+		output   string
+		terminal bool
+	}{{outputTable, true}, {outputTable, false}, {outputWide, true}} {
+		var out strings.Builder
+		w := (&app{stdout: &out, flags: globalFlags{output: test.output}}).newTable(col("NAME"), whole("RUN"), col("ST"), wide("MORE"))
+		w.cuts = w.cuts || test.terminal && !w.wide // a test has no terminal
+		w.row(long, id, "ok", "more")
+		if err := w.flush(); err != nil {
+			t.Fatal(err)
+		}
+		cuts := test.terminal && test.output == outputTable
+		for line := range strings.Lines(out.String()) {
+			if n := len(line) - 1; cuts && n > tableWidth {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+		if got := out.String(); !strings.Contains(got, id) || strings.Contains(got, long) == cuts || strings.Contains(got, "more") != (test.output == outputWide) {
+			t.Errorf("%+v:\n%s", test, got)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// againAfter is between two tries to reach a Redis that is away.
+const againAfter = time.Second
+
+// waitHelp is for the help of commands that have the flags of waiting.
+const waitHelp = `With --wait it returns when this attempt of the run has ended, and exits 7 when it did
+not succeed; an attempt that follows it is named, and not waited for. With --wait-for it
+waits no longer than that: then it exits 7 too, and the run goes on.`
+
+// waiting says whether a command waits for its run, and how long.
+type waiting struct {
+	wait bool
+	text string
+	most time.Duration // 0: no limit
+}
+
+func (w *waiting) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&w.wait, "wait", false, "return when this attempt of the run has ended")
+	cmd.Flags().StringVar(&w.text, "wait-for", "", "as --wait, but wait no longer than `D`, such as 30s or 2h")
+}
+
+// read reads --wait-for.
+func (w *waiting) read() (err error) {
+	if w.text == "" {
+		return nil
+	}
+	w.wait = true
+	if w.most, err = parseDuration(w.text); err != nil {
+		return usagef("--wait-for: %w", err)
+	}
+	if w.most <= 0 {
+		return usagef("--wait-for %s is not more than 0", w.text)
+	}
+	return nil
+}
+
+// follow prints a run that was asked for: its id, or with JSON what is known of it; with w.wait when it
+// has ended.
+func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
+	var unsaid error
+	if !a.json() {
+		if _, err := fmt.Fprintln(a.stdout, asked.Run); err != nil {
+			unsaid = fmt.Errorf("run %s was asked for: %w", asked.Run, err)
+		}
+		if !w.wait {
+			return unsaid
+		}
+	}
+	ctx, get := t.ctx, t.in.Run
+	if w.wait {
+		get = a.await(t)
+	}
+	if w.most > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(t.ctx, w.most)
+		defer stop()
+	}
+	if w.wait && a.json() {
+		a.say("waiting for run %s", asked.Run)
+	}
+	run, err := get(ctx, asked.Run)
+	switch {
+	case err != nil && ctx.Err() != nil && t.ctx.Err() == nil:
+		return errors.Join(a.late(t, asked.Run, w.most), unsaid)
+	case errors.Is(err, scheduler.ErrUnknownRun) && !w.wait:
+		// Named by --unique, it may have ended so long ago that its row is gone. The id is known all the same.
+		return printJSON(a.stdout, asked)
+	case err != nil:
+		return fmt.Errorf("run %s was asked for: %w", asked.Run, err)
+	case a.json():
+		err = printJSON(a.stdout, run)
+	}
+	if err = errors.Join(err, unsaid); !w.wait {
+		return err
+	}
+	words := ending(run, 200)
+	if run.NextAttempt != "" {
+		words += "; the attempt after it is " + run.NextAttempt // of any number: the tick may have had others after a rewind
+	}
+	if run.Outcome != "succeeded" {
+		return errors.Join(err, fmt.Errorf("%w: %s", errAwaited, words))
+	}
+	a.say("the run %s, after %s", words, shortDuration(time.Duration(run.DurationMS)*time.Millisecond))
+	return err
+}
+
+// await waits for a run's end, through outages of Redis too, as long as nobody interrupts it.
+func (a *app) await(t tool) func(context.Context, string) (scheduler.RunView, error) {
+	return func(ctx context.Context, id string) (scheduler.RunView, error) {
+		for told := false; ; told = true {
+			run, err := t.in.Wait(ctx, id)
+			if !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
+				return run, err
+			}
+			if !told {
+				a.say("Redis does not answer; still waiting for run %s, until interrupted: %v", id, err)
+			}
+			select {
+			case <-ctx.Done():
+				return run, fmt.Errorf("wait for run %s: %w", id, context.Cause(ctx))
+			case <-time.After(againAfter):
+			}
+		}
+	}
+}
+
+// late says how a run stands that was waited for in vain.
+func (a *app) late(t tool, id string, most time.Duration) error {
+	run, err := t.in.Run(t.ctx, id)
+	if err != nil {
+		return fmt.Errorf("run %s was asked for: %w", id, err)
+	}
+	if a.json() {
+		err = printJSON(a.stdout, run)
+	}
+	return errors.Join(fmt.Errorf("%w within %s: it %s; runs get %s shows how it ends", errAwaited, shortDuration(most), standing(run), id), err)
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/move"
+)
+
+func (a *app) backupCommand() *cobra.Command {
+	c := a.command("backup FILE", "write every job of the namespace to a file", wants("FILE"), func(cmd *cobra.Command, args []string) error {
+		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+			err := a.backup(l, client, args[0])
+			return a.noted(l, client, scheduler.Action{Name: "backup", Target: args[0]}, err)
+		})
+	})
+	c.Long = `Writes a JSON document a line for every job: its definition, cursor, token, pause, pending runs,
+runs in flight, history and outputs. FILE is replaced when the backup is complete; - is stdout.
+Nodes may go on meanwhile: each job is read at one instant, after the job that it follows.
+
+Not in a backup: nodes, drained names, and locks of business code. Payloads and outputs
+are in it, so the file is readable by its owner only.
+
+Exits with 1 when there is a record that this version cannot read; it is named, and the rest
+is in the file.`
+	return c
+}
+
+func (a *app) backup(l *loaded, client redis.UniversalClient, file string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if file == "-" {
+		totals, left, err := move.Backup(ctx, client, l.Namespace, a.stdout)
+		if err != nil {
+			return err
+		}
+		return a.backedUp(l, "stdout", totals, left)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*") // its owner's only
+	if err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	defer os.Remove(temp.Name()) // there is none when it was renamed
+	totals, left, err := move.Backup(ctx, client, l.Namespace, temp)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), file); err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	err = a.backedUp(l, file, totals, left)
+	if a.json() {
+		err = errors.Join(printJSON(a.stdout, totals), err)
+	}
+	return err
+}
+
+// backedUp says what is in a backup, and what is not.
+func (a *app) backedUp(l *loaded, file string, t move.Totals, left []string) error {
+	a.say("%s of %s written to %s: %s in flight, %s, %s of history", many(t.Jobs, "job"), l.Namespace, file, many(t.Running, "run"),
+		many(t.Pending, "pending run"), many(t.Rows, "row"))
+	if len(left) > 0 {
+		return fmt.Errorf("not in the backup, for this version cannot read it: %s", strings.Join(left, "; "))
+	}
+	return nil
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	var o move.RestoreOptions
+	c := a.command("restore FILE [--job PATTERN] [--dry-run]", "write jobs of a backup into the namespace", wants("FILE"), func(cmd *cobra.Command, args []string) error {
+		if err := filled(cmd, "job"); err != nil {
+			return err
+		}
+		if _, err := path.Match(o.Pattern, ""); err != nil {
+			return usagef("--job %q is no pattern: use * ? and [a-z] as in file names", o.Pattern)
+		}
+		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+			err := a.restore(l, client, args[0], o)
+			if o.DryRun {
+				return err
+			}
+			return a.noted(l, client, scheduler.Action{Name: "restore", Target: args[0], Detail: o.Pattern}, err)
+		})
+	})
+	c.Long = `Writes the jobs of a backup into a namespace that does not have them. The namespace is created when
+it is not there, with redis.partitions partitions; the number may be another one than before. Stop
+the nodes first, or they register their jobs anew before the backup has brought them. A job that is
+there stays as it is, and is named: exit code 5.
+
+Each job goes on from its cursor: ticks since the backup are treated as after an outage, by the
+job's catch_up. A run that was in flight is recorded as abandoned when its lease has lapsed, and
+runs again where on_crash says so. Tokens are greater than all that were given before, if the clock of
+this Redis is right; it is refused when it is behind the backup. Ticks that
+ran after the backup was taken may so run once more: the backup does not know of them.
+
+FILE is checked first, and nothing is written when there is an error in it; - is stdin.`
+	c.Flags().StringVar(&o.Pattern, "job", "", "only jobs whose names match the `pattern`, as of file names: 'billing-*'")
+	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "check the file, and say what would be restored; write nothing")
+	return c
+}
+
+func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o move.RestoreOptions) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	backup, done, err := a.open(file)
+	if err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	}
+	defer done()
+	o.Namespace, o.Partitions = l.Namespace, l.Redis.Partitions
+	r, err := move.Restore(ctx, client, backup, o)
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		if err := printJSON(a.stdout, r); err != nil {
+			return err
+		}
+	}
+	what, n := "restored", r.Jobs-int64(len(r.Exists))
+	if o.DryRun {
+		what = "would be restored"
+	}
+	a.say("%s %s to %s", many(n, "job"), what, l.Namespace)
+	if r.Generation != r.Active {
+		a.say("the backup is of generation %q, and %q is active here: nodes stay on standby for these jobs until `generations promote %q`", r.Generation, r.Active, r.Active)
+	}
+	if len(r.Exists) > 0 {
+		return fmt.Errorf("%w: %s stay as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
+			errExists, many(int64(len(r.Exists)), "job"), firstNames(r.Exists))
+	}
+	return nil
+}
+
+// errExists is returned when a backup has jobs that the namespace has too.
+var errExists = errors.New("not everything was restored")
+
+// firstNames are the first ten of them.
+func firstNames(all []string) string {
+	if len(all) > 10 {
+		return strings.Join(all[:10], ", ") + fmt.Sprintf(" and %d more", len(all)-10)
+	}
+	return strings.Join(all, ", ")
+}
+
+// open opens a file to be read twice; stdin is copied into one that nobody else sees.
+func (a *app) open(file string) (r io.ReadSeeker, done func(), err error) {
+	if file != "-" {
+		f, err := os.Open(file) //nolint:gosec // the caller's own file
+		return f, func() { _ = f.Close() }, err
+	}
+	f, err := os.CreateTemp("", "escapement-restore-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
+	if _, err := io.Copy(f, a.stdin); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return f, done, nil
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"encoding"
+	"fmt"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/execjob"
+	"github.com/escapement/escapement/jobs/httpjob"
+)
+
+// noWork stands in for what a job does where only the rest of it is judged.
+func noWork(context.Context, *jobs.Run) error { return nil }
+
+// defaults judges the defaults by themselves, so that a bad one is told once and
+// not for every job.
+func (c *checker) defaults() {
+	d := c.Defaults
+	j := jobs.Job{TTL: d.TTL, TimeZone: d.TimeZone}
+	c.policy("defaults.overlap", d.Overlap, &j.Overlap)
+	c.policy("defaults.catch_up", d.CatchUp, &j.CatchUp)
+	for _, f := range fieldErrors(probe(j)) {
+		c.fault("defaults."+f.Field, "%s", f.Msg)
+	}
+	c.leaseTime("defaults.ttl", d.TTL)
+	if d.TimeZone == "" {
+		c.fault("defaults.time_zone", "is empty; write UTC or a name such as Europe/Berlin")
+	}
+}
+
+// leaseTime holds a lease time against the clock bound it must outlast.
+func (c *checker) leaseTime(path string, ttl time.Duration) {
+	if ttl < 3*c.Node.MaxSkew {
+		c.fault(path, "%s is less than three times node.max_skew, %s", shortDuration(ttl), shortDuration(c.Node.MaxSkew))
+	}
+}
+
+// policy reads a policy's word; "" leaves the default.
+func (c *checker) policy(path, word string, into encoding.TextUnmarshaler) {
+	if word == "" {
+		return
+	}
+	if err := into.UnmarshalText([]byte(word)); err != nil {
+		c.fault(path, "%v", err)
+	}
+}
+
+// inherited is a job's own word, or that of the defaults unless it was refused there.
+func (c *checker) inherited(own, key, byDefault string) string {
+	if own == "" && !c.faults.has("defaults."+key) {
+		return byDefault
+	}
+	return own
+}
+
+// allJobs turns the entries into jobs and judges each.
+func (c *checker) allJobs() {
+	first := map[string]string{}
+	for i, entry := range c.Jobs {
+		path := "jobs[" + c.jobLabels[i] + "]"
+		if c.faults.has(path) {
+			continue // not even a section
+		}
+		j := c.job(path, entry)
+		if at, twice := first[j.Name]; twice && j.Name != "" {
+			c.fault(path+".name", "%s is the name of the job at line %d already; give one of them another name",
+				quote(j.Name), c.from.of(at).line)
+		} else {
+			first[j.Name] = path + ".name"
+		}
+		c.jobs = append(c.jobs, j)
+	}
+	c.together(first)
+}
+
+// together judges how the jobs follow each other, and their groups, with jobs that are right in everything
+// else in their place. paths has where each name was given.
+func (c *checker) together(paths map[string]string) {
+	reg := jobs.NewRegistry()
+	for _, j := range c.jobs {
+		plain := jobs.Job{Name: j.Name, Schedule: "@hourly", Func: noWork, Limit: j.Limit}
+		if plain.Validate() != nil {
+			plain.Limit = jobs.Limit{} // it was told
+		}
+		if j.After != "" {
+			follower := plain
+			follower.Schedule, follower.After = "", j.After
+			if reg.Add(follower) == nil {
+				continue
+			}
+		}
+		// A name that is refused here was told already, and so was an after.
+		_ = reg.Add(plain)
+	}
+	for _, f := range fieldErrors(reg.Check()) {
+		c.fault(parentPath(paths[f.Job])+"."+f.Field, "%s", f.Msg)
+	}
+}
+
+// job judges one entry. A fault in a value that came from the defaults was told there.
+func (c *checker) job(path string, e Job) jobs.Job {
+	j := jobs.Job{
+		Name: e.Name, Schedule: e.Schedule, TimeZone: e.TimeZone, CatchUpMax: e.CatchUpMax,
+		StartWithin: e.StartWithin, RerunMax: e.RerunMax, Timeout: e.Timeout, TTL: e.TTL,
+		Retry:  jobs.Retry{Max: e.Retry.Max, Backoff: e.Retry.Backoff, MaxBackoff: e.Retry.MaxBackoff},
+		Shards: e.Shards, Params: e.Params, Labels: e.Labels, After: e.After,
+		Limit: jobs.Limit{Group: e.Limit.Group, Max: e.Limit.Max}, Guard: e.Guard,
+		Expect: jobs.Expect{SuccessWithin: e.Expect.SuccessWithin},
+	}
+	c.policy(path+".overlap", c.inherited(e.Overlap, "overlap", c.Defaults.Overlap), &j.Overlap)
+	catchUp := e.CatchUp
+	if e.After == "" {
+		catchUp = c.inherited(e.CatchUp, "catch_up", c.Defaults.CatchUp)
+	}
+	c.policy(path+".catch_up", catchUp, &j.CatchUp)
+	c.policy(path+".on_crash", e.OnCrash, &j.OnCrash)
+	c.policy(path+".placement", e.Placement, &j.Placement)
+	takeIdle(&j)
+	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
+	j.Func = c.work(path, e)
+	moot := c.moot(path)
+	for _, f := range fieldErrors(j.Validate()) {
+		toldAbove := c.faults.has("defaults."+f.Field) && !c.from.given(path+"."+f.Field)
+		if !toldAbove && !moot[f.Field] {
+			c.fault(path+"."+f.Field, "%s", f.Msg)
+		}
+	}
+	if e.Guard != "" && e.Guard != c.Locks.Driver {
+		c.fault(path+".guard", "%s is not locks.driver, which is %s", quote(e.Guard), c.Locks.Driver)
+	}
+	c.zeroes(path, e)
+	if least := 2 * (j.Shards + 1); j.Shards > 1 && j.Shards <= jobs.MaxShards && c.History.Keep < least && !c.faults.has("history.keep") {
+		c.fault(path+".shards", "one tick makes %d rows of history, and history.keep is %d; make that at least %d", j.Shards+1, c.History.Keep, least)
+	}
+	if c.from.given(path + ".ttl") {
+		c.leaseTime(path+".ttl", j.TTL)
+	}
+	return j
+}
+
+// takeIdle takes out what is written with its default beside a policy that does not use it: a file that shows every setting is
+// as good as one that leaves them out. Another value is meant to do something, and is refused.
+func takeIdle(j *jobs.Job) {
+	if j.CatchUp != jobs.CatchUpAll && j.CatchUpMax == jobs.DefaultCatchUpMax {
+		j.CatchUpMax = 0
+	}
+	if j.OnCrash != jobs.OnCrashRerun && j.RerunMax == jobs.DefaultRerunMax {
+		j.RerunMax = 0
+	}
+	if j.Retry.Max == 0 && j.Retry.Backoff == jobs.DefaultBackoff {
+		j.Retry.Backoff = 0
+	}
+	if j.Retry.Max == 0 && j.Retry.MaxBackoff == jobs.DefaultMaxBackoff {
+		j.Retry.MaxBackoff = 0
+	}
+}
+
+// moot are the settings that cannot be judged, because the one they go with could not be read.
+func (c *checker) moot(path string) map[string]bool {
+	set := map[string]bool{}
+	for key, with := range map[string]string{"schedule": "after", "catch_up_max": "catch_up", "rerun_max": "on_crash",
+		"retry.backoff": "retry.max", "retry.max_backoff": "retry.max"} {
+		set[key] = c.faults.has(path+"."+with) || c.faults.has("defaults."+with)
+	}
+	return set
+}
+
+// zeroes refuses a written 0 where jobs takes 0 for "not given".
+func (c *checker) zeroes(path string, e Job) {
+	for _, z := range []struct {
+		key  string
+		zero bool
+		want string
+	}{
+		{"catch_up_max", e.CatchUpMax == 0, fmt.Sprintf("1 to %d; leave it out for %d", jobs.MaxCatchUp, jobs.DefaultCatchUpMax)},
+		{"rerun_max", e.RerunMax == 0, fmt.Sprintf("1 to %d; leave it out for %d", jobs.MaxReruns, jobs.DefaultRerunMax)},
+		{"ttl", e.TTL == 0, "a lease time; leave it out for the default"},
+		{"retry.backoff", e.Retry.Backoff == 0, fmt.Sprintf("a wait; leave it out for %s", shortDuration(jobs.DefaultBackoff))},
+		{"retry.max_backoff", e.Retry.MaxBackoff == 0, fmt.Sprintf("a wait; leave it out for %s", shortDuration(jobs.DefaultMaxBackoff))},
+		{"expect.success_within", e.Expect.SuccessWithin == 0, "a time; leave it out for no deadline"},
+		{"limit.max", e.Limit.Max == 0, fmt.Sprintf("1 to %d", jobs.MaxLimit)},
+		{"shards", e.Shards == 0, fmt.Sprintf("1 to %d; leave it out for 1", jobs.MaxShards)},
+	} {
+		if at := path + "." + z.key; z.zero && c.from.given(at) {
+			c.fault(at, "0 is not %s", z.want)
+		}
+	}
+}
+
+// work builds what the job does. A job with no good work gets noWork, so that its
+// other faults are told too.
+func (c *checker) work(path string, e Job) jobs.Func {
+	switch {
+	case e.HTTP != nil && e.Exec != nil:
+		c.fault(path+".http", "exec is given too; a job does one thing: keep one of them")
+	case e.HTTP == nil && e.Exec == nil && !c.faults.has(path+".exec") && !c.faults.has(path+".http"):
+		c.fault(path, "does nothing; give it work: exec: {command: [sh, -c, \"echo hello\"]}, or http: {url: \"https://example.org/hook\"}")
+	}
+	work := jobs.Func(noWork)
+	if e.HTTP != nil {
+		call := httpjob.Options{Method: e.HTTP.Method, URL: e.HTTP.URL, Headers: e.HTTP.Headers, Body: e.HTTP.Body, Expect: e.HTTP.Expect}
+		f, err := httpjob.New(call)
+		if c.workFaults(path+".http.", err); err == nil {
+			work = f
+		}
+	}
+	if e.Exec != nil {
+		command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env}
+		c.workFaults(path+".exec.", command.Validate())
+		work = execjob.New(command)
+	}
+	return work
+}
+
+func (c *checker) workFaults(path string, err error) {
+	for _, f := range fieldErrors(err) {
+		c.fault(path+f.Field, "%s", f.Msg)
+	}
+}

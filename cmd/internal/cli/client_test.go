@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// TestEvictionIsToldOf: a node and a command under a lock say so when Redis may drop what they rely on.
+func TestEvictionIsToldOf(t *testing.T) {
+	t.Parallel()
+	const words = "allkeys-lru"
+	redis := redistest.Start(t)
+	if code, _, stderr := call(at(redis), "", "lock", "a", "--", "true"); code != exitDone || stderr != "" {
+		t.Errorf("with the defaults: exit %d, %s", code, stderr)
+	}
+	for name, value := range map[string]string{"maxmemory": "1gb", "maxmemory-policy": "allkeys-lru"} {
+		if err := redis.Client(t).ConfigSet(t.Context(), name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, stderr := call(at(redis), "", "lock", "a", "--", "true"); code != exitDone || !strings.Contains(stderr, words) {
+		t.Errorf("lock: exit %d, %s", code, stderr)
+	}
+	p := nodeOf(t, append(at(redis), "ESCAPEMENT_HTTP_LISTEN="), "n1", secondly([]string{"a"}, ""))
+	p.signal(syscall.SIGTERM)
+	p.exits(exitDone)
+	if !strings.Contains(p.stderr.text(), words) {
+		t.Errorf("run: %s", p.stderr.text())
+	}
+}
+
+// TestFullRedis: a Redis without memory is named so, with what helps, also where nodes seem to be gone because they cannot write.
+func TestFullRedis(t *testing.T) {
+	t.Parallel()
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
+	if _, _, stderr := call(p.env, "", "jobs", "list"); stderr != "" {
+		t.Errorf("with memory: %s", stderr)
+	}
+	if err := p.client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.wants(exitDone, "no node", "Redis is full: nodes cannot say that they live, and nothing is claimed; raise its maxmemory", "jobs", "list")
+	p.wants(exitDone, "NAME", "Redis is full", "nodes", "list")
+	p.wants(exitUnreachable, "", "is full: raise its maxmemory", "jobs", "run", "yearly")
+}
+
+// TestNoSuchDatabase: the number in the URL is a fault of the configuration.
+func TestNoSuchDatabase(t *testing.T) {
+	t.Parallel()
+	url := "redis://" + redistest.Start(t).Addr() + "/99"
+	if code, _, stderr := call(nil, "", "jobs", "list", "--redis", url); code != exitConfig || !strings.Contains(stderr, "--redis: names database 99; the server has fewer") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// TestPlainServerOverTLS: whoever asks a server without TLS over TLS is told which word of the URL is wrong.
+func TestPlainServerOverTLS(t *testing.T) {
+	t.Parallel()
+	url := "rediss://" + redistest.Start(t).Addr()
+	if code, _, stderr := call(nil, "", "jobs", "list", "--redis", url); code != exitUnreachable || !strings.Contains(stderr, "does it not speak TLS? then write redis and not rediss") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

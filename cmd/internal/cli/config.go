@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/scheduler/metrics"
+)
+
+// Config is config.yaml in memory. The yaml tag of a field is its key; the path
+// of keys in capitals, joined by "_" and prefixed with ESCAPEMENT_, is its
+// environment variable. A words tag lists the only values a text may have, and a
+// secret tag marks what no message shows.
+type Config struct {
+	// Namespace keeps two installations in one Redis apart. Letters, digits,
+	// ".", "_" and "-", at most 64 bytes. Default "escapement".
+	Namespace string   `yaml:"namespace"`
+	Redis     Redis    `yaml:"redis"`
+	Node      Node     `yaml:"node"`
+	HTTP      HTTP     `yaml:"http"`
+	Log       Log      `yaml:"log"`
+	History   History  `yaml:"history"`
+	Defaults  Defaults `yaml:"defaults"`
+	Notify    Notify   `yaml:"notify"`
+	Locks     Locks    `yaml:"locks"`
+	Jobs      []Job    `yaml:"jobs"`
+}
+
+// Locks says where locks are: those of the command lock, and those that runs of jobs with a guard hold besides.
+type Locks struct {
+	// Driver is the kind of the store. Default redis.
+	Driver string `yaml:"driver" words:"redis redlock zookeeper etcd postgres"`
+	// Servers are those of the store: URLs for redis, redlock, etcd and postgres, HOST:PORT for zookeeper. Default, for redis: that
+	// of redis.url.
+	Servers []string `yaml:"servers" secret:"true"`
+}
+
+// Redis says which Redis holds the ledger.
+type Redis struct {
+	// URL is in one of addressForms: redis:// and so on for one server; redis+cluster:// and
+	// redis+sentinel:// say by themselves what Mode, Addrs and MasterName say else. It may hold
+	// a password and is never printed whole. Empty: embedded, for dev only. Default "".
+	//
+	// In mode sentinel and cluster it may be empty, and never has a host, wherever it comes from
+	// (--redis as well): redis://USER:PASSWORD@/0 gives the master's user, password and
+	// database, and rediss speaks TLS with the master and the sentinels. The sentinels
+	// are not told the master's password: SentinelPassword is theirs. A Cluster has no database but 0.
+	URL string `yaml:"url" secret:"true"`
+	// Next is where the namespace is going to move, a URL in one of addressForms that says all
+	// by itself: nodes go on there as soon as `move open` has opened it. Default "": nowhere.
+	Next string `yaml:"next" secret:"true"`
+	// Mode: standalone is one server, sentinel the master that sentinels name, cluster a
+	// Redis Cluster. Default standalone.
+	Mode string `yaml:"mode" words:"standalone sentinel cluster"`
+	// Addrs are the sentinels in mode sentinel, some servers of the Cluster in mode cluster, each
+	// HOST:PORT, at least one; the others are learnt from it. In mode standalone it is empty.
+	Addrs []string `yaml:"addrs"`
+	// MasterName is what the sentinels in mode sentinel call the master. In another mode
+	// it is empty.
+	MasterName string `yaml:"master_name"`
+	// SentinelUser and SentinelPassword are for sentinels that want a password themselves, in mode sentinel or where URL
+	// begins with redis+sentinel://. No user is the default one. Default "": they are asked without.
+	SentinelUser     string `yaml:"sentinel_user"`
+	SentinelPassword string `yaml:"sentinel_password" secret:"true"`
+	// Confirm: whether a majority of all copies of a master must have a grant before its run or command begins.
+	Confirm string `yaml:"confirm" words:"none replicas"`
+	// Replicas is how many replicas each master is meant to have, for Confirm: a majority is one of as many and the master, however
+	// many are connected. 0 to 200, default 0: those that are connected when the process starts.
+	Replicas int `yaml:"replicas"`
+	// Partitions is fixed when the namespace is created; a move changes it. 0 to 1024, default 0: what is stored, or for a
+	// new namespace 1, on a Cluster 64.
+	Partitions int `yaml:"partitions"`
+}
+
+// Node holds the settings of one node.
+type Node struct {
+	// Name shows in lists and logs: letters, digits and . _ : / -. Default: the host name.
+	Name string `yaml:"name"`
+	// Generation is the label of the deployed cluster: letters, digits and . _ -, at most 64 bytes.
+	// The first in a namespace is active, others wait until they are promoted. Default "", which is one as well.
+	Generation string `yaml:"generation"`
+	// Revision orders definitions. Default: the time of the build's commit.
+	Revision string            `yaml:"revision"`
+	Labels   map[string]string `yaml:"labels"`
+	// Weight is the node's share of the jobs against the others'. 1 to 1000, default 1.
+	Weight int `yaml:"weight"`
+	// MaxRunning bounds the runs at once on this node. 1 to 100000, default 512.
+	MaxRunning int `yaml:"max_running"`
+	// Grace is how late a tick is before others than its owner take it. 10ms to 1m, default 500ms.
+	Grace time.Duration `yaml:"grace"`
+	// ClaimAhead is how long before they are due this node asks for ticks: a duration up to 500ms, off, or auto for what the claims
+	// of one instant have taken lately. Default auto.
+	ClaimAhead string `yaml:"claim_ahead"`
+	// SweepEvery is the pause between two looks for overdue work. 10ms to 1m, default 250ms.
+	SweepEvery time.Duration `yaml:"sweep_every"`
+	// MaxSkew is how far Redis' clock may be from a node's estimate of it. 100ms to 1m, default 1s.
+	MaxSkew time.Duration `yaml:"max_skew"`
+	// MaxStep is the largest step of Redis' clock believed without a second opinion.
+	// From max_skew to 24h, default 60s.
+	MaxStep time.Duration `yaml:"max_step"`
+	// FailoverHold is how long this node claims nothing, at most, after Redis was restarted or
+	// failed over: until all nodes have told what they run. 100ms to 1m, default 3s.
+	FailoverHold time.Duration `yaml:"failover_hold"`
+	// DrainTimeout is how long runs may go on after a stop was asked for. 1ms to 24h, default 30s.
+	DrainTimeout time.Duration `yaml:"drain_timeout"`
+}
+
+// HTTP says where health, API and console are served, and who may use the API. Without a token, a user and a proxy's header everybody
+// who reaches the address is an operator.
+type HTTP struct {
+	// Listen is HOST:PORT; port 0 takes a free one; empty: none. Default 127.0.0.1:8080.
+	Listen string `yaml:"listen"`
+	// BasePath is below what path a proxy shows all of this, such as /ops; for one that leaves the path in its requests. Health is also
+	// served without it. Default "": none.
+	BasePath string `yaml:"base_path"`
+	// OperatorToken and ViewerToken are bearer tokens: an operator may change things, a viewer only reads. Default "": none.
+	OperatorToken string `yaml:"operator_token" secret:"true"`
+	ViewerToken   string `yaml:"viewer_token" secret:"true"`
+	// Users are those of basic authentication: NAME: ROLE:PASSWORD, with viewer or operator for ROLE. Default none.
+	Users map[string]string `yaml:"users" secret:"true"`
+	// ProxyHeader is the header in which a proxy in front says who it is, which no client may reach around. Default "": none.
+	ProxyHeader string `yaml:"proxy_header"`
+	// ProxyRole is the role of those whom the proxy names. Default viewer.
+	ProxyRole string `yaml:"proxy_role" words:"viewer operator"`
+	// ProxyRoleHeader is a header with the role instead. Default "": none.
+	ProxyRoleHeader string `yaml:"proxy_role_header"`
+	// Hosts are names by which the API may be called where everybody is an operator, beside localhost and addresses. Default none.
+	Hosts []string `yaml:"hosts"`
+	// MetricsJobs is how many jobs have metrics of their own; those beyond share some. 0 to 100000, default 1000.
+	MetricsJobs int `yaml:"metrics_jobs"`
+}
+
+// jobsWithMetrics is MetricsJobs as the collector wants it.
+func (h HTTP) jobsWithMetrics() int {
+	if h.MetricsJobs == 0 {
+		return -1
+	}
+	return h.MetricsJobs
+}
+
+// Log shapes what the program writes to stderr.
+type Log struct {
+	// Level is the least level written. Default info.
+	Level string `yaml:"level" words:"debug info warn error"`
+	// Format auto is console on a terminal and json elsewhere. Default auto.
+	Format string `yaml:"format" words:"auto console json"`
+}
+
+// History bounds what is kept of the past, per job; whichever is reached first counts.
+type History struct {
+	// Keep is a number of rows. 16 to 100000, default 200.
+	Keep int `yaml:"keep"`
+	// KeepFor is an age. 1m to 8760h, default 168h.
+	KeepFor time.Duration `yaml:"keep_for"`
+}
+
+// Notify says who is told of jobs that are not well. What its fields mean stands at notify.Config.
+type Notify struct {
+	// Every is the pause between two looks. 1s to 1h, default 5s.
+	Every time.Duration `yaml:"every"`
+	// GroupFor is how long the first event of a message waits for others. 0s to 1h, default 10s.
+	GroupFor time.Duration `yaml:"group_for"`
+	// LateAfter is how long a tick must have been due before its job is late or overdue. 10s to 24h, default 1m.
+	LateAfter time.Duration `yaml:"late_after"`
+	// AtMost is the number of messages that a target gets in an hour. 1 to 1000, default 20.
+	AtMost int `yaml:"at_most"`
+	// Targets are who is told. Default none: nobody is.
+	Targets []Target `yaml:"targets"`
+}
+
+// Target is somebody to tell. What its fields mean stands at notify.Target.
+type Target struct {
+	Name string   `yaml:"name"`
+	Jobs string   `yaml:"jobs"`
+	On   []string `yaml:"on"`
+	// Messages says whether each event is a message of its own. Default grouped.
+	Messages string   `yaml:"messages" words:"grouped each"`
+	Webhook  *Webhook `yaml:"webhook" secret:"true"`
+	Command  []string `yaml:"command"`
+}
+
+// Webhook is an HTTP call to somebody who is told. What its fields mean stands at notify.Webhook.
+type Webhook struct {
+	URL     string            `yaml:"url" secret:"true"`
+	Headers map[string]string `yaml:"headers" secret:"true"`
+	Format  string            `yaml:"format" words:"json slack text"`
+	Body    string            `yaml:"body" secret:"true"`
+	// SecretFile is a file whose text stands for {{secret}} in the URL, the headers and the body.
+	SecretFile string `yaml:"secret_file"`
+}
+
+// Defaults apply to every job that does not say otherwise.
+type Defaults struct {
+	// TTL is the lease time. 3s to 1h, default 15s.
+	TTL     time.Duration `yaml:"ttl"`
+	Overlap string        `yaml:"overlap" words:"skip queue replace allow"`
+	// CatchUp and TimeZone pass over the jobs with after, which have no schedule.
+	CatchUp  string `yaml:"catch_up" words:"latest all none"`
+	TimeZone string `yaml:"time_zone"`
+}
+
+// Job is one entry under jobs. What its fields mean stands at jobs.Job; the
+// zero value of each means "not given".
+type Job struct {
+	Name        string            `yaml:"name"`
+	Schedule    string            `yaml:"schedule"`
+	TimeZone    string            `yaml:"time_zone"`
+	Overlap     string            `yaml:"overlap" words:"skip queue replace allow"`
+	CatchUp     string            `yaml:"catch_up" words:"latest all none"`
+	CatchUpMax  int               `yaml:"catch_up_max"`
+	StartWithin time.Duration     `yaml:"start_within"`
+	OnCrash     string            `yaml:"on_crash" words:"record rerun"`
+	RerunMax    int               `yaml:"rerun_max"`
+	Timeout     time.Duration     `yaml:"timeout"`
+	TTL         time.Duration     `yaml:"ttl"`
+	Retry       Retry             `yaml:"retry"`
+	Shards      int               `yaml:"shards"`
+	Params      []string          `yaml:"params"`
+	Placement   string            `yaml:"placement" words:"owner race"`
+	Labels      map[string]string `yaml:"labels"`
+	After       string            `yaml:"after"`
+	Limit       Limit             `yaml:"limit"`
+	Guard       string            `yaml:"guard"`
+	Expect      Expect            `yaml:"expect"`
+	Exec        *Exec             `yaml:"exec"`
+	HTTP        *Call             `yaml:"http" secret:"true"`
+}
+
+// Retry is the policy for tries inside one run.
+type Retry struct {
+	Max        int           `yaml:"max"`
+	Backoff    time.Duration `yaml:"backoff"`
+	MaxBackoff time.Duration `yaml:"max_backoff"`
+}
+
+// Limit is a group of jobs of which so many runs go on at once in the whole cluster.
+type Limit struct {
+	Group string `yaml:"group"`
+	Max   int    `yaml:"max"`
+}
+
+// Expect says when a job counts as unwell.
+type Expect struct {
+	SuccessWithin time.Duration `yaml:"success_within"`
+}
+
+// Exec is a command as a job.
+type Exec struct {
+	Command []string `yaml:"command"`
+	// Dir is the working directory. Default: the node's.
+	Dir string `yaml:"dir"`
+	// Env is added to the node's own environment.
+	Env map[string]string `yaml:"env" secret:"true"`
+}
+
+// Call is an HTTP call as a job. What its fields mean stands at httpjob.Options.
+type Call struct {
+	Method  string            `yaml:"method" words:"GET HEAD POST PUT PATCH DELETE OPTIONS"`
+	URL     string            `yaml:"url" secret:"true"`
+	Headers map[string]string `yaml:"headers" secret:"true"`
+	Body    string            `yaml:"body" secret:"true"`
+	Expect  string            `yaml:"expect"`
+}
+
+// defaults returns the configuration of an absent file.
+func defaults() Config {
+	return Config{
+		Namespace: "escapement",
+		Redis:     Redis{Mode: modeStandalone, Confirm: "none"},
+		Node: Node{
+			Weight: 1, MaxRunning: 512,
+			Grace: 500 * time.Millisecond, ClaimAhead: aheadAuto, SweepEvery: 250 * time.Millisecond,
+			MaxSkew: time.Second, MaxStep: time.Minute,
+			FailoverHold: 3 * time.Second, DrainTimeout: 30 * time.Second,
+		},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080", Users: map[string]string{}, Hosts: []string{}, ProxyRole: "viewer", MetricsJobs: metrics.DefaultJobs},
+		Log:      Log{Level: "info", Format: "auto"},
+		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
+		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},
+		Locks:    Locks{Driver: driverRedis},
+		Notify:   Notify{Every: 5 * time.Second, GroupFor: 10 * time.Second, LateAfter: time.Minute, AtMost: 20},
+	}
+}

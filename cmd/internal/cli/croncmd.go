@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+)
+
+const (
+	maxExplained = 1000 // ticks of one explanation
+	exampleJob   = "example"
+)
+
+// explainOptions are the flags of cron explain.
+type explainOptions struct {
+	zone, from, job string
+	n               int
+}
+
+func (a *app) cronCommand() *cobra.Command {
+	var o explainOptions
+	explain := a.command("explain EXPR [--tz ZONE] [--from T] [-n 10] [--job NAME]", "say what a schedule means, and its next ticks", wantsExpression,
+		func(_ *cobra.Command, args []string) error {
+			x, err := explainSchedule(args[0], o, time.Now())
+			if err != nil {
+				return usageError{err}
+			}
+			return a.printExplanation(x)
+		})
+	explain.Long = `Reads EXPR as the schedule of a job, and prints what it means and when the ticks
+are, from T on. EXPR stands in quotes: "*/5 * * * *". A tick for which the clock
+was set carries a note. Neither Redis nor a configuration is looked at.
+
+` + timeForms
+	explain.Flags().StringVar(&o.zone, "tz", "", "the time `zone`, such as Europe/Berlin (default UTC)")
+	explain.Flags().StringVar(&o.from, "from", "", "where to begin, `T`; default now")
+	explain.Flags().IntVarP(&o.n, "ticks", "n", 10, "how many ticks")
+	explain.Flags().StringVar(&o.job, "job", "", "the job's `name`, which decides what H stands for")
+	return a.group("cron COMMAND", "explain schedules", explain)
+}
+
+// wantsExpression tells who forgot the quotes what to do; the shell has then perhaps put
+// file names in the place of the stars.
+func wantsExpression(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("EXPR is one argument; put it in quotes: escapement cron explain %s", quote("*/5 * * * *"))
+	}
+	return wants("EXPR")(cmd, args)
+}
+
+// explanation is what cron explain prints, and its JSON.
+type explanation struct {
+	Schedule   string          `json:"schedule"`
+	Resolved   string          `json:"resolved"`      // without H
+	Job        string          `json:"job,omitempty"` // whose name stands behind H; only with H
+	Words      string          `json:"words"`
+	TimeZone   string          `json:"time_zone"`
+	FixedTimes bool            `json:"fixed_times"` // and not an interval
+	From       scheduler.Stamp `json:"from"`
+	Ticks      []explainedTick `json:"ticks"`
+
+	assumed bool // Job was not given
+	every   bool
+}
+
+type explainedTick struct {
+	Tick  scheduler.Stamp `json:"tick"`
+	Local string          `json:"local"`
+	Note  string          `json:"note"` // "", gap or fold
+
+	local time.Time
+}
+
+func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation, error) {
+	if o.n < 1 || o.n > maxExplained {
+		return nil, fmt.Errorf("-n %d is outside 1 to %d", o.n, maxExplained)
+	}
+	name := o.job
+	if name == "" {
+		name = exampleJob
+	}
+	for _, f := range fieldErrors(jobs.Job{Name: name}.Validate()) {
+		if f.Field == "name" {
+			return nil, fmt.Errorf("--job: %s", f.Msg)
+		}
+	}
+	if _, err := parseZone(o.zone); err != nil {
+		return nil, err
+	}
+	s, err := jobs.ParseScheduleFor(name, expr, o.zone)
+	if err != nil && o.zone != "" {
+		if _, alone := jobs.ParseScheduleFor(name, expr, ""); alone == nil {
+			return nil, fmt.Errorf("EXPR names a zone and --tz names %s; keep one of the two", o.zone)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	w, err := parseWhen("--from", o.from, s.Zone(), fromNow)
+	if err != nil {
+		return nil, err
+	}
+	from := now
+	if o.from != "" {
+		from = w.resolve(now)
+	}
+	x := &explanation{
+		Schedule: s.String(), Resolved: s.Resolved(), Words: s.Words(), TimeZone: s.Zone().String(), FixedTimes: s.FixedTimes(),
+		From: scheduler.Stamp(from), Ticks: []explainedTick{}, every: strings.HasPrefix(s.String(), "@every"),
+	}
+	if x.Resolved != x.Schedule {
+		x.Job, x.assumed = name, o.job == ""
+	}
+	for _, tick := range s.Between(from, time.Unix(1<<60, 0), o.n) {
+		local := tick.In(s.Zone())
+		x.Ticks = append(x.Ticks, explainedTick{scheduler.Stamp(tick), local.Format(logTime), s.Note(tick), local})
+	}
+	return x, nil
+}
+
+func (a *app) printExplanation(x *explanation) error {
+	if a.json() {
+		return printJSON(a.stdout, x)
+	}
+	rows := []string{"schedule", x.Schedule}
+	switch {
+	case x.assumed:
+		rows = append(rows, "resolved", x.Resolved+"   for a job named "+x.Job+"; name yours with --job")
+	case x.Job != "":
+		rows = append(rows, "resolved", x.Resolved+"   for the job "+x.Job)
+	}
+	rows = append(rows, "words", x.Words)
+	if clock := x.clockWords(); clock != "" {
+		rows = append(rows, "clock set", clock)
+	}
+	if err := pairs(a.stdout, rows...); err != nil {
+		return err
+	}
+	if len(x.Ticks) == 0 {
+		a.say("there is no tick from then on, up to the end of the year 9999")
+		return nil
+	}
+	fmt.Fprintln(a.stdout)
+	out := a.newTable(whole("LOCAL"), whole("OFFSET"), wide("UTC"), col("NOTE"))
+	for _, t := range x.Ticks {
+		out.row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), t.Tick.String(), t.noteWords(x.FixedTimes))
+	}
+	return out.flush()
+}
+
+// clockWords says what becomes of the ticks when the clock is set.
+func (x *explanation) clockWords() string {
+	switch {
+	case x.every || x.TimeZone == "UTC":
+		return ""
+	case x.FixedTimes:
+		return "fixed times: one that is left out runs right after the gap, one that comes twice runs once"
+	default:
+		return "an interval: nothing runs for an hour that is left out, one that comes twice runs through twice"
+	}
+}
+
+// noteWords says what the clock does at a tick.
+func (t explainedTick) noteWords(fixed bool) string {
+	start, _ := t.local.ZoneBounds()
+	switch t.Note {
+	case jobs.NoteGap:
+		before := start.Add(-time.Nanosecond)
+		_, offset := before.Zone()
+		was := start.In(time.FixedZone("", offset))
+		layout := "15:04"
+		if was.Day() != start.In(t.local.Location()).Day() {
+			layout = "2006-01-02 15:04"
+		}
+		return fmt.Sprintf("gap: the clock goes from %s to %s; this tick stands in", was.Format(layout), t.local.Format(layout))
+	case jobs.NoteFold:
+		which := "first"
+		if t.repeated(start) {
+			which = "second"
+		}
+		words := fmt.Sprintf("fold: %s comes twice; this is the %s", t.local.Format("15:04"), which)
+		if fixed {
+			words += ", the other does not run"
+		}
+		return words
+	default:
+		return ""
+	}
+}
+
+// repeated reports whether the clock has shown the tick's time before: start is when it
+// was last set.
+func (t explainedTick) repeated(start time.Time) bool {
+	if start.IsZero() {
+		return false
+	}
+	_, was := start.Add(-time.Nanosecond).Zone()
+	_, is := t.local.Zone()
+	return t.local.Sub(start) < time.Duration(was-is)*time.Second
+}

@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// decoder fills the configuration from a YAML tree. It goes on after a fault, so
+// that all are told at once, and notes the line of everything it was given.
+type decoder struct {
+	origins
+	faults faultList
+
+	// What stands between the brackets of jobs[...] and notify.targets[...], per entry.
+	jobLabels, targetLabels []string
+}
+
+// setting is one field of a section as the decoder sees it.
+type setting struct {
+	key   string
+	words []string // the only texts allowed; none: any
+	value reflect.Value
+
+	secret bool // no message shows what was written
+}
+
+// settings lists the fields of a section, in the order of the struct.
+func settings(section reflect.Value) []setting {
+	list := make([]setting, 0, section.NumField())
+	for i := range section.NumField() {
+		tag := section.Type().Field(i).Tag
+		_, secret := tag.Lookup("secret")
+		list = append(list, setting{
+			key:    tag.Get("yaml"),
+			words:  strings.Fields(tag.Get("words")),
+			value:  section.Field(i),
+			secret: secret,
+		})
+	}
+	return list
+}
+
+func (d *decoder) fault(n *yaml.Node, path, format string, args ...any) {
+	d.faults.add(place{file: d.file, line: n.Line}, path, format, args...)
+}
+
+// decode reads node n, found at path, into the setting.
+func (d *decoder) decode(n *yaml.Node, path string, s setting) {
+	d.line(path, n.Line)
+	if n.Kind == yaml.AliasNode {
+		d.fault(n, path, "anchors and aliases (&%s, *%s) are not read; write the value out", n.Value, n.Value)
+		return
+	}
+	v := s.value
+	switch {
+	case v.Kind() == reflect.Pointer:
+		if d.is(n, yaml.MappingNode, path, s.secret) {
+			v.Set(reflect.New(v.Type().Elem()))
+			d.section(n, path, v.Elem())
+		}
+	case v.Kind() == reflect.Struct:
+		if d.is(n, yaml.MappingNode, path, s.secret) {
+			d.section(n, path, v)
+		}
+	case v.Kind() == reflect.Map:
+		if d.is(n, yaml.MappingNode, path, s.secret) {
+			d.textMap(n, path, v, s.secret)
+		}
+	case v.Kind() == reflect.Slice:
+		if d.is(n, yaml.SequenceNode, path, s.secret) {
+			d.list(n, path, v)
+		}
+	default:
+		if d.is(n, yaml.ScalarNode, path, s.secret) {
+			d.scalar(n, path, s)
+		}
+	}
+}
+
+// section reads a mapping whose keys are the fields of a struct.
+func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
+	known := settings(v)
+	d.pairs(n, path, func(key, value *yaml.Node) {
+		for _, s := range known {
+			if s.key == key.Value {
+				d.decode(value, join(path, s.key), s)
+				return
+			}
+		}
+		d.unknown(key, path, known)
+	})
+}
+
+// unknown says that a key is not one of its section's.
+func (d *decoder) unknown(key *yaml.Node, path string, known []setting) {
+	if key.Value == "<<" {
+		d.fault(key, join(path, "<<"), "merge keys are not read; write the settings out, or set them for all jobs under defaults")
+		return
+	}
+	keys := make([]string, len(known))
+	for i, s := range known {
+		keys[i] = s.key
+	}
+	hint := didYouMean(key.Value, keys)
+	if elsewhere := settingNamed(key.Value); hint == "" && elsewhere != "" {
+		hint = "; did you mean " + elsewhere
+	}
+	if hint == "" {
+		hint = "; known here: " + strings.Join(keys, ", ")
+	}
+	d.fault(key, join(path, clip(key.Value)), "unknown key%s", hint)
+}
+
+// pairs walks the keys of a mapping; a key that is no plain text, or comes
+// again, is a fault and is not handed on.
+func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node)) {
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode || key.Value == "" {
+			d.fault(key, path, "a key must be plain text, here is %s", describe(key))
+			continue
+		}
+		if line, twice := seen[key.Value]; twice {
+			d.fault(key, join(path, clip(key.Value)), "given twice, first at line %d; keep one", line)
+			continue
+		}
+		seen[key.Value] = key.Line
+		each(key, value)
+	}
+}
+
+// textMap reads a mapping of free keys to texts: labels and env.
+func (d *decoder) textMap(n *yaml.Node, path string, v reflect.Value, secret bool) {
+	m := map[string]string{}
+	d.pairs(n, path, func(key, value *yaml.Node) {
+		var text string
+		name := key.Value
+		if i := strings.IndexAny(name, "=:"); secret && i >= 0 { // {PASSWORD=x}: a value that became part of the key
+			name = name[:i+1] + "..."
+		}
+		d.decode(value, join(path, name), setting{value: reflect.ValueOf(&text).Elem(), secret: secret})
+		m[key.Value] = text
+	})
+	v.Set(reflect.ValueOf(m))
+}
+
+// list reads a sequence, of texts or of sections.
+func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
+	labels := itemLabels(n)
+	switch path {
+	case "jobs":
+		d.jobLabels = labels
+	case "notify.targets":
+		d.targetLabels = labels
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		d.decode(item, path+"["+labels[i]+"]", setting{value: v.Index(i)})
+	}
+}
+
+// plainName is a name that can stand in a path without being misread.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9]*[A-Za-z._:/-][A-Za-z0-9._:/-]*$`)
+
+// itemLabels names the items of a sequence for messages: by the item's own name
+// where it has a plain one that no earlier item has, else by its index from 0.
+// A name of digits only would be taken for an index.
+func itemLabels(n *yaml.Node) []string {
+	labels, taken := make([]string, len(n.Content)), map[string]bool{}
+	for i, item := range n.Content {
+		labels[i] = fmt.Sprint(i)
+		for k := 0; item.Kind == yaml.MappingNode && k+1 < len(item.Content); k += 2 {
+			name := item.Content[k+1].Value
+			if item.Content[k].Value == "name" && plainName.MatchString(name) && !taken[name] {
+				labels[i] = name
+			}
+		}
+		taken[labels[i]] = true
+	}
+	return labels
+}
+
+// scalar reads a single value. A text may be written as a number or as true,
+// what counts is what was typed: labels, params and env are full of those. A
+// number may not be written as a text.
+func (d *decoder) scalar(n *yaml.Node, path string, s setting) {
+	number := s.value.Kind() != reflect.String && s.value.Type() != durationType
+	switch tag := n.ShortTag(); {
+	case tag == "!!null":
+		d.fault(n, path, "has no value; write one or remove the line")
+	case number && tag != "!!int":
+		d.fault(n, path, "want a whole number, found %s", describe(n))
+	default:
+		if err := setText(s.value, s.words, n.Value); err != nil {
+			d.fault(n, path, "%v", err)
+		}
+	}
+}
+
+// is reports whether a node has the wanted kind, and a fault if it does not. A
+// section or list with nothing in it (every line of it is a comment) is let be.
+func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, secret bool) bool {
+	if n.Kind == want {
+		return d.plain(n, path, secret)
+	}
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return false
+	}
+	words := map[yaml.Kind]string{
+		yaml.ScalarNode:   "a single value",
+		yaml.MappingNode:  "a section of `key: value` lines",
+		yaml.SequenceNode: "a list, like [a, b]",
+	}
+	found := describe(n)
+	if secret && n.Kind == yaml.ScalarNode {
+		found = "a single value"
+	}
+	wanted := words[want]
+	if example := jobSections[path[max(0, strings.LastIndexByte(path, '.')):]]; want == yaml.MappingNode && example != "" {
+		wanted += ", such as " + example
+	}
+	d.fault(n, path, "want %s, found %s", wanted, found)
+	return false
+}
+
+// jobSections are examples of a job's sections, for who writes a single value there.
+var jobSections = map[string]string{".retry": "{max: 3}", ".expect": "{success_within: 26h}", ".webhook": "{url: ...}", ".exec": "{command: [./job]}", ".http": "{url: ...}"}
+
+// plainTags are those that say no more than what is there: the parser gives them to what has none.
+var plainTags = map[yaml.Kind][]string{
+	yaml.ScalarNode:   {"!!str", "!!int", "!!float", "!!bool", "!!timestamp", "!!null", "!!merge"},
+	yaml.MappingNode:  {"!!map"},
+	yaml.SequenceNode: {"!!seq"},
+}
+
+// plain reports whether a node has no tag that would have it read as something else, and a fault if it has.
+func (d *decoder) plain(n *yaml.Node, path string, secret bool) bool {
+	tag := n.ShortTag()
+	switch {
+	case slices.Contains(plainTags[n.Kind], tag):
+		return true
+	case secret: // the tag may be the secret itself
+		d.fault(n, path, "a YAML tag is not read; put a value that begins with ! in quotes")
+	default:
+		d.fault(n, path, "the YAML tag %s is not read", clip(tag))
+	}
+	return false
+}
+
+// describe says what a node is, in words for a person.
+func describe(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a section"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind == yaml.AliasNode:
+		return "an alias"
+	case n.Value == "":
+		return "nothing"
+	case n.ShortTag() == "!!str":
+		return "the text " + quote(n.Value)
+	default:
+		return clip(n.Value)
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

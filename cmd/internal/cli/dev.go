@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// maxDevNodes bounds dev: beyond it the machine is shown, not the program.
+const maxDevNodes = 50
+
+func (a *app) devCommand() *cobra.Command {
+	var count int
+	c := a.command("dev [--nodes 3] [--config config.yaml]", "run several nodes and an embedded Redis in one process", wants(),
+		func(cmd *cobra.Command, _ []string) error {
+			if count < 1 || count > maxDevNodes {
+				return usagef("--nodes %d is outside 1 to %d", count, maxDevNodes)
+			}
+			a.outlive()
+			l, err := a.load(cmd, true)
+			if err != nil {
+				return err
+			}
+			return a.dev(l, count)
+		})
+	c.Long = `Runs nodes dev-1, dev-2, ... with the jobs of the configuration. Without redis.url and
+redis.addrs they share a Redis inside this process, which forgets everything when it ends.
+The first line on stdout is the HTTP address; then comes a line for each tick.`
+	c.Flags().IntVar(&count, "nodes", 3, "how many nodes")
+	return c
+}
+
+// dev runs count nodes, each with a client of its own as if it were alone. They follow no move.
+func (a *app) dev(l *loaded, count int) error {
+	newClient, where, err := l.devRedis()
+	if err != nil {
+		return err
+	}
+	if where != embedded {
+		a.say("these nodes join namespace %s in the Redis at %s and run its jobs; dev --redis \"\" has one of its own", l.Namespace, where)
+	}
+	log := newLogger(a.stderr, l.Log)
+	hooks := tickLines(a.stdout)
+	guards, end, err := l.guards(log, newClient)
+	if err != nil {
+		return l.refused(err)
+	}
+	defer end()
+	f := fleet{several: true}
+	for i := range count {
+		client, err := newClient()
+		if err != nil {
+			return err
+		}
+		cfg := l.nodeConfig(log)
+		cfg.Name, cfg.Hooks, cfg.Guards = fmt.Sprintf("dev-%d", i+1), hooks, guards
+		if where == embedded { // it forgets everything: no definition is older than this one
+			cfg.Revision = cmp.Or(cfg.Revision, "dev")
+		}
+		if err := f.add(endpoint{client, where}, endpoint{}, l, cfg); err != nil {
+			return err
+		}
+	}
+	err = f.run(l.HTTP, log, func(url string) {
+		fmt.Fprintln(a.stdout, url)
+		fmt.Fprintf(a.stderr, "escapement: %s, %s, Redis: %s; Ctrl-C drains and ends\n", many(int64(count), "node"), many(int64(len(l.jobs)), "job"), where)
+	})
+	return l.unreachable(err, "leave that empty for the embedded one")
+}
+
+// devRedis returns how to make a client of the Redis that the configuration names, or else of a
+// server embedded in this process, which ends with it, and what to call that Redis.
+func (l *loaded) devRedis() (newClient func() (redis.UniversalClient, error), where string, err error) {
+	if l.Redis.URL != "" || l.Redis.Mode != modeStandalone {
+		return l.newClient, l.redisName(), nil
+	}
+	if l.Redis.Confirm == confirmReplicas {
+		return nil, "", l.refused(errors.New("redis.confirm: the embedded Redis has no replicas that could confirm anything; set redis.url, or redis.confirm to none"))
+	}
+	server, err := redistest.Embed()
+	if err != nil {
+		return nil, "", err
+	}
+	return func() (redis.UniversalClient, error) { return server.Client(), nil }, embedded, nil
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	doctor := a.command("doctor", "look for what is wrong, and say what to do", wants(), a.inspect(a.doctor))
+	doctor.Long = `Looks at Redis (version, persistence, eviction, memory, replicas, clocks, permissions, slots of
+a Cluster), at the nodes (clocks, revisions, versions, time zone rules, trouble, standby), at the
+jobs (that no living node can run, overdue, paused for long) and at the namespace (moves,
+promotions, keys that this version does not know). Prints each finding with a cure, errors first,
+at most 20 of a kind one by one. It changes nothing.
+
+An error is what harms now, or will at the next crash; a warning is what may harm one day, or is
+perhaps meant so. Exits 1 when there is an error, 0 when there are warnings at most. All keys of
+the Redis are looked through.`
+	return doctor
+}
+
+func (a *app) doctor(t tool) error {
+	found, err := t.in.Problems(t.ctx)
+	if err != nil {
+		return err
+	}
+	errors, warnings := 0, 0
+	for _, p := range found {
+		n := max(1, p.Count)
+		if p.Severity == scheduler.SeverityError {
+			errors += n
+		} else {
+			warnings += n
+		}
+	}
+	if a.json() {
+		err = printJSON(a.stdout, list(found))
+	} else {
+		_, err = a.stdout.Write([]byte(problemText(found)))
+	}
+	switch {
+	case err != nil:
+		return err
+	case errors > 0:
+		return fmt.Errorf("%s and %s", many(int64(errors), "error"), many(int64(warnings), "warning"))
+	case warnings > 0:
+		a.say("no error and %s", many(int64(warnings), "warning"))
+	default:
+		a.say("nothing is wrong")
+	}
+	return nil
+}
+
+// problemText is a paragraph for each problem: what is wrong and where, and indented below it the cure.
+func problemText(found []scheduler.Problem) string {
+	var b strings.Builder
+	for k, p := range found {
+		on := ""
+		if p.On != "" {
+			on = p.Kind + " " + p.On + ": "
+		}
+		fmt.Fprintf(&b, "%-7s  %s%s\n", p.Severity, harmless(on), harmless(p.Text))
+		if last := k+1 == len(found) || found[k+1].Code != p.Code || found[k+1].Cure != p.Cure; last {
+			fmt.Fprintf(&b, "         cure: %s\n", harmless(p.Cure))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/escapement/escapement/jobs/execjob"
+)
+
+// envPrefix starts the name of every variable read.
+const envPrefix = "ESCAPEMENT_"
+
+// maxSecret bounds a secret's file, in bytes.
+const maxSecret = 64 << 10
+
+// leaf is one setting outside the jobs, which have no variables.
+type leaf struct {
+	setting
+	path string // "redis.url"
+}
+
+// env is the setting's variable: ESCAPEMENT_REDIS_URL.
+func (l leaf) env() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(l.path, ".", "_"))
+}
+
+// leaves lists the settings of a configuration that hold one value, a list or a map.
+func leaves(c *Config) []leaf { return sectionLeaves("", reflect.ValueOf(c).Elem()) }
+
+func sectionLeaves(path string, section reflect.Value) (list []leaf) {
+	for _, s := range settings(section) {
+		at := join(path, s.key)
+		switch {
+		case s.value.Kind() == reflect.Slice && s.value.Type().Elem().Kind() == reflect.Struct: // jobs and targets have no variables
+		case s.value.Kind() == reflect.Struct:
+			list = append(list, sectionLeaves(at, s.value)...)
+		default:
+			list = append(list, leaf{setting: s, path: at})
+		}
+	}
+	return list
+}
+
+// settingNamed returns the one path outside the jobs that ends in this key, or "".
+func settingNamed(key string) string {
+	found := ""
+	for _, l := range leaves(new(Config)) {
+		if _, last, ok := cutLast(l.path); ok && last == key {
+			if found != "" {
+				return ""
+			}
+			found = l.path
+		}
+	}
+	return found
+}
+
+func cutLast(path string) (section, key string, ok bool) {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 {
+		return "", "", false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// applyEnv sets what variables give. A secret may stand in a file instead, named
+// by the variable with _FILE behind it. An empty variable counts as given.
+func applyEnv(c *Config, env map[string]string, from origins, faults *faultList) {
+	for _, l := range leaves(c) {
+		name := l.env()
+		text, ok := env[name]
+		if l.secret {
+			secret, given, err := secretFile(env, name)
+			switch {
+			case given && ok:
+				faults.add(place{name: name}, l.path, "%s_FILE is set too; keep one of them", name)
+				continue
+			case err != nil:
+				faults.add(place{name: name + "_FILE"}, l.path, "%v", err)
+				continue
+			case given:
+				name, text, ok = name+"_FILE", secret, true
+			}
+		}
+		if !ok {
+			continue
+		}
+		from.from(l.path, name)
+		if err := setFlat(l.value, l.words, text); err != nil {
+			faults.add(place{name: name}, l.path, "%v", err)
+		}
+	}
+}
+
+// secretFile reads the file that NAME_FILE names, without the line end an editor leaves.
+func secretFile(env map[string]string, name string) (text string, given bool, err error) {
+	path, given := env[name+"_FILE"]
+	if !given {
+		return "", false, nil
+	}
+	data, err := readLimited(path, maxSecret)
+	if err != nil {
+		return "", true, fmt.Errorf("%s: %w", path, err)
+	}
+	return strings.TrimRight(string(data), "\r\n"), true, nil
+}
+
+// ofService are variables that Kubernetes sets in every pod for a service called escapement, or escapement-something.
+var ofService = regexp.MustCompile(`^ESCAPEMENT_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// refuseUnknown adds a fault for each variable that begins as ours do and is none.
+func refuseUnknown(env map[string]string, faults *faultList) {
+	known := []string{authorVariable, apiVariable, apiTokenVariable, apiTokenVariable + "_FILE", tokenVariable, lockVariable, moveFromVariable, moveFromVariable + "_FILE", moveToVariable, moveToVariable + "_FILE"}
+	for _, l := range leaves(new(Config)) {
+		known = append(known, l.env())
+		if l.secret {
+			known = append(known, l.env()+"_FILE")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !strings.HasPrefix(name, envPrefix) || slices.Contains(known, name) || execjob.Sets(name) || ofService.MatchString(name) {
+			continue
+		}
+		faults.add(place{name: name}, name, "no such variable%s; `escapement config print` shows the settings, and a variable is "+
+			"%s and the path in capitals", didYouMean(name, known), envPrefix)
+	}
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/move"
+)
+
+// exitCodes is for the help of the program.
+const exitCodes = `Data goes to stdout, words to stderr. Exit codes:
+  0  done
+  1  failed
+  2  usage: an unknown command, flag or argument
+  3  bad configuration
+  4  not found: no such job, run, node, lock, namespace or target
+  5  refused, for a reason that stderr names
+  6  Redis unreachable, or it takes no writes
+  7  the awaited run did not succeed, or not in time
+lock exits with its command's code, 128 and n when signal n ended it; and with
+  75   the lock was lost before it could be given back
+  126  the command cannot be executed
+  127  the command was not found
+A code that is not the command's own is told by the last line of stderr: lock --help.`
+
+// The exit codes; exitCodes has their meaning.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitConfig      = 3
+	exitNotFound    = 4
+	exitRefused     = 5
+	exitUnreachable = 6
+	exitRunFailed   = 7
+
+	exitLost        = 75
+	exitNotRunnable = 126
+	exitNoCommand   = 127
+	exitSignal      = 128 // and the signal's number
+)
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// endedError ends the program with a code that is not one of the program's own. What there was to say has been said.
+type endedError int
+
+func (e endedError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// commandError ends the program with the code of the command that lock has run.
+type commandError int
+
+func (e commandError) Error() string { return fmt.Sprintf("exit status %d of the command", int(e)) }
+
+// errAwaited is returned when the run that a command waited for did not succeed.
+var errAwaited = errors.New("the run did not succeed")
+
+// exitCode names an error by a number that scripts can tell apart.
+func exitCode(err error) int {
+	var usage usageError
+	var config configError
+	var ended endedError
+	var command commandError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &ended):
+		return int(ended)
+	case errors.As(err, &command):
+		return int(command)
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &config):
+		return exitConfig
+	case errors.Is(err, scheduler.ErrNotAudited): // it may wrap why, which is no answer to what was asked
+		return exitFailed
+	case errors.Is(err, errAwaited):
+		return exitRunFailed
+	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock), errors.Is(err, errNoTarget):
+		return exitNotFound
+	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, api.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
+		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists):
+		return exitRefused
+	case errors.Is(err, locking.ErrUnreachable), errors.As(err, new(fullError)):
+		return exitUnreachable
+	default:
+		return exitFailed
+	}
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// place is where a value came from.
+type place struct {
+	file string // as the user named it; empty for a flag or a variable
+	line int    // from 1; 0 when the whole file is meant
+	name string // the flag or the environment variable
+}
+
+// fault is one thing wrong with the configuration.
+type fault struct {
+	place
+	path string // "redis.mode", "jobs[report].schedule"
+	msg  string // what is wrong and what to write instead
+}
+
+// String is the line a person reads: FILE:LINE: PATH: what is wrong, or
+// VARIABLE: what is wrong, or --flag: what is wrong. A default that does not go
+// with something else, and no file: PATH: what is wrong.
+func (f fault) String() string {
+	if f.name != "" {
+		return f.name + ": " + f.msg
+	}
+	path := f.path
+	if strings.ContainsFunc(path, unicode.IsControl) { // a key may hold a line end
+		path = strings.Trim(strconv.Quote(path), `"`)
+	}
+	if f.file == "" {
+		return path + ": " + f.msg
+	}
+	at := f.file
+	if f.line > 0 {
+		at = fmt.Sprintf("%s:%d", f.file, f.line)
+	}
+	if path == "" {
+		return at + ": " + f.msg
+	}
+	return at + ": " + path + ": " + f.msg
+}
+
+// configError is everything wrong with a configuration, in the order of the file;
+// what variables and flags brought in comes last.
+type configError []fault
+
+// Error joins the faults, one on each line.
+func (e configError) Error() string {
+	lines := make([]string, len(e))
+	for i, f := range e {
+		lines[i] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// faultList collects faults. The zero value is empty.
+type faultList struct {
+	all   configError
+	paths map[string]bool
+}
+
+func (l *faultList) add(at place, path, format string, args ...any) {
+	if l.paths == nil {
+		l.paths = map[string]bool{}
+	}
+	l.paths[path] = true
+	l.all = append(l.all, fault{place: at, path: path, msg: fmt.Sprintf(format, args...)})
+}
+
+// has reports whether a fault of this very path was found.
+func (l *faultList) has(path string) bool { return l.paths[path] }
+
+// err returns the faults in order as a configError, or nil when there are none.
+func (l *faultList) err() error {
+	if len(l.all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(l.all, func(a, b fault) int {
+		inFileFirst := cmp.Compare(b.file, a.file) // a flag or variable has no file
+		return cmp.Or(inFileFirst, cmp.Compare(a.line, b.line))
+	})
+	return l.all
+}
+
+// origins remembers, for each path that was given, where it was given.
+type origins struct {
+	file string
+	at   map[string]place
+}
+
+func newOrigins(file string) origins {
+	return origins{file: file, at: map[string]place{}}
+}
+
+func (o origins) line(path string, line int) { o.at[path] = place{file: o.file, line: line} }
+
+// from notes the flag or variable that has replaced all of the path, whatever a file said of its parts.
+func (o origins) from(path, name string) {
+	for p := range o.at {
+		if strings.HasPrefix(p, path+".") || strings.HasPrefix(p, path+"[") {
+			delete(o.at, p)
+		}
+	}
+	o.at[path] = place{name: name}
+}
+
+// given reports whether the path itself was set by a file, a variable or a flag.
+func (o origins) given(path string) bool { _, ok := o.at[path]; return ok }
+
+// of returns where a path was given, or the nearest thing around it that was:
+// a missing schedule is reported at the line where its job begins.
+func (o origins) of(path string) place {
+	for p := path; p != ""; p = parentPath(p) {
+		if at, ok := o.at[p]; ok {
+			return at
+		}
+	}
+	return place{file: o.file}
+}
+
+// parentPath cuts the last key: "jobs[a.b].retry.max" -> "jobs[a.b].retry" -> "jobs[a.b]" -> "jobs" -> "".
+func parentPath(path string) string {
+	dot, bracket := strings.LastIndexByte(path, '.'), strings.LastIndexByte(path, ']')
+	if dot > bracket {
+		return path[:dot]
+	}
+	return path[:max(strings.IndexByte(path, '['), 0)]
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+// healthWithin is how long a node may take to say how it is.
+const healthWithin = 5 * time.Second
+
+// health is the JSON of the health command.
+type health struct {
+	URL     string   `json:"url"`
+	OK      bool     `json:"ok"`
+	Reasons []string `json:"reasons"` // why not
+}
+
+func (a *app) healthCommand() *cobra.Command {
+	var ready bool
+	c := a.command("health [--ready] [--api URL]", "ask a node whether it lives, or whether it may claim", wants(), func(cmd *cobra.Command, _ []string) error {
+		address := a.apiAddress(cmd)
+		if address == "" {
+			l, err := a.load(cmd, false)
+			if err != nil {
+				return err
+			}
+			if address, err = l.HTTP.local(); err != nil {
+				return err
+			}
+		}
+		h, err := askHealth(address, ready)
+		if err != nil {
+			return err
+		}
+		return a.sayHealth(h)
+	})
+	c.Long = `Asks /healthz, or with --ready /readyz, of the node at http.listen on this machine, or of
+the one at --api. Exits 0 when the answer is 200, otherwise 1 with the reasons. It is the
+health check of a container without a shell; Redis is not asked.`
+	c.Flags().BoolVar(&ready, "ready", false, "ask whether the node is registered and may claim, rather than whether it lives")
+	return c
+}
+
+// local is the address at which this machine reaches the server.
+func (h HTTP) local() (string, error) {
+	_, port, err := net.SplitHostPort(h.Listen)
+	if err != nil || port == "0" {
+		return "", usagef("http.listen is %s, which names no port to ask; name the node's address with --api URL", quote(h.Listen))
+	}
+	return reachable(h.Listen), nil
+}
+
+// askHealth asks one node. It follows no redirect and uses no proxy.
+func askHealth(address string, ready bool) (health, error) {
+	u, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(address, "/"), strings.TrimSuffix(api.Prefix, "/")))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return health{}, usagef("%s is no address of a node, such as http://10.0.0.7:8080", quote(address))
+	}
+	path := "healthz"
+	if ready {
+		path = "readyz"
+	}
+	u = u.JoinPath(path)
+	ctx, cancel := context.WithTimeout(context.Background(), healthWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return health{}, err
+	}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return health{}, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
+	if err != nil {
+		return health{}, err
+	}
+	h := health{URL: u.Redacted(), OK: answer.StatusCode == http.StatusOK, Reasons: []string{}}
+	if !h.OK {
+		h.Reasons = strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+	return h, nil
+}
+
+// sayHealth prints the answer. It ends the program with code 1 when the node is not well.
+func (a *app) sayHealth(h health) error {
+	if a.json() {
+		if err := printJSON(a.stdout, h); err != nil {
+			return err
+		}
+	} else if h.OK {
+		_, err := fmt.Fprintln(a.stdout, "ok")
+		return err
+	}
+	if !h.OK {
+		a.say("%s", strings.Join(h.Reasons, "\n"))
+		return endedError(exitFailed) // why has been said
+	}
+	return nil
+}

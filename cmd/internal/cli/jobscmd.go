@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+func (a *app) jobsCommand() *cobra.Command {
+	var filter scheduler.JobFilter
+	list := a.command("list [--after NAME] [--limit N]", "list the jobs", wants(), func(cmd *cobra.Command, args []string) error {
+		filter.Limit = a.limit(cmd, filter.Limit)
+		return a.inspect(func(t tool) error { return a.jobsList(t, filter) })(cmd, args)
+	})
+	list.Long = `Lists jobs by name. NEXT is the next tick that runs: of a paused job the first one after the
+pause. LAST OUTCOME is how the run or tick ended that was recorded last, LAST SUCCESS when a run
+last succeeded, as far back as the history goes. -o wide adds the time zone, the latest tick
+accounted for, and the node that goes first for the job.
+
+` + pageForms + `
+A page reads the names of all jobs, and of the jobs on it all that is shown.`
+	list.Flags().StringVar(&filter.After, "after", "", "only jobs behind this `NAME`")
+	limitFlag(list, &filter.Limit)
+	get := a.command("get NAME", "show one job", wants("NAME"), a.inspectJob(a.jobsGet))
+	return a.group("jobs COMMAND", "list, show, run and operate jobs", list, get, a.jobsRunCommand(),
+		a.jobsPauseCommand(), a.jobsResumeCommand(), a.jobsRewindCommand(), a.jobsRemoveCommand())
+}
+
+// inspectJob is inspect for a command whose first argument is a job's name.
+func (a *app) inspectJob(f func(tool) error) func(*cobra.Command, []string) error {
+	return a.inspect(func(t tool) error { return t.near(t.args[0], f(t)) })
+}
+
+// near adds the name that may have been meant to an error about an unknown job.
+func (t tool) near(name string, err error) error {
+	if !errors.Is(err, scheduler.ErrUnknownJob) {
+		return err
+	}
+	names, unread := t.in.JobNames(t.ctx)
+	if unread != nil && names == nil {
+		return err // it only was to help
+	}
+	return fmt.Errorf("%w%s", err, didYouMean(name, names))
+}
+
+func (a *app) jobsList(t tool, filter scheduler.JobFilter) error {
+	found, unread := t.in.ListJobs(t.ctx, filter)
+	if unread != nil && found.Jobs == nil {
+		return unread
+	}
+	if slices.ContainsFunc(found.Jobs, func(j scheduler.JobView) bool { return j.NoNode != "" }) {
+		a.sayFull(t)
+	}
+	err := a.printJobs(found.Jobs)
+	a.sayMore(len(found.Jobs), found.Next)
+	return errors.Join(err, unread) // those it could read come beside the error
+}
+
+func (a *app) printJobs(views []scheduler.JobView) error {
+	if a.json() {
+		return printJSON(a.stdout, list(views))
+	}
+	out := a.newTable(whole("NAME"), col("SCHEDULE"), wide("ZONE"), instant("NEXT"), column{heading: "LAST", wide: true, instant: true},
+		whole("LAST OUTCOME"), instant("LAST SUCCESS"), wide("OWNER"), col("STATE"))
+	for _, j := range views {
+		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), j.LastOutcome, out.at(j.LastSuccess), j.Owner, state(j, out.at))
+	}
+	return out.flush()
+}
+
+// schedule says when a job runs.
+func schedule(j scheduler.JobView) string {
+	if j.After != "" {
+		return "after " + j.After
+	}
+	return j.Schedule
+}
+
+// zone is where the schedule is read; a job that follows another has none.
+func zone(j scheduler.JobView) string {
+	if j.After != "" {
+		return ""
+	}
+	return j.TimeZone
+}
+
+// state names what keeps a job from running on its schedule, "" when nothing does.
+func state(j scheduler.JobView, at func(*scheduler.Stamp) string) string {
+	var words []string
+	if j.Paused {
+		word := "paused"
+		if j.Pause != nil && j.Pause.Until != nil {
+			word += " until " + at(j.Pause.Until)
+		}
+		words = append(words, word)
+	}
+	if j.NoNode != "" {
+		words = append(words, "no node")
+	}
+	return strings.Join(words, ", ")
+}
+
+func (a *app) jobsGet(t tool) error {
+	j, err := t.in.Job(t.ctx, t.args[0])
+	if err = a.sayUnheard(err); err != nil {
+		return err
+	}
+	a.warnLeftAlone(j.LeftAlone)
+	if a.json() {
+		return printJSON(a.stdout, j)
+	}
+	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
+		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", j.LastOutcome, "last success", stamp(j.LastSuccess), "owner", j.Owner,
+		"state", state(j, stamp), "no node", j.NoNode, "paused", paused(j), "held by", j.Open,
+		"generation", j.Generation, "revision", j.Revision, "superseded", strings.Join(j.Superseded, ", "),
+		"standby", strings.Join(j.Standby, ", "), "shards", fmt.Sprint(j.Shards)}
+	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)
+}
+
+// policies are the names and values of a job's policies. What does not apply is "-".
+func policies(j scheduler.JobView) []string {
+	catchUp, onCrash, retry := j.CatchUp, j.OnCrash, ""
+	if j.After != "" {
+		catchUp = ""
+	} else if j.CatchUpMax > 0 {
+		catchUp += fmt.Sprintf(", at most %d", j.CatchUpMax)
+	}
+	if j.RerunMax > 0 {
+		onCrash += fmt.Sprintf(", at most %s", times(j.RerunMax))
+	}
+	if r := j.Retry; r != nil {
+		retry = fmt.Sprintf("%s, after %s up to %s", times(r.Max), millis(r.BackoffMS), millis(r.MaxBackoffMS))
+	}
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(j.Labels)) {
+		labels = append(labels, name+"="+j.Labels[name])
+	}
+	return []string{"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
+		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "success in", millis(j.SuccessWithinMS)}
+}
+
+// millis is a duration, "" for none.
+func millis(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return shortDuration(time.Duration(ms) * time.Millisecond)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// warnLeftAlone says that a history has records which are not shown.
+func (a *app) warnLeftAlone(n int) {
+	if n > 0 {
+		a.say("%s of the history cannot be read by this version and %s left alone; ledger verify names them",
+			many(int64(n), "record"), map[bool]string{true: "is", false: "are"}[n == 1])
+	}
+}
+
+// paused is "false", or since when, until when, by whom and why.
+func paused(j scheduler.JobView) string {
+	if j.Pause == nil {
+		return fmt.Sprint(j.Paused)
+	}
+	until := "it is resumed"
+	if j.Pause.Until != nil {
+		until = stamp(j.Pause.Until)
+	}
+	return fmt.Sprintf("since %s until %s by %s: %s", stamp(j.Pause.Since), until, j.Pause.Author, j.Pause.Reason)
+}
+
+// history says where the recorded history begins.
+func history(j scheduler.JobView) string {
+	switch {
+	case j.HistoryFrom == nil:
+		return ""
+	case j.TrimmedTo != nil:
+		return "from " + stamp(j.TrimmedTo) + ", what was before is dropped"
+	}
+	return "from " + stamp(j.HistoryFrom)
+}
+
+// counts is "12 succeeded, 3 missed", in the order of the outcomes.
+func counts(by map[string]int64) string {
+	var parts []string
+	for _, o := range outcomes {
+		if by[o] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", by[o], o))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

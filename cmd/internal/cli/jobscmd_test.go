@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// What a job last came to, and when it last succeeded, is shown however many runs have failed since.
+func TestLastSuccess(t *testing.T) {
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
+	p := plant(t, yearly, jobs.Job{Name: "other", Schedule: "@yearly"})
+	p.wants(exitDone, "other   @yearly", "", "jobs", "list")
+	good := p.granted(yearly, "1")
+	p.settle("yearly", good, jobs.OutcomeSucceeded, "")
+	ended := decode[scheduler.RunView](t, p.env, "runs", "get", good).Ended
+	for range 17 { // more rows than are read at first
+		p.settle("yearly", p.granted(yearly, "1"), jobs.OutcomeFailed, "")
+	}
+	views := decode[[]scheduler.JobView](t, p.env, "jobs", "list")
+	if j := views[1]; j.LastOutcome != "failed" || j.LastSuccess == nil || *j.LastSuccess != *ended {
+		t.Errorf("got %s, %v; want failed, %v", j.LastOutcome, j.LastSuccess, ended)
+	}
+	if j := views[0]; j.LastOutcome != "" || j.LastSuccess != nil {
+		t.Errorf("of a job that never ran: %s, %v", j.LastOutcome, j.LastSuccess)
+	}
+	p.wants(exitDone, "failed        "+(&table{zone: time.UTC}).at(ended), "", "jobs", "list")
+}

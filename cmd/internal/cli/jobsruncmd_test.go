@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
+)
+
+// heard is a writer that can be read meanwhile.
+type heard struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (h *heard) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.Write(p)
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}
+
+// TestWaitThroughAnOutage takes Redis away from a tool that waits, and gives it back.
+func TestWaitThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
+	p := plant(t, yearly)
+	var words heard
+	var out strings.Builder
+	code := make(chan int, 1)
+	go func() {
+		code <- new(app).Run([]string{"jobs", "run", "yearly", "--unique", "k", "--wait"}, strings.NewReader(""), &out, &words, p.env)
+	}()
+	id := ledgertest.UniqueRun("yearly", "k")
+	eventually(t, "it is asked for", func() bool { got, _, _ := call(p.env, "", "runs", "get", id); return got == exitDone })
+	if err := p.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it says that it goes on waiting", func() bool { return strings.Contains(words.String(), "still waiting for run "+id) })
+	if err := p.server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	c := ledgertest.Claim{Job: "yearly", Digest: yearly.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
+	eventually(t, "the run is granted", func() bool {
+		got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
+		return err == nil && got[0].Verdict == ledgertest.Granted
+	})
+	p.settle("yearly", id, jobs.OutcomeSucceeded, "")
+	if got := <-code; got != exitDone || out.String() != id+"\n" || strings.Count(words.String(), "still waiting") != 1 ||
+		!strings.Contains(words.String(), "escapement: the run succeeded, after ") {
+		t.Errorf("exit %d, %q, %q", got, out.String(), words.String())
+	}
+}
+
+// TestShownRuns covers what a table of runs shows of them, and what it says that it leaves out.
+func TestShownRuns(t *testing.T) {
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly", OnCrash: jobs.OnCrashRerun}
+	p := plant(t, yearly, jobs.Job{Name: "follower", After: "yearly"})
+	id := p.granted(yearly, "1")
+	p.wants(exitDone, "\ntries         -\n", "", "runs", "get", id)
+	p.wants(exitDone, "TRIGGER", "", "runs", "list", "-o", "wide")
+	next := ledgertest.Successor(id)
+	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m"}
+	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
+		t.Fatal(got, err)
+	}
+	p.wants(exitDone, "why: it\\x1b[31m\n", "", "runs", "list", "--outcome", "lost", "-o", "wide")
+	p.wants(exitDone, "\nnext attempt  "+next+"\n", "", "runs", "get", id)
+	if out := p.wants(exitDone, "no living node holds the job", "", "runs", "list", "--outcome", "pending", "-o", "wide"); strings.Contains(out, "running") || !strings.Contains(out, "pending  2") {
+		t.Errorf("pending ones are shown as\n%s", out)
+	}
+	if got := decode[[]scheduler.RunView](t, p.env, "runs", "list", "--outcome", "pending"); len(got) != 1 || got[0].Outcome != "running" {
+		t.Errorf("got %+v", got)
+	}
+	for range 52 {
+		p.wants(exitDone, "-", "", "jobs", "run", "yearly")
+	}
+	p.wants(exitDone, "[", "escapement: 50 rows shown; there are more: add --after ", "runs", "list", "--limit", "50", "-o", "json", "--job", "yearly", "--since", "200000h")
+	if out := p.wants(exitDone, "TICK", "50 rows shown; there are more", "runs", "list", "--limit", "50"); strings.Count(out, "\n") != 50 {
+		t.Errorf("got %d lines", strings.Count(out, "\n"))
+	}
+	if got := decode[[]scheduler.RunView](t, p.env, "runs", "list"); len(got) != 54 {
+		t.Errorf("as JSON: %d", len(got))
+	}
+	keys, err := p.client.Keys(t.Context(), "*:history:yearly").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	p.client.RPush(t.Context(), keys[0], "2|R|newer")
+	for _, args := range [][]string{{"runs", "list"}, {"jobs", "get", "yearly"}} {
+		p.wants(exitDone, "yearly", "1 record of the history cannot be read by this version and is left alone; ledger verify names them", args...)
+	}
+}
+
+func TestShownJobs(t *testing.T) {
+	full := jobs.Job{Name: "full", Schedule: "@yearly", CatchUp: jobs.CatchUpAll, OnCrash: jobs.OnCrashRerun, StartWithin: 2 * time.Minute,
+		Timeout: time.Minute, Retry: jobs.Retry{Max: 2}, Labels: map[string]string{"disk": "fast", "a": "b"}}
+	p := plant(t, full, jobs.Job{Name: "follower", After: "full"})
+	for _, want := range []string{"catch up      all, at most 10\n", "start within  2m\n", "on crash      rerun, at most 3 times\n", "timeout       1m\n",
+		"ttl           15s\n", "retry         2 times, after 1s up to 1m\n", "labels        a=b, disk=fast\n"} {
+		p.wants(exitDone, want, "", "jobs", "get", "full")
+	}
+	if j := decode[scheduler.JobView](t, p.env, "jobs", "get", "full"); j.CatchUpMax != 10 || j.StartWithinMS != 120_000 || j.OnCrash != "rerun" || j.RerunMax != 3 ||
+		j.TimeoutMS != 60_000 || j.TTLMS != 15_000 || j.Retry == nil || *j.Retry != (scheduler.RetryView{Max: 2, BackoffMS: 1000, MaxBackoffMS: 60_000}) || j.Labels["disk"] != "fast" {
+		t.Errorf("got %+v", j)
+	}
+	for _, want := range []string{"\ntime zone     -\n", "\ncatch up      -\n"} {
+		p.wants(exitDone, want, "", "jobs", "get", "follower")
+	}
+	j := decode[scheduler.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
+	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", no node", "", "jobs", "list", "-o", "wide")
+	p.wants(exitDone, "paused until "+(&table{zone: time.UTC}).at(j.Pause.Until)+", no node", "", "jobs", "list")
+}
+
+// TestWaitNamesTheNextAttempt does not wait for it.
+func TestWaitNamesTheNextAttempt(t *testing.T) {
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly", OnCrash: jobs.OnCrashRerun}
+	p := plant(t, yearly)
+	id := p.wants(exitDone, "-", "no living node", "jobs", "run", "yearly", "--unique", "k")
+	c := ledgertest.Claim{Job: "yearly", Digest: yearly.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Attempts: 2}
+	if got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
+		t.Fatal(got, err)
+	}
+	next, now := ledgertest.Successor(id), time.Now().UnixMilli()
+	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Started: now, Ended: now, Rerun: true}
+	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
+		t.Fatal(got, err)
+	}
+	p.wants(exitRunFailed, id+"\n", "did not succeed: lost; the attempt after it is "+next+"\n", "jobs", "run", "yearly", "--unique", "k", "--wait")
+}
+
+// An id that was not written is lost to whoever asked for the run; the exit code says so.
+func TestNoRoomForTheID(t *testing.T) {
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
+	p := plant(t, yearly)
+	ended := p.granted(yearly, "1")
+	p.settle("yearly", ended, jobs.OutcomeSucceeded, "")
+	for _, args := range [][]string{{"jobs", "run", "yearly"}, {"jobs", "run", "yearly", "--unique", "k", "-o", "json"}, {"runs", "rerun", ended}} {
+		var words strings.Builder
+		code := new(app).Run(args, strings.NewReader(""), fullDisk{}, &words, p.env)
+		if code != exitFailed || !strings.Contains(words.String(), "no space left") {
+			t.Errorf("%v: exit %d, %q", args, code, words.String())
+		}
+	}
+}
+
+// A run that goes on is not waited for any longer than was said.
+func TestWaitFor(t *testing.T) {
+	t.Parallel()
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
+	code, out, words := call(p.env, "", "jobs", "run", "yearly", "--unique", "k", "--wait-for", "20ms")
+	id := ledgertest.UniqueRun("yearly", "k")
+	if code != exitRunFailed || out != id+"\n" || !strings.Contains(words, "the run did not succeed within 20ms: it is pending") {
+		t.Errorf("exit %d, %q, %q", code, out, words)
+	}
+	code, out, _ = call(p.env, "", "jobs", "run", "yearly", "--unique", "k", "--wait-for", "20ms", "-o", "json")
+	if code != exitRunFailed || !strings.Contains(out, `"outcome": "running"`) {
+		t.Errorf("exit %d, %q", code, out)
+	}
+}

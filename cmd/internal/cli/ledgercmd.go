@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+func (a *app) ledgerCommand() *cobra.Command {
+	var filter scheduler.ExamineFilter
+	var since *timeFlag
+	verify := a.command("verify [--job NAME] [--since T]", "check the promises on the recorded history", wants(),
+		func(cmd *cobra.Command, args []string) error {
+			from, err := since.when()
+			if err != nil {
+				return err
+			}
+			return a.inspect(func(t tool) error { return a.ledgerVerify(t, filter, from) })(cmd, args)
+		})
+	verify.Long = `Recomputes, from the stored schedules and the recorded history, that the promises held:
+P1, no tick was granted twice; P2, every tick has one recorded answer; P3, tokens
+grow. Prints each violation with the records that show it, and exits 1 when there is
+any, or when a job could not be checked. What this version does not understand is named
+and left alone; so are ticks that are due and that no living node can run. It reads only, and
+works beside running nodes. All keys of the Redis are looked through, unless --job is given.
+
+The schedules are recomputed with the time zone rules of this program.
+
+` + timeForms
+	verify.Flags().StringVar(&filter.Job, "job", "", "only the job `NAME`")
+	since = addTimeFlag(verify, "since", ago, "only what concerns instants since `T`: 10m is ten minutes ago")
+	return a.group("ledger COMMAND", "check the ledger", verify)
+}
+
+func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter, since when) (err error) {
+	if filter.Since, err = t.instant(since); err != nil {
+		return err
+	}
+	x, err := t.in.Examine(t.ctx, filter)
+	if err != nil {
+		return t.near(filter.Job, err)
+	}
+	if a.json() {
+		err = printJSON(a.stdout, api.VerifiedOf(x))
+	} else {
+		_, err = a.stdout.Write([]byte(violationText(x.Violations)))
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range x.LeftAlone {
+		a.say("left alone: %s: %s", s.Key, s.What)
+	}
+	for _, o := range x.Overdue {
+		a.say("overdue: %s: %s from %s to %s: %s", o.Job, many(o.Count, "tick"), stamp(&o.First), stamp(&o.Last), o.Why)
+	}
+	return a.verdict(x)
+}
+
+// violationText is one line for each violation, and its evidence indented below.
+func violationText(found []scheduler.Violation) string {
+	var b strings.Builder
+	for _, v := range found {
+		fmt.Fprintf(&b, "%-5s  %s  %s\n", v.Promise, cell(v.Job), cell(v.What))
+		for _, e := range v.Evidence {
+			fmt.Fprintf(&b, "       %s\n", cell(e))
+		}
+	}
+	return b.String()
+}
+
+// verdict says on stderr that all was well, or returns what was not.
+func (a *app) verdict(x scheduler.Examined) error {
+	checked := fmt.Sprintf("%s, %s, %s", many(x.Jobs, "job"), many(x.Rows, "row"), many(x.Ticks, "tick"))
+	var wrong []string
+	broken, unverified := sorted(x)
+	if broken > 0 {
+		wrong = append(wrong, "the promises do not hold in the recorded history: "+many(broken, "violation"))
+	}
+	if n := len(unverified); n > 0 {
+		names := unverified[:min(n, 10)]
+		wrong = append(wrong, fmt.Sprintf("%s cannot be verified, because what is stored of it cannot be read by this version: %s%s",
+			many(int64(n), "job"), strings.Join(names, ", "), map[bool]string{true: ", ..."}[n > len(names)]))
+	}
+	if len(wrong) == 0 {
+		a.say("%s: the promises held", checked)
+		return nil
+	}
+	return errors.New(checked + ": " + strings.Join(wrong, "; "))
+}
+
+// sorted tells violations from what cannot be verified, because records of the job cannot be read: it
+// returns how many of the former there are, and the names of the jobs of the latter.
+func sorted(x scheduler.Examined) (broken int64, unverified []string) {
+	unverified = slices.Clone(x.Unverified)
+	for _, v := range x.Violations {
+		if strings.Contains(v.What, "cannot be verified") {
+			unverified = append(unverified, v.Job)
+		} else {
+			broken++
+		}
+	}
+	slices.Sort(unverified)
+	return broken, slices.Compact(unverified)
+}
+
+// many is a number of things, with commas between the thousands.
+func many(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits + " " + thing
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/notify"
+)
+
+// maxFile bounds the configuration file, in bytes: some ten thousand jobs.
+const maxFile = 1 << 20
+
+// source says where a configuration comes from.
+type source struct {
+	file     string // "" reads no file
+	naming   string // how the file is named: "--config FILE"
+	optional bool   // an absent file is no fault: its settings keep their defaults
+	env      map[string]string
+	flags    map[string]flagValue // by path of the setting
+}
+
+// flagValue is what a flag said.
+type flagValue struct {
+	flag string // "--redis"
+	text string
+}
+
+// loaded is a configuration that was judged and found good.
+type loaded struct {
+	Config
+	from origins
+	jobs []jobs.Job // ready to be registered, in the order of the file
+
+	notify notify.Config // without targets: nobody is told
+}
+
+// load puts a configuration together: defaults, file, environment, flags, each
+// over the one before, then the checks. The error is a faultList with everything
+// that is wrong. Nothing is connected and nothing written.
+func load(src source) (*loaded, error) {
+	d := &decoder{origins: newOrigins(src.file)}
+	l := &loaded{Config: defaults(), from: d.origins}
+	if src.file != "" && !d.readFile(src, &l.Config) {
+		return nil, d.faults.err()
+	}
+	applyEnv(&l.Config, src.env, l.from, &d.faults)
+	refuseUnknown(src.env, &d.faults)
+	applyFlags(&l.Config, src.flags, l.from, &d.faults)
+	c := checker{loaded: l, faults: d.faults, jobLabels: d.jobLabels, targetLabels: d.targetLabels}
+	c.check()
+	if err := c.faults.err(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// readFile decodes the file over the defaults. It reports false when there is
+// nothing that the rest could be judged by.
+func (d *decoder) readFile(src source, c *Config) bool {
+	data, err := readLimited(src.file, maxFile)
+	if os.IsNotExist(err) && src.optional {
+		return true
+	}
+	if os.IsNotExist(err) {
+		d.faults.add(place{file: src.file}, "", "there is no such file; name one with %s, or begin with what escapement config init writes", src.naming)
+		return false
+	}
+	if err != nil {
+		d.faults.add(place{file: src.file}, "", "%v", err)
+		return false
+	}
+	root := d.parse(data)
+	if root == nil {
+		return false
+	}
+	d.decode(root, "", setting{value: reflect.ValueOf(c).Elem()})
+	return true
+}
+
+// readLimited reads a regular file of at most limit bytes.
+func readLimited(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, plainPathError(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, plainPathError(err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("larger than %d KiB; is it the right file", limit>>10)
+	}
+	return data, nil
+}
+
+// applyFlags sets what flags say.
+func applyFlags(c *Config, flags map[string]flagValue, from origins, faults *faultList) {
+	for _, l := range leaves(c) {
+		f, ok := flags[l.path]
+		if !ok {
+			continue
+		}
+		from.from(l.path, f.flag)
+		if err := setFlat(l.value, l.words, f.text); err != nil {
+			faults.add(place{name: f.flag}, l.path, "%v", err)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// TestRedisConfirm wants redis.confirm to hold for commands under a lock, and to be refused where nobody could confirm anything.
+func TestRedisConfirm(t *testing.T) {
+	t.Parallel()
+	confirm := "ESCAPEMENT_REDIS_CONFIRM=replicas"
+	lone := redistest.Start(t)
+	code, stdout, stderr := call(append(at(lone), confirm), "", "lock", "a", "--", "echo", "ran")
+	if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "only 0 of the 1 replicas") {
+		t.Errorf("without a replica: exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	master, _ := redistest.StartReplicas(t, 1)
+	if code, stdout, stderr = call(append(at(master), confirm), "", "lock", "a", "--", "echo", "ran"); code != exitDone || stdout != "ran\n" {
+		t.Errorf("with a replica: exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	code, stdout, stderr = call(append(at(master), confirm, "ESCAPEMENT_REDIS_REPLICAS=4"), "", "lock", "a", "--", "echo", "ran")
+	if code != exitUnreachable || stdout != "" || !strings.Contains(stderr, "only 1 of the 2 replicas") {
+		t.Errorf("with one of four replicas: exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/locking/redlock"
+)
+
+// LockConfig is what a Driver makes a locker from.
+type LockConfig struct {
+	Servers   []string // as the driver spells them
+	Namespace string
+	Margin    time.Duration // see locking.Config
+	Logger    *slog.Logger
+}
+
+// Driver makes a locker, and sends nothing. The second function ends the locker and its connections. An error says what is
+// wrong with the servers, and holds no password.
+type Driver func(c LockConfig) (*locking.Locker, func(), error)
+
+const (
+	driverRedis   = "redis"
+	driverRedlock = "redlock"
+)
+
+// drivers are those that every program has. Main adds others.
+var drivers = map[string]Driver{driverRedis: oneRedis, driverRedlock: severalRedis}
+
+// fullProgram has all drivers.
+const fullProgram = "escapement-full"
+
+// inRedis reports whether the locks are in the Redis of the configuration.
+func (l Locks) inRedis() bool { return l.Driver == driverRedis && len(l.Servers) == 0 }
+
+// fault is what is wrong with the store: the setting's key, and words.
+func (l Locks) fault() (key, words string) {
+	open, known := drivers[l.Driver]
+	switch {
+	case !known:
+		return "driver", fmt.Sprintf("%s is not in this program, which has %s; %s has it: go install github.com/escapement/escapement/cmd/%s", l.Driver, strings.Join(slices.Sorted(maps.Keys(drivers)), ", "), fullProgram, fullProgram)
+	case l.inRedis():
+		return "", ""
+	case len(l.Servers) == 0:
+		return "servers", fmt.Sprintf("is empty, and the driver is %s; name its servers", l.Driver)
+	}
+	_, end, err := open(LockConfig{Servers: l.Servers, Margin: lockMargin, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return "servers", err.Error()
+	}
+	end()
+	return "", ""
+}
+
+// locks judges where locks are.
+func (c *checker) locks() {
+	if c.faults.has("locks.driver") || c.faults.has("locks.servers") {
+		return
+	}
+	if key, words := c.Locks.fault(); key != "" {
+		c.fault("locks."+key, "%s", words)
+	}
+}
+
+// lockElsewhere runs a command under a lock of another store than the configuration's Redis.
+func (a *app) lockElsewhere(l *loaded, name string, args []string, o locking.Options) error {
+	err := a.lock(func(context.Context) (lockStore, error) {
+		locker, end, err := l.openLocks(newLogger(a.stderr, l.Log), lockMargin, l.newClient)
+		return lockStore{locker: locker, close: end}, err
+	}, name, args, o)
+	if errors.Is(err, locking.ErrUnreachable) {
+		hint := ""
+		if l.Locks.Driver == driverRedlock {
+			hint = "; escapement locks bootstrap lets new servers vote"
+		}
+		return fmt.Errorf("the %s of locks.servers gives no lock: %w%s", l.Locks.Driver, err, hint)
+	}
+	return err
+}
+
+// openLocks makes the locker of locks.driver, in the Redis of newClient where no other is named.
+func (l *loaded) openLocks(log *slog.Logger, margin time.Duration, newClient func() (redis.UniversalClient, error)) (*locking.Locker, func(), error) {
+	if l.Locks.inRedis() {
+		client, err := newClient()
+		if err != nil {
+			return nil, nil, err
+		}
+		locker := redislock.New(client, redislock.Config{Namespace: l.Namespace, Margin: margin, Logger: log})
+		return locker, func() { locker.Close(); _ = client.Close() }, nil
+	}
+	return drivers[l.Locks.Driver](LockConfig{Servers: l.Locks.Servers, Namespace: l.Namespace, Margin: margin, Logger: log})
+}
+
+// guards are the lockers for jobs with a guard; end closes them.
+func (l *loaded) guards(log *slog.Logger, newClient func() (redis.UniversalClient, error)) (all map[string]*locking.Locker, end func(), err error) {
+	if !slices.ContainsFunc(l.jobs, func(j jobs.Job) bool { return j.Guard != "" }) {
+		return nil, func() {}, nil
+	}
+	locker, end, err := l.openLocks(log, l.Node.MaxSkew, newClient)
+	return map[string]*locking.Locker{l.Locks.Driver: locker}, end, err
+}
+
+// oneRedis is for locks in another Redis than the configuration's.
+func oneRedis(c LockConfig) (*locking.Locker, func(), error) {
+	if len(c.Servers) != 1 {
+		return nil, nil, fmt.Errorf("are %d, and redis has one URL; of independent servers a majority has the lock with the driver redlock", len(c.Servers))
+	}
+	clients, end, err := redisClients(c.Servers)
+	if err != nil {
+		return nil, nil, err
+	}
+	locker := redislock.New(clients[0], redislock.Config{Namespace: c.Namespace, Margin: c.Margin, Logger: c.Logger})
+	return locker, func() { locker.Close(); end() }, nil
+}
+
+// severalRedis is for locks of which a majority of independent servers has each.
+func severalRedis(c LockConfig) (*locking.Locker, func(), error) {
+	clients, end, err := redisClients(c.Servers)
+	if err != nil {
+		return nil, nil, err
+	}
+	locker, err := redlock.New(clients, redlock.Config{Namespace: c.Namespace, Margin: c.Margin, Logger: c.Logger})
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return locker, func() { locker.Close(); end() }, nil
+}
+
+// redisClients makes a client for each URL.
+func redisClients(urls []string) (clients []redis.UniversalClient, end func(), err error) {
+	end = func() {
+		for _, c := range clients {
+			_ = c.Close()
+		}
+	}
+	for i, url := range urls {
+		a, err := redisconn.Parse(strings.TrimSpace(url))
+		if err != nil {
+			end()
+			return nil, nil, fmt.Errorf("number %d %w", i+1, err)
+		}
+		clients = append(clients, a.Client())
+	}
+	return clients, end, nil
+}
+
+func (a *app) locksBootstrapCommand() *cobra.Command {
+	c := a.command("bootstrap [--servers LIST]", "let new servers of the driver redlock vote", wants(), func(cmd *cobra.Command, _ []string) error {
+		l, err := a.load(cmd, false)
+		if err != nil {
+			return err
+		}
+		if l.Locks.Driver != driverRedlock {
+			return usagef("locks.driver is %s; only redlock has servers that vote", l.Locks.Driver)
+		}
+		clients, end, err := redisClients(l.Locks.Servers)
+		if err != nil {
+			return err
+		}
+		defer end()
+		ctx, stop := a.interruptible()
+		defer stop()
+		if err := redlock.Bootstrap(ctx, clients, redlock.Config{Namespace: l.Namespace, Logger: newLogger(a.stderr, l.Log)}); err != nil {
+			return err
+		}
+		a.say("the %d servers vote", len(clients))
+		return nil
+	})
+	c.Long = `Independent Redis servers that are new, or have lost what they held, grant no locks until
+this was called once. Call it when no lock of theirs can be in use any more. While a
+majority votes it does nothing. With servers that may remember, it says how long to wait.`
+	driverFlags(c)
+	return c
+}
+
+// driverFlags are those that say where locks are, besides locks in config.yaml.
+func driverFlags(c *cobra.Command) {
+	c.Flags().String("driver", "", "the `store` of the locks: redis, redlock, zookeeper, etcd or postgres; default: locks.driver, which is redis")
+	c.Flags().String("servers", "", "the store's servers, a `list` with commas; default: locks.servers; for redis --redis")
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// masters starts independent servers, and returns their URLs with commas between.
+func independent(t *testing.T, n int) string {
+	t.Helper()
+	var urls []string
+	for range n {
+		urls = append(urls, "redis://"+redistest.Start(t).Addr())
+	}
+	return strings.Join(urls, ",")
+}
+
+// TestLockOverSeveral: a command under a lock of three servers, which vote when they were told to.
+func TestLockOverSeveral(t *testing.T) {
+	t.Parallel()
+	servers := independent(t, 3)
+	where := []string{"--driver", "redlock", "--servers", servers}
+	lock := func(args ...string) (int, string, string) {
+		return call(nil, "", append(append([]string{"lock", "a"}, where...), append([]string{"--"}, args...)...)...)
+	}
+	if code, _, words := lock("true"); code != exitUnreachable || !strings.Contains(words, "escapement locks bootstrap") {
+		t.Fatalf("new servers: exit %d, %s", code, words)
+	}
+	if code, _, words := call(nil, "", append([]string{"locks", "bootstrap"}, where...)...); code != exitDone || !strings.Contains(words, "the 3 servers vote") {
+		t.Fatalf("exit %d, %s", code, words)
+	}
+	code, out, words := lock("sh", "-c", `echo $ESCAPEMENT_LOCK $ESCAPEMENT_TOKEN; exit 3`)
+	if code != 3 || !strings.HasPrefix(out, "a 1") || words != "" {
+		t.Errorf("exit %d, %q, %s", code, out, words)
+	}
+	file := filepath.Join(t.TempDir(), "nested")
+	env := append(os.Environ(), "ESCAPEMENT_LOCKS_DRIVER=redlock", "ESCAPEMENT_LOCKS_SERVERS="+servers)
+	if code, _, words := call(env, "", "lock", "b", "--", "touch", file); code != exitDone {
+		t.Errorf("by the environment: exit %d, %s", code, words)
+	}
+}
+
+// TestLocksRefused: what cannot be a store is refused with the place, and without a password.
+func TestLocksRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ env, driver, servers, want string }{
+		{"", "zookeeper", "a:2181", "go install github.com/escapement/escapement/cmd/escapement-full"},
+		{"", "redlock", "", "--servers"},
+		{"", "redlock", "redis://:secret@a:6379", "odd number"},
+		{"", "redlock", "redis://:secret@a,nonsense,redis://c", "number 2"},
+		{"", "paper", "a", "redis redlock zookeeper etcd postgres"},
+	} {
+		args := []string{"lock", "a", "--driver", c.driver}
+		if c.servers != "" {
+			args = append(args, "--servers", c.servers)
+		}
+		code, _, words := call(nil, "", append(args, "--", "true")...)
+		if code != exitConfig || strings.Contains(words, "secret") || !strings.Contains(strings.ReplaceAll(words, ",", ""), c.want) && !strings.Contains(words, "servers") {
+			t.Errorf("%+v: exit %d, %s", c, code, words)
+		}
+	}
+}
+
+// TestGuardInConfig: a job with a guard runs only under a lock of locks.driver, whose token it has.
+func TestGuardInConfig(t *testing.T) {
+	t.Parallel()
+	servers := independent(t, 3)
+	config := func(guard string) string {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		text := `
+locks: {driver: redlock, servers: [` + servers + `]}
+node: {name: a1}
+http: {listen: ""}
+jobs:
+  - {name: books, schedule: "@every 1s", ttl: 3s, guard: ` + guard + `, exec: {command: [sh, -c, "echo token=$ESCAPEMENT_TOKEN"]}}
+`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	says(t, nil, exitConfig, `"zookeeper" is not locks.driver, which is redlock`, "config", "validate", config("zookeeper"))
+	env := at(redistest.Start(t))
+	p := start(t, env, "run", "--config", config("redlock"))
+	p.logged("a run waits before it starts", `"for":"the guard redlock"`)
+	if code, _, words := call(nil, "", "locks", "bootstrap", "--driver", "redlock", "--servers", servers); code != exitDone {
+		t.Fatal(words)
+	}
+	p.logged("run ended", `"outcome":"succeeded"`)
+	var all []scheduler.RunView
+	if _, out, _ := call(env, "", "runs", "list", "--job", "books", "--outcome", "succeeded", "-o", "json"); json.Unmarshal([]byte(out), &all) != nil || len(all) == 0 {
+		t.Fatal(out)
+	}
+	done := all[len(all)-1]
+	_, out, _ := call(env, "", "runs", "get", done.Run)
+	if !strings.Contains(out, "waits for the guard redlock") || !strings.Contains(out, "token=1") || strings.Contains(out, "token="+done.Token) {
+		t.Errorf("its token is not the guard's: %s", out)
+	}
+}

@@ -1,0 +1,55 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// lapses is a namespace in which a lock that is taken by force cannot be given back.
+type lapses struct{ operator }
+
+func (lapses) ReleaseLock(_ context.Context, name string, token int64, _ scheduler.ReleaseOptions) (scheduler.Release, error) {
+	lock := scheduler.LockView{Name: name, Kind: scheduler.LockKind, Token: strconv.FormatInt(token, 10)}
+	return scheduler.Release{Lock: lock, Did: scheduler.ReleaseLapses}, nil
+}
+
+// TestLocksReleaseForceIsNotGivenBack: what was taken away and could not be given back is not released yet.
+func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
+	p := plant(t)
+	in, err := scheduler.NewClient(p.client, "escapement")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		in       operator
+		released string
+	}{{in, `"released": true`}, {lapses{in}, `"released": false`}} {
+		lease := holding(t, p.server, "a", locking.Options{TTL: short})
+		var out, words strings.Builder
+		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: "json"}}
+		err := a.locksRelease(tool{ctx: t.Context(), in: tt.in, args: []string{"a"}}, lease.Token(), scheduler.ReleaseOptions{Force: true})
+		if err != nil || !strings.Contains(out.String(), tt.released) {
+			t.Errorf("%v, %s%swant %s", err, out.String(), words.String(), tt.released)
+		}
+	}
+}
+
+// TestLocksGetForeign: of a key without an end nobody knows when others can have the lock; that is not now.
+func TestLocksGetForeign(t *testing.T) {
+	p := plant(t)
+	if err := p.client.Set(t.Context(), "{escapement:lock:a}", "theirs", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.wants(exitDone, "left     -\n", "", "locks", "get", "a")
+	_, table, _ := call(p.env, "", "locks", "list")
+	if row := strings.Fields(lastLine(table)); len(row) < 4 || row[0] != "a" || row[3] != "-" {
+		t.Errorf("got %q", row)
+	}
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/jobs/execjob"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+const (
+	// killAfter is the time between SIGTERM and SIGKILL for a command whose lock
+	// was lost: the SIGTERM comes a margin before Redis gives the lock away, so
+	// the command is dead half a margin before.
+	killAfter = lockMargin / 2
+
+	// leftGrace is the same for what a command left running when it ended by
+	// itself: the lock is still ours.
+	leftGrace = 5 * time.Second
+
+	// lookEvery is how often the clocks are compared: a timer does not fire while
+	// the machine sleeps, nor right when it wakes up.
+	lookEvery = 100 * time.Millisecond
+
+	// clearEvery is how often a group that was told to end is looked at.
+	clearEvery = 20 * time.Millisecond
+
+	// wordsWithin is how long the end waits for words that nobody reads.
+	wordsWithin = time.Second
+
+	// stuckAfter is how long SIGKILL may take.
+	stuckAfter = time.Second
+)
+
+// underLock is a command that runs while a lock is held.
+type underLock struct {
+	lease   *locking.Lease
+	child   *exec.Cmd
+	signals <-chan os.Signal
+	say     func(format string, args ...any)
+
+	group  *execjob.Group
+	lost   bool      // the lock, before the command had ended
+	stuck  bool      // something of the command could not be ended
+	killAt time.Time // once lost
+	words  sync.WaitGroup
+}
+
+// tell says something without waiting for whoever reads it: a pipe that nobody
+// empties must not keep the command alive.
+func (u *underLock) tell(format string, args ...any) {
+	u.words.Go(func() { u.say(format, args...) })
+}
+
+// told waits until all has been said, but not for long.
+func (u *underLock) told() {
+	done := make(chan struct{})
+	go func() { u.words.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(wordsWithin):
+	}
+}
+
+// run returns when the command, and all of its process group, has ended; the
+// error says why it was not started.
+func (u *underLock) run() (code int, err error) {
+	u.group = newGroup(u.child)
+	if u.lease.Context().Err() != nil { // we did not execute since it was granted
+		u.lost = true
+		u.tell("the command was not run: %v", context.Cause(u.lease.Context()))
+		return 0, nil
+	}
+	if err := u.group.Start(); err != nil {
+		return 0, err
+	}
+	defer u.group.Close()
+	exited := make(chan error, 1)
+	go func() { exited <- u.child.Wait() }()
+	err = u.watch(exited)
+	var status *exec.ExitError
+	if err != nil && !errors.As(err, &status) {
+		u.tell("what the command read or wrote was cut off: %v", err)
+	}
+	u.lost = u.lost || !u.lease.Valid()
+	u.clear()
+	return childCode(u.child.ProcessState), nil
+}
+
+// watch waits for the command, passes signals on to it, and ends it when the
+// lock is lost.
+func (u *underLock) watch(exited <-chan error) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	over := u.lease.Context().Done()
+	var kill <-chan time.Time
+	for {
+		select {
+		case err := <-exited:
+			return err
+		case s := <-u.signals:
+			u.group.Signal(s)
+		case <-kill:
+			u.group.Kill()
+		case <-over:
+		case <-look.C:
+		}
+		if over != nil && u.lease.Context().Err() != nil {
+			over = nil
+			u.lose()
+			kill = time.After(time.Until(u.killAt))
+		}
+	}
+}
+
+// lose ends the command in two steps, of which this is the first.
+func (u *underLock) lose() {
+	u.lost = true
+	u.group.Terminate()
+	u.killAt = time.Now()
+	if told := u.lease.Deadline(); told.Before(u.killAt) {
+		u.killAt = told // we did not execute when we were to be told
+	}
+	u.killAt = u.killAt.Add(killAfter)
+	u.tell("the command is ended, within %s: %v", killAfter, context.Cause(u.lease.Context()))
+}
+
+// clear ends what the command left behind in its group: it would work on
+// without the lock. A signal, or the loss of the lock, ends the patience.
+func (u *underLock) clear() {
+	if !u.group.Alive() {
+		return
+	}
+	var deadline, killed time.Time
+	switch {
+	case !u.lost:
+		u.group.Terminate()
+		deadline = time.Now().Add(leftGrace)
+	case u.killAt.IsZero(): // the command had ended before anybody looked
+		u.lose()
+		fallthrough
+	default:
+		deadline = u.killAt
+	}
+	tick := time.NewTicker(clearEvery)
+	defer tick.Stop()
+	for u.group.Alive() {
+		select {
+		case <-u.signals:
+			deadline = time.Now()
+		case <-tick.C:
+		}
+		if !u.lost && u.lease.Context().Err() != nil {
+			u.lose()
+			deadline = u.killAt
+		}
+		switch {
+		case !killed.IsZero() && time.Since(killed) > stuckAfter:
+			u.stuck = true
+			u.tell("a process that the command left behind, in group %d, cannot be ended; look for it on this machine. The lock is not given back, it lapses", u.child.Process.Pid)
+			return
+		case time.Since(deadline) > 0:
+			u.group.Kill()
+			if killed.IsZero() { // not when it was due: we may not have executed then
+				killed = time.Now()
+			}
+		}
+	}
+}
+
+// release gives the lock back, also one that was lost: it may not have lapsed
+// yet, and the command has ended. That is not worth more than one call. Where
+// something of the command still runs, the lock is left to lapse.
+func (u *underLock) release() error {
+	defer u.told()
+	if u.stuck {
+		u.lease.Close()
+		return nil
+	}
+	if !u.lost {
+		err := u.lease.Release(context.Background())
+		u.lost = errors.Is(err, locking.ErrLost)
+		return err
+	}
+	answered := make(chan error, 1)
+	go func() { answered <- u.lease.Release(context.Background()) }() // it asks three times, whatever its context says
+	select {
+	case err := <-answered:
+		return err
+	case <-time.After(redisconn.CallTimeout):
+		return locking.ErrUnreachable
+	}
+}

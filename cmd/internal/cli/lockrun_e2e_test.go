@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// locked starts a process of escapement lock, and waits for the command's first word when there is to be one.
+func locked(t *testing.T, redis *redistest.Server, begun bool, args ...string) *process {
+	t.Helper()
+	p := start(t, at(redis)[:1], append([]string{"lock"}, args...)...)
+	if begun {
+		p.await(p.stdout, "the command begins", func(lines []string) bool { return len(lines) > 0 })
+	}
+	return p
+}
+
+// child is the command's process id, if that is the first thing it wrote.
+func (p *process) child() int {
+	p.t.Helper()
+	lines, _, _ := p.stdout.seen()
+	pid, err := strconv.Atoi(lines[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { // it may outlive the program when the test fails
+		if !ended(pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return pid
+}
+
+// left is how long Redis keeps a lock from now on if nobody renews it.
+func left(t *testing.T, client *redis.Client, name string) time.Duration {
+	t.Helper()
+	d, err := client.PTTL(t.Context(), "{escapement:lock:"+name+"}").Result()
+	if err != nil || d <= 0 {
+		t.Fatal(d, err)
+	}
+	return d
+}
+
+// TestLockContention lets processes count in a file, which goes wrong without a lock.
+func TestLockContention(t *testing.T) {
+	t.Parallel()
+	redis, dir := redistest.Start(t), t.TempDir()
+	const crowd = 4
+	script := fmt.Sprintf(`cd %s; mkdir inside || exit 9; echo $ESCAPEMENT_TOKEN >>tokens; sleep 0.2; rmdir inside`, dir)
+	var all []*process
+	for range crowd {
+		all = append(all, locked(t, redis, false, "a", "--wait", "30s", "--", "sh", "-c", script))
+	}
+	for _, p := range all {
+		p.exits(exitDone)
+	}
+	tokens := lines(t, filepath.Join(dir, "tokens"))
+	for i, token := range tokens {
+		if i > 0 && (len(token) != len(tokens[i-1]) || token <= tokens[i-1]) {
+			t.Errorf("tokens %v do not grow", tokens)
+		}
+	}
+	if len(tokens) != crowd {
+		t.Errorf("%d commands ran: %v", len(tokens), tokens)
+	}
+
+	holder := locked(t, redis, true, "a", "--", "sh", "-c", "echo in; exec sleep 1000")
+	second := locked(t, redis, false, "a", "--", "touch", filepath.Join(dir, "second"))
+	second.exits(exitRefused)
+	if who := fmt.Sprintf("pid %d, for ", holder.cmd.Process.Pid); !strings.Contains(second.stderr.text(), who) {
+		t.Errorf("it does not say who: %s", second.stderr.text())
+	}
+	if _, err := os.Stat(filepath.Join(dir, "second")); err == nil {
+		t.Error("the command ran beside the holder")
+	}
+}
+
+// TestLockLost freezes Redis: a command that will not end is dead before Redis could have given its lock to anybody else.
+func TestLockLost(t *testing.T) {
+	t.Parallel()
+	for name, command := range map[string]string{
+		"a command that ends when told": `trap 'echo told; sleep 0.1; printf "in the middle of a line" >&2; exit 0' TERM; echo $$; while :; do sleep 0.01; done`,
+		"one that does not":             `trap 'echo told' TERM; echo $$; while :; do sleep 0.01; done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Start(t)
+			client := redis.Client(t)
+			p := locked(t, redis, true, "a", "--ttl", "3s", "--", "sh", "-c", command)
+			pid := p.child()
+			kept := left(t, client, "a") // a renewal from here to the pause would only make it longer
+			free := time.Now().Add(kept)
+			if err := redis.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = redis.Resume() }() // else it would be killed all the same
+			eventually(t, "the command is ended", func() bool { return ended(pid) })
+			if early := time.Until(free); early <= 0 {
+				t.Errorf("the command lived until %s after Redis gave its lock away", -early)
+			} else {
+				t.Logf("the command was dead %s before Redis gave its lock away", early)
+			}
+			dead := time.Now()
+			p.exits(exitLost) // whoever waits for the code waits for one call that gives back what was lost, and no more
+			if took := time.Since(dead); took > redisconn.CallTimeout+time.Second {
+				t.Errorf("the command was dead for %s before the code came, want one call of %s", took, redisconn.CallTimeout)
+			}
+			if !strings.Contains(p.stdout.text(), "told") || !strings.Contains(p.stderr.text(), "the command is ended, within 500ms") || lastLine(p.stderr.text()) != oursLine(exitLost, wasLost) {
+				t.Errorf("%s\n%s", p.stdout.text(), p.stderr.text())
+			}
+		})
+	}
+}
+
+// TestLockRevoked ends a command by locks release; its group dies with it, and the log says so as the configuration has it.
+func TestLockRevoked(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	var out, words heard
+	code := make(chan int, 1)
+	go func() {
+		args := []string{"lock", "a", "--ttl", "3s", "--", "sh", "-c", "sleep 1000 & echo $!; wait"}
+		code <- new(app).Run(args, strings.NewReader(""), &out, &words, at(redis))
+	}()
+	eventually(t, "the command begins", func() bool { return strings.HasSuffix(out.String(), "\n") })
+	l := decode[scheduler.LockView](t, at(redis), "locks", "get", "a")
+	if who := fmt.Sprintf(", pid %d", os.Getpid()); !strings.HasPrefix(l.Holder, "escapement lock on ") || !strings.HasSuffix(l.Holder, who) {
+		t.Errorf("held by %q", l.Holder)
+	}
+	says(t, at(redis), exitDone, `lock "a" is free`, "locks", "release", "a", "--token", l.Token)
+	if got := <-code; got != exitLost || !strings.Contains(words.String(), `"level":"error"`) || !strings.Contains(words.String(), "lease lost") {
+		t.Errorf("exit %d\n%s", got, words.String())
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(out.String())); err != nil || !ended(pid) {
+		t.Errorf("a process of the command's group goes on: %v", err)
+	}
+}
+
+// TestLockFrozen stops the program itself for longer than the lock lasts: it ends the command at its first instruction.
+func TestLockFrozen(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	client := redis.Client(t)
+	p := locked(t, redis, true, "a", "--ttl", "3s", "--", "sh", "-c", `trap "" TERM; echo $$; while :; do sleep 0.01; done`)
+	pid := p.child()
+	p.signal(syscall.SIGSTOP)
+	eventually(t, "the lock lapses", func() bool { return client.Exists(t.Context(), "{escapement:lock:a}").Val() == 0 })
+	if ended(pid) {
+		t.Fatal("the command was ended by somebody else")
+	}
+	woken := time.Now()
+	p.signal(syscall.SIGCONT)
+	p.exits(exitLost)
+	if took := time.Since(woken); !ended(pid) || took > 4*killAfter { // with room for a machine that is busy
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestLockFrozenEndsWhatIsLeft stops the program while its command ends and the lock lapses: it hears of both at once, and what the
+// command left behind is ended whichever it looks at first.
+func TestLockFrozenEndsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	client := redis.Client(t)
+	var all []*process
+	var left []int
+	for i := range 8 {
+		script := []string{"", `trap "" TERM; `}[i%2] + `sleep 1000 >/dev/null 2>&1 & echo $!; sleep 1`
+		p := locked(t, redis, true, fmt.Sprint("a", i), "--ttl", "3s", "--", "sh", "-c", script)
+		p.signal(syscall.SIGSTOP)
+		all, left = append(all, p), append(left, p.child())
+	}
+	eventually(t, "the locks lapse", func() bool {
+		n, err := client.Exists(t.Context(), "{escapement:lock:a0}", "{escapement:lock:a7}").Result()
+		return err == nil && n == 0
+	})
+	for i, p := range all {
+		p.signal(syscall.SIGCONT)
+		p.exits(exitLost)
+		if !ended(left[i]) {
+			t.Errorf("%d: what the command left behind goes on without the lock: %s", i, p.stderr.text())
+		}
+	}
+}
+
+// TestLockSignals wants each signal to reach the command, and the command's answer to be ours.
+func TestLockSignals(t *testing.T) {
+	heard := make(chan os.Signal, 1) // what nohup ignores, all children would ignore, and a shell could not trap
+	signal.Notify(heard, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	defer signal.Stop(heard)
+	redis := redistest.Start(t)
+	for _, tt := range []struct {
+		signal syscall.Signal
+		script string
+		code   int
+	}{
+		{syscall.SIGINT, `trap 'echo caught; exit 9' INT; echo in; while :; do sleep 0.01; done`, 9},
+		{syscall.SIGTERM, `trap 'echo caught; exit 10' TERM; echo in; while :; do sleep 0.01; done`, 10},
+		{syscall.SIGHUP, `trap 'echo caught; exit 0' HUP; echo in; while :; do sleep 0.01; done`, 0},
+		{syscall.SIGQUIT, `trap 'echo caught; exit 11' QUIT; echo in; while :; do sleep 0.01; done`, 11},
+		{syscall.SIGTERM, `echo in; exec sleep 1000`, 143},
+		{syscall.SIGINT, `echo in; exec sleep 1000`, 130},
+		{syscall.SIGQUIT, `ulimit -c 0; echo in; exec sleep 1000`, 131},
+		{syscall.SIGHUP, `echo in; sleep 1000`, 129}, // the whole group gets it
+	} {
+		p := locked(t, redis, true, "a", "--", "sh", "-c", tt.script)
+		p.signal(tt.signal)
+		p.exits(tt.code)
+		if strings.Contains(tt.script, "caught") && !strings.Contains(p.stdout.text(), "caught") {
+			t.Errorf("%s: not caught", tt.signal)
+		}
+		says(t, at(redis), exitNotFound, "nobody holds it", "locks", "get", "a")
+	}
+
+	holder := locked(t, redis, true, "a", "--", "sh", "-c", "echo in; exec sleep 1000")
+	waiter := locked(t, redis, false, "a", "--wait", "30s", "--", "echo", "ran")
+	eventually(t, "it waits", func() bool { return decode[scheduler.LockView](t, at(redis), "locks", "get", "a").Waiters == 1 })
+	waiter.signal(syscall.SIGTERM)
+	waiter.exits(143)
+	if lastLine(waiter.stderr.text()) != oursLine(143, notRun) || waiter.stdout.text() != "" || !strings.Contains(waiter.stderr.text(), "the wait ended by terminated; the command was not run") {
+		t.Errorf("%s\n%s", waiter.stdout.text(), waiter.stderr.text())
+	}
+	if l := decode[scheduler.LockView](t, at(redis), "locks", "get", "a"); l.Waiters != 0 {
+		t.Errorf("got %+v, want nobody in line", l)
+	}
+	holder.signal(syscall.SIGTERM)
+	holder.exits(143)
+}
+
+// TestLockLeavesNothing ends what a command leaves behind before the lock is given back, and the command when we are killed.
+func TestLockLeavesNothing(t *testing.T) {
+	redis := redistest.Start(t)
+	p := locked(t, redis, true, "a", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!; exit 4")
+	p.exits(4)
+	if !ended(p.child()) {
+		t.Error("what the command left behind goes on without the lock")
+	}
+	// By half a second the supervisor knows whom to watch.
+	p = locked(t, redis, true, "b", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & sleep 0.5; echo $!; wait")
+	started := p.child()
+	p.signal(syscall.SIGKILL)
+	eventually(t, "what the command started is ended", func() bool { return ended(started) })
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+)
+
+func (a *app) locksCommand() *cobra.Command {
+	var limit int
+	var after string
+	list := a.command("list [--after NAME] [--limit N]", "list the locks, and the leases of running jobs", wants(),
+		func(cmd *cobra.Command, args []string) error {
+			f := scheduler.LockFilter{After: after, Limit: a.limit(cmd, limit)}
+			return a.inspect(func(t tool) error { return a.locksList(t, f) })(cmd, args)
+		})
+	list.Long = `Lists what is held now. KIND is lock for what a program or escapement lock took by its
+name, and run for the lease of a running job: its name is the job's, with # and the
+number of the shard for a part of one. A semaphore has a row for each holder, with the
+KIND "permit of N", and a read-write lock one for each, with read or write. LEFT is until others can have it, unless it is
+renewed. It looks at the name of every key in Redis, a thousand at a time, and then at the
+locks on the page.
+
+` + pageForms + `
+Rows of one name stay on one page.
+
+It sees the locks of the Redis that is configured, which package redislock and escapement
+lock take. Those of package redlock live on masters of their own: it does not list them,
+and locks get and release do not know them either. Ask with redlock's Locker.Owner.`
+	list.Flags().StringVar(&after, "after", "", "only what is held by names behind this `NAME`")
+	limitFlag(list, &limit)
+	get := a.command("get NAME", "show who holds a lock", wants("NAME"), a.inspect(a.locksGet))
+	get.Long = `Shows the lock of that name, or each holder of a semaphore or read-write lock, and the leases of that job's runs, each with its KIND; NAME
+may also name one shard: job#2. In JSON the first is the answer, a lock before runs, and
+others are its field "also". Exit code 4 when nobody holds anything by that name.`
+	return a.group("locks COMMAND", "list, show and release locks", list, get, a.locksReleaseCommand(), a.locksBootstrapCommand())
+}
+
+func (a *app) locksList(t tool, f scheduler.LockFilter) error {
+	found, unread := t.in.Locks(t.ctx, f)
+	if len(found.Locks) == 0 && unread != nil && !errors.As(unread, new(*scheduler.UnreachableError)) {
+		return unread
+	}
+	if found.Next != "" {
+		a.sayMore(len(found.Locks), found.Next)
+	}
+	if a.json() {
+		return errors.Join(printJSON(a.stdout, list(found.Locks)), unread)
+	}
+	out := a.newTable(whole("NAME"), whole("KIND"), whole("TOKEN"), whole("LEFT"), whole("WAITERS"), col("NODE"), col("HOLDER"), wide("OWNER"))
+	for _, l := range found.Locks {
+		out.row(l.Name, kindOf(l), l.Token, leftOf(l), number(l.Waiters), l.Node, holder(l), l.Owner)
+	}
+	return errors.Join(out.flush(), unread)
+}
+
+// lockFlags are the arguments and flags behind the fields that the library refuses.
+var lockFlags = map[string]string{"name": "NAME", "Options.TTL": "--ttl", "Options.Wait": "--wait", "Options.Delay": "--delay", "Options.Permits": "--permits", "Options.Mode": "NAME"}
+
+// asInput makes an error of usage of an argument that the library refused.
+func asInput(err error) error {
+	var input *locking.InputError
+	if errors.As(err, &input) {
+		return usagef("%s %s", cmp.Or(lockFlags[input.Field], input.Field), input.Why)
+	}
+	return err
+}
+
+func (a *app) locksGet(t tool) error {
+	l, unread := t.in.Lock(t.ctx, t.args[0])
+	if l.Name == "" {
+		return asInput(unread)
+	}
+	if a.json() {
+		return errors.Join(printJSON(a.stdout, l), unread)
+	}
+	for i, l := range allHeld(l) {
+		if i > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		if err := pairs(a.stdout, "name", l.Name, "kind", kindOf(l), "holder", holder(l), "owner", l.Owner, "token", l.Token,
+			"left", leftOf(l), "waiters", strconv.Itoa(l.Waiters), "node", l.Node, "run", l.Run); err != nil {
+			return err
+		}
+	}
+	return unread
+}
+
+// kindOf is what is held, and of a semaphore or a read-write lock, how.
+func kindOf(l scheduler.LockView) string {
+	switch {
+	case l.Permits > 0:
+		return fmt.Sprintf("permit of %d", l.Permits)
+	case l.Mode != "":
+		return l.Mode
+	}
+	return l.Kind
+}
+
+// leftOf is the time left for a table; of a lock under a key without an end, which is not ours, nobody knows it.
+func leftOf(l scheduler.LockView) string {
+	if l.Kind == scheduler.LockKind && l.TTLMS == 0 {
+		return ""
+	}
+	return brief(l.Left())
+}
+
+// holder is who holds it, and that it was asked to end.
+func holder(l scheduler.LockView) string {
+	switch {
+	case !l.Revoked:
+		return l.Holder
+	case l.Holder == "":
+		return "asked to end"
+	}
+	return l.Holder + ", asked to end"
+}

@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
+)
+
+// TestLocksList lists locks and leases side by side, and gets what has one name.
+func TestLocksList(t *testing.T) {
+	yearly, move := jobs.Job{Name: "yearly", Schedule: "@yearly"}, jobs.Job{Name: "move", Schedule: "@yearly", Shards: 2}
+	p := plant(t, yearly, move)
+	p.wants(exitDone, "[]\n", "", "locks", "list", "-o", "json")
+	other := holding(t, p.server, "order:42", locking.Options{})
+	lock := holding(t, p.server, "yearly", locking.Options{Holder: "bi", TTL: time.Minute})
+	run := p.granted(yearly, "1")
+	shard := p.shard(move, 1)
+
+	got := decode[[]scheduler.LockView](t, p.env, "locks", "list")
+	if len(got) != 4 {
+		t.Fatalf("got %+v", got)
+	}
+	token := func(l *locking.Lease) string { return strconv.FormatInt(l.Token(), 10) }
+	for i, want := range []scheduler.LockView{
+		{Name: "move#1", Kind: "run", Owner: shard, Run: shard, Node: "n1"},
+		{Name: "order:42", Kind: "lock", Owner: other.Owner(), Token: token(other)},
+		{Name: "yearly", Kind: "lock", Owner: lock.Owner(), Token: token(lock), Holder: "bi"},
+		{Name: "yearly", Kind: "run", Owner: run, Run: run, Node: "n1"},
+	} {
+		if want.Token == "" {
+			want.Token = got[i].Token
+		}
+		if ttl := got[i].TTLMS; ttl <= 2_000 || ttl > time.Hour.Milliseconds() || got[i].Token == "" {
+			t.Errorf("got %+v", got[i])
+		}
+		want.TTLMS = got[i].TTLMS
+		if text, wanted := jsonOf(t, got[i]), jsonOf(t, want); text != wanted {
+			t.Errorf("got %s\nwant %s", text, wanted)
+		}
+	}
+	p.wants(exitDone, "order:42  lock", "", "locks", "list")
+	p.wants(exitDone, "NAME", "2 rows shown; there are more: add --after ", "locks", "list", "--limit", "2")
+	whole := p.wants(exitDone, "NAME", "", "locks", "list", "-o", "wide")
+	var pages string
+	for after, i := "", 0; i < 10; i++ {
+		var some []scheduler.LockView
+		if some = decode[[]scheduler.LockView](t, p.env, "locks", "list", "--limit", "1", "--after", after); len(some) == 0 {
+			break
+		}
+		for _, l := range some {
+			pages += l.Name + " " + l.Kind + "\n"
+		}
+		after = some[len(some)-1].Name
+	}
+	if strings.Count(pages, "\n") != strings.Count(strings.TrimSpace(whole), "\n") {
+		t.Errorf("pages of one name have\n%s\nthe whole list\n%s", pages, whole)
+	}
+
+	if l := decode[scheduler.LockView](t, p.env, "locks", "get", "yearly"); l.Kind != "lock" || len(l.Also) != 1 || l.Also[0].Run != run {
+		t.Errorf("got %+v", l)
+	}
+	p.wants(exitDone, "kind     lock\n", "", "locks", "get", "yearly")
+	p.wants(exitDone, "kind     run\n", "", "locks", "get", "yearly")
+	for _, name := range []string{"move", "move#1"} {
+		if l := decode[scheduler.LockView](t, p.env, "locks", "get", name); l.Kind != "run" || l.Name != "move#1" || l.Also != nil {
+			t.Errorf("%s: got %+v", name, l)
+		}
+	}
+	p.wants(exitNotFound, "", `lock "move#0": nobody holds it`, "locks", "get", "move#0")
+	p.wants(exitNotFound, "", `lock "nope": nobody holds it; `+"`locks list`"+` shows what is held`, "locks", "get", "nope")
+}
+
+// shard is a part of a tick that a node has begun.
+func (p *planted) shard(job jobs.Job, shard int) string {
+	p.t.Helper()
+	id := p.wants(exitDone, "-", "", "jobs", "run", job.Name)
+	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Shards: job.Shards}
+	claim := func(want ledgertest.Verdict) {
+		p.t.Helper()
+		if got, err := p.Claim(p.t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != want {
+			p.t.Fatal(got, err)
+		}
+	}
+	claim(ledgertest.Opened)
+	open, err := p.Open(p.t.Context(), job.Name)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, l := range open {
+		if l.Pending() && l.Shard == shard {
+			c.Run, c.Shard = l.Run, true
+		}
+	}
+	claim(ledgertest.Granted)
+	return c.Run
+}
+
+func jsonOf(t *testing.T, l scheduler.LockView) string {
+	t.Helper()
+	var b strings.Builder
+	if err := printJSON(&b, l); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// short is the least TTL of a lock.
+const short = 3 * lockMargin
+
+// TestLocksRelease asks holders to end, and takes a lock by force.
+func TestLocksRelease(t *testing.T) {
+	t.Parallel()
+	p := plant(t)
+	release := func(token locking.Token, more ...string) []string {
+		return append([]string{"locks", "release", "a", "--token", strconv.FormatInt(token, 10)}, more...)
+	}
+	p.wants(exitNotFound, "", `lock "a": nobody holds it`, release(1)...)
+	p.wants(exitNotFound, "", `lock "a": nobody holds it`, release(1, "--force")...)
+
+	lease := holding(t, p.server, "a", locking.Options{Holder: "billing", TTL: short})
+	for _, more := range [][]string{nil, {"--force"}} {
+		p.wants(exitRefused, "", "token 1 does not hold \"a\": it is held by billing with token "+strconv.FormatInt(lease.Token(), 10), release(1, more...)...)
+	}
+	if !lease.Valid() {
+		t.Fatal("a wrong token ended the lease")
+	}
+	p.wants(exitDone, "", `lock "a" is free`, release(lease.Token())...)
+	if !lease.Lost() || !errors.Is(context.Cause(lease.Context()), locking.ErrLeaseLost) {
+		t.Error("it is free, and its holder was not told")
+	}
+
+	// Somebody is next in line.
+	lease = holding(t, p.server, "a", locking.Options{TTL: short})
+	next, locker := make(chan *locking.Lease, 1), redislock.New(p.client, redislock.Config{})
+	defer locker.Close()
+	go func() {
+		got, err := locker.Acquire(t.Context(), "a", locking.Options{Wait: within, Holder: "next"})
+		if err != nil {
+			t.Error(err)
+		}
+		next <- got
+	}()
+	eventually(t, "somebody waits", func() bool { return decode[scheduler.LockView](t, p.env, "locks", "get", "a").Waiters == 1 })
+	if got := decode[releasedJSON](t, p.env, release(lease.Token())...); got != (releasedJSON{"a", "lock", strconv.FormatInt(lease.Token(), 10), true}) {
+		t.Errorf("got %+v", got)
+	}
+	if lease = <-next; lease == nil {
+		return
+	}
+
+	// By force, it is free while its holder does not know yet.
+	p.wants(exitDone, "", `lock "a" is taken from next with token `, release(lease.Token(), "--force")...)
+	if !lease.Valid() {
+		t.Error("the holder knew of it before its renewal")
+	}
+	defer func() { _ = lease.Release(context.Background()) }() // it is lost; whoever keeps it ends
+	p.wants(exitNotFound, "", "nobody holds it", "locks", "get", "a")
+	again := holding(t, p.server, "a", locking.Options{})
+	if again.Token() <= lease.Token()+1 {
+		t.Errorf("token %d after %d, and one between them", again.Token(), lease.Token())
+	}
+	if err := again.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	// One that is not renewed ends by itself.
+	fixed := holding(t, p.server, "a", locking.Options{Fixed: true, TTL: short})
+	began := time.Now()
+	p.wants(exitDone, "", `lock "a" is free`, release(fixed.Token())...)
+	if took := time.Since(began); took < 2*time.Second || took > short+releasedLate {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestLocksReleaseRun cancels a run and waits for its end; it cannot be forced.
+func TestLocksReleaseRun(t *testing.T) {
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
+	p := plant(t, yearly)
+	run := p.granted(yearly, "1")
+	l := decode[scheduler.LockView](t, p.env, "locks", "get", "yearly")
+	p.wants(exitRefused, "", "run "+run+" on n1 with token "+l.Token, "locks", "release", "yearly", "--token", "1")
+	p.wants(exitRefused, "", "without --force the run is cancelled", "locks", "release", "yearly", "--token", l.Token, "--force")
+	p.wants(exitDone, "running", "", "runs", "get", run)
+
+	code, words := make(chan int, 1), &heard{}
+	go func() {
+		code <- new(app).Run([]string{"locks", "release", "yearly", "--token", l.Token}, strings.NewReader(""), words, words, p.env)
+	}()
+	eventually(t, "the run is told", func() bool { return strings.Contains(words.String(), "is cancelled; waiting") })
+	p.wants(exitDone, "to be cancelled by ann: locks release", "", "runs", "get", run)
+	select {
+	case got := <-code:
+		t.Errorf("exit %d while the run goes on: %s", got, words)
+	default:
+	}
+	p.settle("yearly", run, jobs.OutcomeCancelled, "")
+	if got := <-code; got != exitDone || !strings.Contains(words.String(), "run "+run+" has ended, and its lease is gone") {
+		t.Errorf("exit %d, %s", got, words)
+	}
+}
+
+// TestLocksOfSeveral lists the holders of a semaphore and of a read-write lock, and ends one of them.
+func TestLocksOfSeveral(t *testing.T) {
+	t.Parallel()
+	p := plant(t)
+	token := func(l *locking.Lease) string { return strconv.FormatInt(l.Token(), 10) }
+	two := locking.Options{Permits: 3, TTL: 3 * time.Second}
+	two.Holder = "one"
+	one := holding(t, p.server, "db", two)
+	two.Holder = "two"
+	other := holding(t, p.server, "db", two)
+	reader := holding(t, p.server, "file", locking.Options{Mode: locking.Read})
+
+	got := decode[[]scheduler.LockView](t, p.env, "locks", "list", "--limit", "1")
+	if len(got) != 2 || got[0].Token != token(one) || got[1].Token != token(other) || got[0].Permits != 3 || got[0].Kind != scheduler.LockKind || got[1].Holder != "two" {
+		t.Errorf("a page of one name: %+v", got)
+	}
+	p.wants(exitDone, "file  read  "+token(reader), "", "locks", "list", "--after", "db")
+	p.wants(exitDone, "db    permit of 3  "+token(one), "", "locks", "list")
+	if l := decode[scheduler.LockView](t, p.env, "locks", "get", "db"); l.Token != token(one) || len(l.Also) != 1 || l.Also[0].Token != token(other) {
+		t.Errorf("got %+v", l)
+	}
+	p.wants(exitDone, "", `lock "db": that grant has ended; now it is held by one`, "locks", "release", "db", "--token", token(other))
+	if !other.Lost() || !one.Valid() {
+		t.Errorf("lost %t, the other valid %t", other.Lost(), one.Valid())
+	}
+	p.wants(exitDone, "", `lock "db" is taken from one`, "locks", "release", "db", "--token", token(one), "--force")
+	p.wants(exitDone, "", `lock "file" is taken from `, "locks", "release", "file", "--token", token(reader), "--force")
+	p.wants(exitNotFound, "", "nobody holds it", "locks", "get", "db")
+	p.wants(exitDone, "[]\n", "", "locks", "list", "-o", "json")
+}

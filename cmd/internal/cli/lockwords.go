@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+)
+
+// worded is an error in other words.
+type worded struct {
+	text string
+	err  error
+}
+
+func (w worded) Error() string { return w.text }
+func (w worded) Unwrap() error { return w.err }
+
+// notHad says why a lock could not be had, in the words of the command line.
+func notHad(name string, wait time.Duration, err error) error {
+	var held *locking.HeldError
+	if errors.As(err, &held) {
+		waited := "not waited for: --wait D waits"
+		if wait > 0 {
+			waited = "waited for " + shortDuration(wait) + " in vain: wait longer with --wait"
+		}
+		until := ""
+		if held.Until > 0 { // else nobody knows
+			until = ", for " + brief(held.Until) + " more unless it is renewed"
+		}
+		return worded{fmt.Sprintf("lock %q is held by %s%s; %s, and locks get shows who has it", name, who(held.Holder, held.Owner), until, waited), err}
+	}
+	return asInput(err)
+}
+
+// who names a holder: what it said of itself, or its owner value.
+func who(holder, owner string) string { return cmp.Or(holder, "owner "+owner) }
+
+// brief is a time left, to the tenth of a second.
+func brief(d time.Duration) string { return shortDuration(max(0, d).Round(100 * time.Millisecond)) }
+
+// notStarted says why a command was not run; the exit code is the one a shell has for that.
+func (a *app) notStarted(command string, err error) error {
+	code, words := exitNotRunnable, "cannot be executed"
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code, words = exitNoCommand, "was not found"
+	}
+	var looked *exec.Error
+	var started *fs.PathError
+	if errors.As(err, &looked) {
+		err = looked.Err // the others have the command once more
+	} else if errors.As(err, &started) {
+		err = started.Err
+	}
+	a.say("command %s %s: %v", quote(command), words, err)
+	return endedError(code)
+}

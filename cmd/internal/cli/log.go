@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// logTime is RFC 3339 in UTC with milliseconds, as everywhere in the outputs.
+const logTime = "2006-01-02T15:04:05.000Z07:00"
+
+// setZerolog sets what zerolog keeps for the whole process; every logger here wants the same.
+var setZerolog = sync.OnceFunc(func() {
+	zerolog.TimeFieldFormat = logTime
+	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit, for people: lag=1.2ms
+	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
+})
+
+// newLogger writes to w by zerolog, as people or programs like to read it; auto
+// looks whether w is a terminal.
+func newLogger(w io.Writer, cfg Log) *slog.Logger {
+	setZerolog()
+	if o, ok := w.(*logWriter); ok {
+		o.write(cfg)
+	}
+	console := cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w)
+	if console {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: "15:04:05.000", TimeLocation: time.UTC}
+	}
+	level, err := zerolog.ParseLevel(cfg.Level)
+	if err != nil { // the words of Log.Level are zerolog's; a test holds them to it
+		level = zerolog.InfoLevel
+	}
+	var handler slog.Handler = zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger())
+	if !console {
+		handler = millisHandler{handler}
+	}
+	return slog.New(handler)
+}
+
+// isTerminal reports whether w is a character device, such as a terminal, or ends there.
+func isTerminal(w io.Writer) bool {
+	if o, ok := w.(*logWriter); ok {
+		w = o.out
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,13 @@
+// Package cli is the program escapement; command escapement has its documentation.
+package cli
+
+import (
+	"maps"
+	"os"
+)
+
+// Main carries out the command line of the process, and ends the process. The drivers are added to those of every program.
+func Main(more map[string]Driver) {
+	maps.Copy(drivers, more)
+	os.Exit(new(app).Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// fleetOf is nodes of that configuration over the embedded Redis, not running.
+func fleetOf(t *testing.T, several bool, text string, names ...string) *fleet {
+	t.Helper()
+	l, err := load(source{file: write(t, text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, _ := redistest.StartEmbedded(t)
+	f := &fleet{several: several}
+	for _, name := range names {
+		client := server.Client()
+		t.Cleanup(func() { _ = client.Close() })
+		if err := f.add(endpoint{client, "test"}, endpoint{}, l, scheduler.Config{Name: name, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+const aJob = `
+jobs:
+  - {name: a, schedule: "@every 1m", exec: {command: ["true"]}}
+  - {name: b, schedule: "@every 1m", exec: {command: ["true"]}}
+`
+
+// A viewer may read the metrics, and nobody else where access is configured.
+func TestMetricsAreGuarded(t *testing.T) {
+	for _, tt := range []struct {
+		config, token string
+		code          int
+	}{
+		{"", "", 200},
+		{"http: {viewer_token: viewer-token, operator_token: operator-token}", "", 401},
+		{"http: {viewer_token: viewer-token}", "wrong-token", 401},
+		{"http: {viewer_token: viewer-token}", "viewer-token", 200},
+		{"http: {operator_token: operator-token}", "operator-token", 200},
+	} {
+		r, w := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil), httptest.NewRecorder()
+		if tt.token != "" {
+			r.Header.Set("Authorization", "Bearer "+tt.token)
+		}
+		fleetOf(t, false, tt.config+aJob, "n").handler(HTTP{}).ServeHTTP(w, r)
+		if w.Code != tt.code || (tt.code == 200) != strings.Contains(w.Body.String(), "\nescapement_ticks_total{job=\"a\",outcome=\"failed\"} 0\n") {
+			t.Errorf("%q with token %q: %d, want %d: %.200s", tt.config, tt.token, w.Code, tt.code, w.Body)
+		}
+	}
+}
+
+// In a process of several nodes each series has its node's name, and metrics_jobs bounds the series.
+func TestMetricsOfSeveralNodes(t *testing.T) {
+	for _, tt := range []struct {
+		config string
+		want   []string
+		not    string
+	}{
+		{"", []string{`{job="a",node="dev-1",outcome="failed"} 0`, `{job="b",node="dev-2",outcome="lost"} 0`, `escapement_jobs{node="dev-2",state="all"} 2`}, `job=""`},
+		{"http: {metrics_jobs: 1}", []string{`{job="a",node="dev-1",outcome="failed"} 0`, `{job="",node="dev-2",outcome="failed"} 0`}, `job="b"`},
+		{"http: {metrics_jobs: 0}", []string{`{job="",node="dev-1",outcome="failed"} 0`}, `job="a"`},
+	} {
+		w := httptest.NewRecorder()
+		fleetOf(t, true, tt.config+aJob, "dev-1", "dev-2").handler(HTTP{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+		for _, want := range tt.want {
+			if !strings.Contains(w.Body.String(), want+"\n") {
+				t.Errorf("%q: %s is missing", tt.config, want)
+			}
+		}
+		if strings.Contains(w.Body.String(), tt.not) {
+			t.Errorf("%q: there are series with %s", tt.config, tt.not)
+		}
+	}
+}

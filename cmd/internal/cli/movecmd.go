@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/move"
+)
+
+const moveHelp = `Moves a namespace to another Redis, in steps. Each of them can be run again, also after
+it was killed half way, and one that comes too early or too late is refused (exit 5)
+with the one that is next:
+
+  plan     changes nothing: counts what would be moved, and says what is in the way
+  seal     closes the namespace: nothing starts any more, triggers are refused; returns
+           when nothing runs
+  copy     brings everything over, and compares
+  open     opens the other side: nodes go on there
+  abort    before open: undoes it all, nodes go on where they were
+  status   how both sides stand, and the step that is next
+
+--from and --to are URLs in one of these forms:
+` + addressForms + `
+Percent-encode what is special in a password. To keep it out of the process list, leave
+the flags out: the URLs are read from ` + moveFromVariable + ` and ` + moveToVariable + `,
+or from the files that ` + moveFromVariable + `_FILE and ` + moveToVariable + `_FILE name. Without
+any of these --from is the configured Redis, and --to is redis.next. Write the same
+addresses in every step.`
+
+// moveFlags are what all steps are given.
+type moveFlags struct {
+	from, to   string
+	partitions int
+}
+
+// moveTool is what a step of a move works with.
+type moveTool struct {
+	ctx      context.Context // ends at SIGINT and SIGTERM
+	mover    *move.Mover
+	ns       string
+	from, to string              // for messages
+	notes    []*scheduler.Client // whose audits are told: of both sides
+}
+
+func (a *app) moveCommand() *cobra.Command {
+	var f moveFlags
+	var drain string
+	var o move.SealOptions
+	step := func(use, short, long string, run func(moveTool) error) *cobra.Command {
+		c := a.command(use, short, wants(), func(cmd *cobra.Command, _ []string) error { return a.moveStep(cmd, f, run) })
+		c.Long = long
+		return c
+	}
+	plan := step("plan", "say what would be moved, and what is in the way", `Reads both sides and changes nothing. Exit code 5 when seal would refuse.`, a.movePlan)
+	seal := a.command("seal [--drain 30s] [--cancel-running]", "close the namespace, and wait until nothing runs", wants(), func(cmd *cobra.Command, _ []string) error {
+		var err error
+		if o.Drain, err = drainOption(drain); err != nil {
+			return err
+		}
+		return a.moveStep(cmd, f, func(t moveTool) error {
+			o.Begins = func() {
+				a.say("sealing %s at %s: nothing starts from now on, and what runs is waited for, %s at most", t.ns, t.from, drain)
+			}
+			return a.moved(t, "move seal", func(ctx context.Context) (move.Status, error) { return t.mover.Seal(ctx, o) })
+		})
+	})
+	seal.Long = `From now on nothing starts, and triggers, pauses and the like are refused. Nodes stay, and
+what runs goes on: seal returns when nothing does. If that takes longer than --drain
+it is refused, and can be run again. Ticks that come due meanwhile run when the namespace is
+open again, at either side, by each job's own rules for late ticks.`
+	seal.Flags().StringVar(&drain, "drain", "30s", "how long to wait for what runs, `D`; 0s: not at all")
+	seal.Flags().BoolVar(&o.CancelRunning, "cancel-running", false, "have what runs end at once, recorded as cancelled")
+	copying := step("copy", "bring everything over, and compare", `Copies definitions, cursors, tokens, pauses, pending runs and history. The other side must be
+empty but for what an earlier try of the same move has brought.`, func(t moveTool) error {
+		a.say("copying %s from %s to %s", t.ns, t.from, t.to)
+		return a.moved(t, "move copy", t.mover.Copy)
+	})
+	open := step("open", "open the other side", `Opens the other side, for nodes to go on there. There is no undoing it: the way back is a
+move back. Refused when the clocks of both Redis differ by more than node.max_skew.`, func(t moveTool) error {
+		a.say("opening %s at %s", t.ns, t.to)
+		return a.moved(t, "move open", t.mover.Open)
+	})
+	abort := step("abort", "before open: undo the move", `Burns the move at the other side, takes away what was copied there, and opens the namespace
+where it was. Refused once open has begun, and when the other side cannot be reached: if it is lost
+for good, an empty Redis at the same address is enough.`, func(t moveTool) error {
+		a.say("undoing the move of %s to %s", t.ns, t.to)
+		return a.moved(t, "move abort", t.mover.Abort)
+	})
+	status := step("status", "say how both sides stand, and what is next", "", a.moveStatus)
+	group := a.group("move COMMAND --from URL --to URL", "move a namespace to another Redis", plan, seal, copying, open, status, abort)
+	group.Long = moveHelp
+	flags := group.PersistentFlags()
+	flags.StringVar(&f.from, "from", "", "the `URL` of the Redis where the namespace is; default: "+moveFromVariable+", else the configured one")
+	flags.StringVar(&f.to, "to", "", "the `URL` of the Redis where it is to go; default: "+moveToVariable+", else redis.next")
+	flags.IntVar(&f.partitions, "partitions", 0, "the `number` of partitions there; 0: as many as here")
+	return group
+}
+
+// drainOption reads --drain: to the library 0 is the default, and less is not to wait.
+func drainOption(text string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	switch {
+	case err != nil:
+		return 0, usagef("--drain: %v", err)
+	case d < 0 || d > 24*time.Hour:
+		return 0, usagef("--drain %s is outside 0s to 24h", text)
+	case d == 0:
+		return -1, nil
+	}
+	return d, nil
+}
+
+// moved carries out a step, shows how both sides stand then, and says what is next.
+func (a *app) moved(t moveTool, name string, step func(context.Context) (move.Status, error)) error {
+	s, err := step(t.ctx)
+	result := err
+	for _, side := range t.notes {
+		unnoted := side.Note(t.ctx, scheduler.Action{Name: name, Target: t.ns, Detail: "from " + t.from + " to " + t.to}, result)
+		err = cmp.Or(err, unnoted)
+	}
+	if err != nil {
+		return err
+	}
+	return a.showMove(t, s)
+}
+
+func (a *app) moveStatus(t moveTool) error {
+	s, err := t.mover.Status(t.ctx)
+	if err != nil && len(s.Problems) == 0 {
+		return err
+	}
+	return errors.Join(a.showMove(t, s), err) // what the side that answers knows comes beside the error
+}
+
+func (a *app) showMove(t moveTool, s move.Status) error {
+	var err error
+	if a.json() {
+		err = printJSON(a.stdout, s)
+	} else {
+		err = a.printMove(s)
+	}
+	if words := nextWords(t, s); words != "" {
+		a.say("%s", words)
+	}
+	return err
+}
+
+// nextWords is the next right step.
+func nextWords(t moveTool, s move.Status) string {
+	switch s.Next {
+	case move.NextSeal:
+		if s.ID == "" {
+			return "no move is under way: nodes run at " + t.from + "; next: move plan, then move seal"
+		}
+		switch {
+		case s.From.Running == 1:
+			return "1 run goes on; next: move seal again, or with --cancel-running; move abort undoes it all"
+		case s.From.Running > 1:
+			return many(s.From.Running, "run") + " go on; next: move seal again, or with --cancel-running; move abort undoes it all"
+		case slices.Contains([]string{"opening", "open"}, s.To.State):
+			return "the other side is being opened, and " + t.from + " has lost its note of the move; next: move seal again, then move open"
+		}
+		return "the seal is not complete; next: move seal again; move abort undoes it all"
+	case move.NextCopy:
+		return "nothing runs any more; next: move copy; move abort undoes it all"
+	case move.NextOpen:
+		if slices.Contains([]string{"opening", "open"}, s.To.State) {
+			return "the other side is being opened; next: move open again"
+		}
+		return "everything is copied; next: move open, from which there is no way back but a move back; move abort undoes it all"
+	case move.NextAbort:
+		if s.To.State == "burnt" {
+			return "the move is half undone; next: move abort again"
+		}
+		return t.to + " knows nothing of the move any more: it was emptied, or is another one; next: move abort, or move seal and move copy again"
+	case move.NextDone:
+		return "the namespace lives at " + t.to + " now: nodes with redis.next go on there by themselves, others need it as their Redis; when `nodes list` there shows them all, switch the old one off"
+	}
+	return ""
+}
+
+func (a *app) printMove(s move.Status) error {
+	out := a.newTable(whole("SIDE"), whole("STATE"), column{heading: "SINCE", wide: true, instant: true}, wide("PARTITIONS"), col("GATES"), whole("JOBS"), whole("RUNNING"), whole("PENDING"), col("ADDRESS"))
+	for _, side := range []struct {
+		word string
+		move.Side
+	}{{"from", s.From}, {"to", s.To}} {
+		var gates []string
+		for _, state := range []string{"open", "sealed", "filling", "burnt", "foreign"} {
+			if n := side.Gates[state]; n > 0 {
+				gates = append(gates, fmt.Sprintf("%d %s", n, state))
+			}
+		}
+		since := ""
+		if side.Since != nil {
+			since = scheduler.Stamp(*side.Since).String()
+		}
+		out.row(side.word, side.State, since, fmt.Sprint(side.Partitions), strings.Join(gates, ", "),
+			fmt.Sprint(side.Jobs), fmt.Sprint(side.Running), fmt.Sprint(side.Pending), side.Address)
+	}
+	return out.flush()
+}
+
+func (a *app) movePlan(t moveTool) error {
+	p, err := t.mover.Plan(t.ctx)
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		err = printJSON(a.stdout, p)
+	} else {
+		n := func(n int64) string { return strconv.FormatInt(n, 10) }
+		err = pairs(a.stdout, "namespace", p.Namespace, "from", p.From, "to", p.To, "under way", p.ID,
+			"partitions", fmt.Sprintf("%d, there %d", p.FromPartitions, p.ToPartitions), "jobs", n(p.Jobs), "running", n(p.Running), "pending", n(p.Pending), "open ticks", n(p.Ticks),
+			"rows", n(p.Rows), "unique keys", n(p.Unique), "events", n(p.Events), "drained names", n(p.Drains), "bytes", n(p.Bytes), "copy and open take about", shortDuration(time.Duration(p.Seconds)*time.Second), "clocks differ by", shortDuration(time.Duration(p.SkewMS)*time.Millisecond),
+			"stays behind", strings.Join(p.StaysBehind, "; "))
+	}
+	if err != nil || len(p.InTheWay) == 0 {
+		if err == nil {
+			a.say("nothing is in the way; next: move seal%s", map[bool]string{true: " again: a move is under way, see move status"}[p.ID != ""])
+		}
+		return err
+	}
+	return fmt.Errorf("%w: in the way is: %s", scheduler.ErrRefused, strings.Join(p.InTheWay, "; and "))
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/move"
+)
+
+// mover is who moves a namespace from one Redis to another.
+type mover struct {
+	t   *testing.T
+	env []string
+}
+
+func newMover(t *testing.T, from, to string) mover {
+	return mover{t, []string{"ESCAPEMENT_MOVE_FROM=" + from, "ESCAPEMENT_MOVE_TO=" + to}}
+}
+
+// wants carries out a step and compares the exit code and a part of what is said.
+func (m mover) wants(code int, words string, args ...string) {
+	m.t.Helper()
+	got, stdout, stderr := call(m.env, "", append([]string{"move"}, args...)...)
+	if got != code || !strings.Contains(stderr, words) || code != exitDone && stdout != "" && args[0] != "plan" {
+		m.t.Errorf("move %v: exit %d, %s%s; want %d and %q", args, got, stdout, stderr, code, words)
+	}
+}
+
+// clusterURL is a Cluster as --to takes it.
+func clusterURL(c *redistest.Cluster) string {
+	return "redis+cluster://" + strings.Join(c.Options().Addrs[:3], ",") + "/"
+}
+
+// TestNodesFollowToACluster moves a namespace from one server to a Cluster under three nodes that know where it goes:
+// the same processes go on there, and each tick runs once.
+func TestNodesFollowToACluster(t *testing.T) {
+	t.Parallel()
+	from, to := redistest.Start(t), redistest.StartCluster(t)
+	there := clusterURL(to)
+	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + from.Addr(), "ESCAPEMENT_REDIS_NEXT=" + there, "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
+	jobs := secondly(strings.Split("abcdefghij", ""), "") // so many that no two nodes may go first for all of them
+	var nodes []*process
+	for _, name := range []string{"n1", "n2", "n3"} {
+		nodes = append(nodes, nodeOf(t, env, name, jobs))
+	}
+	nodes[0].logged("run ended")
+	m := newMover(t, "redis://"+from.Addr(), there)
+	m.wants(exitDone, "nothing is in the way; next: move seal", "plan")
+	m.wants(exitDone, "nothing runs any more; next: move copy", "seal", "--drain", "10s")
+	url := nodes[0].field("node starting", "http")
+	nodes[0].logged("a move has closed the namespace")
+	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "n1: the namespace is closed: its jobs move to the Cluster of") {
+		t.Errorf("/readyz of a sealed namespace: %d %s", code, body)
+	}
+	if code, _, stderr := call(env, "", "jobs", "run", "a"); code != exitRefused || !strings.Contains(stderr, "its jobs move to the Cluster of") {
+		t.Errorf("a trigger: exit %d, %s", code, stderr)
+	}
+	if _, stdout, _ := call(env, "", "nodes", "list"); strings.Count(stdout, "closed by a move") != 3 {
+		t.Errorf("nodes of a sealed namespace:\n%s", stdout)
+	}
+	m.wants(exitDone, "everything is copied; next: move open", "copy")
+	opened := time.Now()
+	m.wants(exitDone, "nodes with redis.next go on there by themselves", "open")
+	for _, p := range nodes {
+		p.logged("the namespace has moved: going on in the other Redis", `"redis":"the Cluster of`)
+	}
+	at := []string{"ESCAPEMENT_REDIS_URL=" + there}
+	eventually(t, "all nodes run there", func() bool {
+		by := map[string]bool{}
+		for _, r := range decode[[]runJSON](t, at, "runs", "list", "--outcome", "succeeded") {
+			if r.Tick.After(opened) {
+				by[r.Node] = true
+			}
+		}
+		return len(by) == 3
+	})
+	eventually(t, "the node is ready", func() bool { code, _ := get(t, url+"/readyz"); return code == http.StatusOK })
+	for _, p := range nodes {
+		p.signal(syscall.SIGTERM)
+		p.exits(exitDone)
+	}
+	once(t, at)
+	inARow(t, at, opened)
+	m.wants(exitDone, "the namespace lives at the Cluster of", "status")
+	if got := decode[move.Status](t, m.env, "move", "status"); got.Next != move.NextDone || got.From.State != "moved" || got.To.State != "open" || got.To.Jobs != 10 {
+		t.Errorf("got %+v", got)
+	}
+	// Who comes back does no harm: with redis.next it goes on there, without it waits.
+	back := start(t, append(slices.Clone(env), "ESCAPEMENT_NODE_NAME=back"), "run", "--config", write(t, jobs))
+	back.logged("run ended")
+	back.logged("the namespace has moved: going on in the other Redis")
+	back.signal(syscall.SIGTERM)
+	back.exits(exitDone)
+	lost := start(t, []string{env[0], env[2], "ESCAPEMENT_NODE_NAME=lost"}, "run", "--config", write(t, jobs))
+	lost.logged("a move has closed the namespace", "set Next (redis.next) to that Redis")
+	lost.signal(syscall.SIGTERM)
+	lost.exits(exitDone)
+	if strings.Contains(lost.stderr.text(), "run started") {
+		t.Error("a node of the old Redis runs something")
+	}
+}
+
+// inARow wants the ticks of each job since the one before at to be a second apart, and none to start later than 2.5 s
+// after it was due or the namespace was open.
+func inARow(t *testing.T, env []string, opened time.Time) {
+	t.Helper()
+	last, worst := map[string]runJSON{}, time.Duration(0)
+	runs := decode[[]runJSON](t, env, "runs", "list")
+	slices.Reverse(runs)
+	for _, r := range runs {
+		if was, ok := last[r.Job]; ok && r.Tick.Sub(was.Tick) != time.Second {
+			t.Errorf("%s: %s (%s) after %s (%s)", r.Job, r.Tick, r.Outcome, was.Tick, was.Outcome)
+		}
+		last[r.Job] = r
+		started := r.Tick.Add(time.Duration(r.LagMS) * time.Millisecond)
+		if started.After(opened) {
+			worst = max(worst, min(started.Sub(r.Tick), started.Sub(opened)))
+		}
+	}
+	t.Logf("the latest start was %s after it was possible", worst)
+	if worst > 2500*time.Millisecond {
+		t.Errorf("the latest start was %s after it was possible", worst)
+	}
+}
+
+// TestMoveByHand goes through a move of a namespace without nodes: steps that come too early, or go to the wrong place, are refused
+// with the next right one; plan and status print lists that are never null.
+func TestMoveByHand(t *testing.T) {
+	t.Parallel()
+	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
+	p, to, full := plant(t, yearly), redistest.Start(t), plant(t)
+	here, there := "redis://"+p.server.Addr(), "redis://"+to.Addr()+"/2"
+	m := newMover(t, here, there)
+	m.wants(exitRefused, "run `move seal` first", "copy")
+	m.wants(exitRefused, "run `move seal` first", "open")
+	m.wants(exitRefused, "is under way", "abort")
+	m.wants(exitDone, "no move is under way: nodes run at "+p.server.Addr()+"; next: move plan, then move seal", "status")
+	newMover(t, here, strings.Replace(here, "127.0.0.1", "localhost", 1)).wants(exitRefused, "are the same Redis (id ", "seal")
+	newMover(t, there, here).wants(exitNotFound, `"escapement" has never been used in the Redis at `+to.Addr(), "plan")
+	newMover(t, here, "redis://"+full.server.Addr()).wants(exitRefused, full.server.Addr(), "seal")
+	m.wants(exitNotFound, `"nope"`, "seal", "--namespace", "nope")
+	busy := plant(t, yearly)
+	run := busy.granted(yearly, "1")
+	newMover(t, "redis://"+busy.server.Addr(), "redis://"+to.Addr()+"/3").wants(exitRefused, "1 run goes on: yearly (run "+run, "seal", "--drain", "0s")
+	if plan := decode[move.Plan](t, m.env, "move", "plan", "--partitions", "4"); plan.Jobs != 1 || plan.FromPartitions != 1 || plan.ToPartitions != 4 || plan.InTheWay == nil ||
+		plan.To != to.Addr()+", database 2" {
+		t.Errorf("got %+v", plan)
+	}
+	m.wants(exitDone, "nothing runs any more; next: move copy", "seal", "--partitions", "4", "--cancel-running")
+	m.wants(exitRefused, "run `move copy` first", "open")
+	m.wants(exitDone, "no move is under way", "abort")
+	for _, args := range [][]string{{"seal", "--drain", "0s", "--partitions", "4"}, {"copy"}, {"open"}} {
+		if got := decode[move.Status](t, m.env, append([]string{"move"}, args...)...); got.ID == "" || got.Problems == nil || got.To.Partitions != 4 {
+			t.Errorf("%v: got %+v", args, got)
+		}
+	}
+	if list := decode[[]scheduler.JobView](t, []string{"ESCAPEMENT_REDIS_URL=" + there}, "jobs", "list"); len(list) != 1 {
+		t.Errorf("%d jobs there", len(list))
+	}
+	if err := to.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := call(m.env, "", "move", "status") // shows what the side that answers knows
+	if code != exitUnreachable || !strings.Contains(stdout, "\nfrom  moved ") || !strings.Contains(stderr, to.Addr()) {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	guard(t, full.server.Addr(), "correct-horse")
+	newMover(t, here, "redis://:hunter2@"+full.server.Addr()).wants(exitConfig, "WRONGPASS", "plan")
+}

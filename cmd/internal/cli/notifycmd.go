@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler/notify"
+)
+
+// errNoTarget is returned when nobody of that name is to be told.
+var errNoTarget = errors.New("no such target")
+
+func (a *app) notifyCommand() *cobra.Command {
+	test := a.command("test [TARGET]", "send a sample message to the targets of the configuration", cobra.MaximumNArgs(1),
+		func(cmd *cobra.Command, args []string) error { return a.notifyTest(cmd, args) })
+	test.Long = `Sends a sample message to each target under notify in the configuration, or to one, and says
+which have taken it. It sends once and needs no Redis. Exit code 1 when one has not taken it.`
+	return a.group("notify COMMAND", "who is told of jobs that are not well", test)
+}
+
+// testedJSON is one target in the output of notify test.
+type testedJSON struct {
+	Target string `json:"target"`
+	Sent   bool   `json:"sent"`
+	Error  string `json:"error"`
+}
+
+func (a *app) notifyTest(cmd *cobra.Command, args []string) error {
+	l, err := a.load(cmd, true)
+	if err != nil {
+		return err
+	}
+	targets := l.notify.Targets
+	names := targetNames(targets)
+	if len(args) > 0 {
+		i := slices.Index(names, args[0])
+		if i < 0 {
+			return fmt.Errorf("%w: %s has no target %s%s; it has: %s", errNoTarget, a.flags.config, quote(args[0]), didYouMean(args[0], names), orNone(names))
+		}
+		targets = targets[i : i+1]
+	}
+	if len(targets) == 0 {
+		return fmt.Errorf("%w: %s has no targets: add some under notify.targets, such as {name: team, webhook: {url: ..., format: slack}}", errNoTarget, a.flags.config)
+	}
+	tested, failed := []testedJSON{}, []string(nil)
+	for _, t := range targets {
+		err := t.Send(context.Background(), notify.Sample(l.Namespace, uuid.NewString(), time.Now()))
+		one := testedJSON{Target: t.Name, Sent: err == nil}
+		if err != nil {
+			one.Error = err.Error()
+			failed = append(failed, t.Name)
+		}
+		tested = append(tested, one)
+	}
+	if a.json() {
+		err = printJSON(a.stdout, tested)
+	} else {
+		out := a.newTable(whole("TARGET"), whole("SENT"), col("ERROR"))
+		for _, one := range tested {
+			out.row(one.Target, fmt.Sprint(one.Sent), one.Error)
+		}
+		err = out.flush()
+	}
+	if len(failed) > 0 {
+		err = errors.Join(err, fmt.Errorf("not taken by %s", strings.Join(failed, ", ")))
+	}
+	return err
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,123 @@
+//go:build unix
+
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// Nobody reads what a node says: its stderr is a pipe that is full, or broken. It runs its jobs, and drains when it is told to. Its
+// commands end by SIGPIPE as ever.
+func TestNobodyReads(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"hangs", "is gone"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read, full, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			if name == "hangs" {
+				fill(t, full)
+			} else {
+				_ = read.Close()
+			}
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			lines := listen(t, fifo)
+			config := write(t, fmt.Sprintf(`jobs:
+- {name: often, schedule: "* * * * * *", overlap: skip, exec: {command: [sh, -c, 'sh -c "kill -PIPE \$\$; echo survived > %[1]s"; echo ran > %[1]s']}}
+`, fifo))
+			node := exec.Command(self, "run", "--config", config)
+			node.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1", "GOCOVERDIR=" + t.TempDir(), "HOME=" + t.TempDir(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://" + redistest.Start(t).Addr()}
+			node.Dir, node.Stderr = t.TempDir(), full
+			if err := node.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = full.Close()
+			ended := make(chan error, 1)
+			go func() { ended <- node.Wait() }()
+			defer func() { _ = node.Process.Kill() }() // it has ended, if all is well
+			late := time.After(within)
+			for range 3 {
+				select {
+				case line := <-lines:
+					if line != "ran" {
+						t.Errorf("a command says it %s", line)
+					}
+				case err := <-ended:
+					t.Fatalf("the node ended: %v", err)
+				case <-late:
+					t.Fatal("it runs nothing")
+				}
+			}
+			_ = node.Process.Signal(syscall.SIGTERM)
+			for over := false; !over; {
+				select {
+				case <-lines:
+				case <-late:
+					t.Fatal("told to end, it goes on")
+				case err := <-ended:
+					if over = true; err != nil {
+						t.Errorf("told to end: %v", err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// fill fills a pipe until it takes no more.
+func fill(t *testing.T, pipe *os.File) {
+	t.Helper()
+	fd := int(pipe.Fd())
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{4096, 1} {
+		for {
+			if _, err := syscall.Write(fd, make([]byte, size)); err != nil {
+				break
+			}
+		}
+	}
+	if err := syscall.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listen hands on the lines that are written to a FIFO while the test runs.
+func listen(t *testing.T, path string) <-chan string {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // its own writer, so that there is no end
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	lines := make(chan string)
+	go func() {
+		for scan := bufio.NewScanner(f); scan.Scan(); {
+			select {
+			case lines <- scan.Text():
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	return lines
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// printJSON writes one value and a line end. A nil list is written as [].
+func printJSON[T any](w io.Writer, v T) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false) // nothing here is put into a page
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// list is v, or an empty list that JSON writes as [] and not as null.
+func list[T any](v []T) []T {
+	if v == nil {
+		return []T{}
+	}
+	return v
+}
+
+// cell is one value of a table; nothing is "-".
+func cell(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return harmless(text)
+}
+
+// harmless writes control characters as escapes, and those that turn the direction of what follows.
+func harmless(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.IsControl(r):
+			fmt.Fprintf(&b, "\\x%02x", r)
+		case unicode.Is(unicode.Bidi_Control, r):
+			fmt.Fprintf(&b, "\\u%04x", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// harmlessLines is harmless for a text of several lines.
+func harmlessLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = harmless(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// firstLine cuts a text to a line's worth; with a most of 0 it is left as it is.
+func firstLine(text string, most int) string {
+	if most == 0 {
+		return text
+	}
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-3]) + "..."
+	}
+	return text
+}
+
+// output is what a run wrote, with a line end.
+func output(text string, terminal bool) string {
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return printable(text, terminal)
+}
+
+// printable is a part of what a run wrote. For a terminal, what would move its cursor or change its state is written as an escape.
+func printable(text string, terminal bool) string {
+	if !terminal {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		part := text
+		if i := strings.IndexAny(text, "\n\t"); i >= 0 {
+			part = text[:i]
+		}
+		b.WriteString(harmless(part))
+		if text = text[len(part):]; text != "" {
+			b.WriteByte(text[0])
+			text = text[1:]
+		}
+	}
+	return b.String()
+}

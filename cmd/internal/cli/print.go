@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"io"
+	"maps"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// masked stands where a secret would. The environment of a command, and the headers
+// and body of a call, are masked whole: nothing tells which of them is secret.
+const masked = "***"
+
+// printConfig writes a configuration as YAML, in the order of the sample, with
+// the secrets masked. Of a job only what was given is written.
+func printConfig(w io.Writer, c *Config) error {
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(configNode(c)); err != nil {
+		return err
+	}
+	return enc.Close()
+}
+
+// configNode is the configuration as printed, before it is written as YAML or JSON.
+func configNode(c *Config) *yaml.Node {
+	return sectionNode(reflect.ValueOf(shown(c)), false)
+}
+
+// shown is a copy of c that may be shown to anybody.
+func shown(c *Config) Config {
+	s := *c
+	s.Redis.URL, s.Redis.Next = redisconn.Mask(c.Redis.URL), redisconn.Mask(c.Redis.Next)
+	if s.Redis.SentinelPassword != "" {
+		s.Redis.SentinelPassword = masked
+	}
+	s.HTTP = c.HTTP.shown()
+	s.Locks.Servers = slices.Clone(c.Locks.Servers)
+	for i, server := range s.Locks.Servers {
+		s.Locks.Servers[i] = maskServer(server)
+	}
+	s.Notify.Targets = slices.Clone(c.Notify.Targets)
+	for i, t := range s.Notify.Targets {
+		if t.Webhook != nil {
+			w := *t.Webhook
+			w.URL, w.Headers = maskHost(w.URL), maskValues(w.Headers)
+			if w.Body != "" {
+				w.Body = `"` + masked + `"` // JSON, as it has to be
+			}
+			s.Notify.Targets[i].Webhook = &w
+		}
+	}
+	s.Jobs = slices.Clone(c.Jobs)
+	for i, j := range s.Jobs {
+		if j.Exec != nil {
+			e := *j.Exec
+			e.Env = maskValues(e.Env)
+			s.Jobs[i].Exec = &e
+		}
+		if j.HTTP != nil {
+			h := *j.HTTP
+			h.URL, h.Headers = maskAddress(h.URL), maskValues(h.Headers)
+			if h.Body != "" {
+				h.Body = masked
+			}
+			s.Jobs[i].HTTP = &h
+		}
+	}
+	return s
+}
+
+// shown is a copy that may be shown to anybody. A node refuses it: what stands in place of a secret is not to become one.
+func (h HTTP) shown() HTTP {
+	if h.OperatorToken != "" {
+		h.OperatorToken = masked
+	}
+	if h.ViewerToken != "" {
+		h.ViewerToken = masked
+	}
+	h.Users = maps.Clone(h.Users)
+	for name, text := range h.Users {
+		role, _, _ := strings.Cut(text, ":")
+		h.Users[name] = role + ":" + masked
+	}
+	return h
+}
+
+func maskValues(m map[string]string) map[string]string {
+	m = maps.Clone(m)
+	for name := range m {
+		m[name] = masked
+	}
+	return m
+}
+
+// maskAddress is the URL of a call without its user, password and query, any of which
+// may be a key.
+func maskAddress(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return masked
+	}
+	if u.User != nil {
+		u.User = url.User("xxxxx")
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "xxxxx"
+	}
+	return u.String()
+}
+
+// maskHost is the URL of a webhook up to its host: the path is a secret of most of them.
+func maskHost(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return masked
+	}
+	return u.Scheme + "://" + u.Host + "/" + masked
+}
+
+// sectionNode builds the mapping of a struct; sparse leaves out zero values.
+func sectionNode(v reflect.Value, sparse bool) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, s := range settings(v) {
+		if sparse && s.value.IsZero() {
+			continue
+		}
+		n.Content = append(n.Content, textNode(s.key), valueNode(s.value, sparse))
+	}
+	return n
+}
+
+func valueNode(v reflect.Value, sparse bool) *yaml.Node {
+	switch {
+	case v.Type() == durationType:
+		return textNode(shortDuration(time.Duration(v.Int())))
+	case v.Kind() == reflect.Int:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v.Int(), 10)}
+	case v.Kind() == reflect.Pointer:
+		return sectionNode(v.Elem(), true)
+	case v.Kind() == reflect.Struct:
+		return sectionNode(v, sparse)
+	case v.Kind() == reflect.Map:
+		return mapNode(v.Interface().(map[string]string))
+	case v.Kind() == reflect.Slice:
+		return listNode(v)
+	default:
+		return textNode(v.String())
+	}
+}
+
+func mapNode(m map[string]string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		n.Content = append(n.Content, textNode(key), textNode(m[key]))
+	}
+	return n
+}
+
+// listNode writes texts on one line and sections, the jobs, one below the other.
+func listNode(v reflect.Value) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	if v.Len() == 0 || v.Type().Elem().Kind() == reflect.String {
+		n.Style = yaml.FlowStyle
+	}
+	for i := range v.Len() {
+		n.Content = append(n.Content, valueNode(v.Index(i), true))
+	}
+	return n
+}
+
+// oldBool are texts that readers of YAML 1.1 take for true or false.
+var oldBool = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
+
+func textNode(text string) *yaml.Node {
+	var n yaml.Node
+	n.SetString(text)
+	if oldBool.MatchString(text) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return &n
+}
+
+// maskServer is a server of locks.servers without what may be a password: all but the scheme and the host.
+func maskServer(text string) string {
+	text, query, some := strings.Cut(text, "?")
+	if some && query != "" {
+		text += "?" + masked
+	}
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 {
+		return text
+	}
+	scheme, _, _ := strings.Cut(text[:at], "://")
+	return scheme + "://" + masked + text[at:]
+}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// sampleJobs are what the tests below run.
+const sampleJobs = `
+jobs:
+  - name: often
+    schedule: "@every 500ms"
+    exec: {command: [sh, -c, 'echo hello']}
+  - name: yearly
+    schedule: "0 12 1 1 *"
+    time_zone: Europe/Berlin
+    ttl: 10s
+    exec: {command: [sh, -c, 'test "$ESCAPEMENT_PAYLOAD" = "{\"n\":1}"']}
+  - name: fails
+    schedule: "@yearly"
+    exec: {command: [sh, -c, 'echo this went wrong; exit 3']}
+`
+
+// startNode starts one node of a real Redis and returns when it is up.
+func startNode(t *testing.T, redis *redistest.Server, jobs string, args ...string) (p *process, env []string) {
+	t.Helper()
+	env = []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1"}
+	p = start(t, env, append([]string{"run", "--config", write(t, jobs)}, args...)...)
+	p.logged("node started")
+	p.logged("without a revision, the definition registered last wins")
+	return p, env
+}
+
+// decode runs a tool that must succeed and reads its JSON.
+func decode[T any](t *testing.T, env []string, args ...string) T {
+	t.Helper()
+	code, stdout, stderr := call(env, "", append(args, "-o", "json")...)
+	if code != exitDone {
+		t.Fatalf("%v: exit %d, %s", args, code, stderr)
+	}
+	var v T
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil {
+		t.Fatalf("%v: %v in %s", args, err, stdout)
+	}
+	return v
+}
+
+type runJSON struct {
+	Run, Job, Token, Node, Trigger, Outcome, Error string
+	Tick                                           time.Time
+	LagMS                                          int64 `json:"lag_ms"`
+}
+
+func get(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// TestRunDrains stops a node in the middle of a run: the run ends and is recorded,
+// the node says while it drains that it is not ready, and exits 0.
+func TestRunDrains(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	p, env := startNode(t, redis, `
+jobs:
+  - name: long
+    schedule: "@every 1s"
+    exec: {command: [sh, -c, 'sleep 3']}
+`)
+	url := p.field("node starting", "http")
+	if code, body := get(t, url+"/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz: %d %s", code, body)
+	}
+	p.logged("run started", `"job":"long"`)
+	p.signal(syscall.SIGTERM)
+	p.logged("draining")
+	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "a1: draining") {
+		t.Errorf("/readyz while draining: %d %s", code, body)
+	}
+	if code, _ := get(t, url+"/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz while draining: %d", code)
+	}
+	p.exits(exitDone)
+	runs := decode[[]runJSON](t, env, "runs", "list", "--outcome", "succeeded")
+	if len(runs) != 1 || runs[0].Job != "long" || runs[0].Node != "a1" {
+		t.Errorf("the run that was going is not recorded as succeeded: %+v", runs)
+	}
+	if code, stdout, stderr := call(env, "", "ledger", "verify"); code != exitDone {
+		t.Errorf("ledger verify: exit %d, %s%s", code, stdout, stderr)
+	}
+}
+
+// TestDrainTimeout cancels what does not end by itself.
+func TestDrainTimeout(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	p, env := startNode(t, redis, `
+node: {drain_timeout: 100ms}
+jobs:
+  - name: endless
+    schedule: "@every 1s"
+    exec: {command: [sh, -c, 'sleep 1000']}
+`)
+	p.logged("run started")
+	p.signal(syscall.SIGINT)
+	p.exits(exitDone)
+	if runs := decode[[]runJSON](t, env, "runs", "list", "--outcome", "cancelled"); len(runs) != 1 {
+		t.Errorf("got %+v, want one cancelled run", runs)
+	}
+}
+
+// TestWaitForRedis starts a node before its Redis.
+func TestWaitForRedis(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	if err := redis.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
+	p := start(t, env, "run", "--config", write(t, sampleJobs), "--wait-for-redis")
+	p.logged("Redis does not answer")
+	if code, body := get(t, p.field("node starting", "http")+"/readyz"); code != http.StatusServiceUnavailable || body == "" {
+		t.Errorf("/readyz without Redis: %d %s", code, body)
+	}
+	if err := redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	p.logged("run started")
+	p.signal(syscall.SIGTERM)
+	p.exits(exitDone)
+}
+
+// TestDev wants the address first, then a line for each tick, each tick once, on
+// several nodes, and exit 0 at Ctrl-C. With --redis "" it leaves the Redis of the environment alone, as make run does.
+func TestDev(t *testing.T) {
+	t.Parallel()
+	jobs := "jobs:\n"
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		jobs += "  - {name: " + name + ", schedule: \"@every 500ms\", exec: {command: [\"true\"]}}\n"
+	}
+	p := start(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://127.0.0.1:1"}, "dev", "--redis", "", "--config", write(t, jobs))
+	p.await(p.stdout, "40 ticks", func(lines []string) bool { return len(lines) > 40 })
+	lines, _, _ := p.stdout.seen()
+	url := lines[0]
+	if code, _ := get(t, url+"/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz: %d", code)
+	}
+	if code, body := get(t, url+"/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz: %d %s", code, body)
+	}
+	p.signal(syscall.SIGINT)
+	p.exits(exitDone)
+
+	shape := regexp.MustCompile(`^([a-f]) +tick (\S+Z)  node (dev-[123])  token \d{16}  lag \d+\.\dms$`)
+	seen, nodes := map[string]bool{}, map[string]bool{}
+	lines, _, _ = p.stdout.seen()
+	for _, line := range lines[1:] {
+		m := shape.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("not the line of a tick: %q", line)
+		}
+		if seen[m[1]+m[2]] {
+			t.Errorf("twice: %s", line)
+		}
+		seen[m[1]+m[2]], nodes[m[3]] = true, true
+	}
+	if len(nodes) < 2 {
+		t.Errorf("all ticks ran on %v", nodes)
+	}
+	if strings.Contains(p.stderr.text(), `"level":"error"`) { // a slow machine earns its warnings
+		t.Error("something went wrong")
+	}
+
+	p = start(t, []string{"ESCAPEMENT_HTTP_LISTEN=" + redistest.Start(t).Addr()}, "dev", "--config", write(t, jobs))
+	p.exits(exitFailed)
+	if text := p.stderr.text(); !strings.Contains(text, "address already in use") || !strings.Contains(text, "http.listen") {
+		t.Errorf("a taken port: %s", text)
+	}
+}

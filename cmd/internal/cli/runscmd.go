@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// outcomes are the words of --outcome, but for pending.
+var outcomes = []string{"running", "succeeded", "failed", "timed_out", "cancelled", "lost", "abandoned",
+	"skipped", "missed", "paused", "superseded"}
+
+func (a *app) runsCommand() *cobra.Command {
+	var filter scheduler.RunFilter
+	var since *timeFlag
+	list := a.command("list [--job NAME] [--since T] [--outcome O] [--after PLACE] [--limit N]", "list runs, and ticks that did not run", wants(),
+		func(cmd *cobra.Command, args []string) error {
+			if words := append([]string{scheduler.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
+				return usagef("--outcome %s is not one of %s%s", quote(filter.Outcome), strings.Join(words, ", "), didYouMean(filter.Outcome, words))
+			}
+			filter.Limit = a.limit(cmd, filter.Limit)
+			from, err := since.when()
+			if err != nil {
+				return err
+			}
+			zone, err := since.zone()
+			if err != nil {
+				return err
+			}
+			return a.inspect(func(t tool) error { return a.runsList(t, filter, from, zone) })(cmd, args)
+		})
+	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
+	since = addTimeFlag(list, "since", ago, "only those that have ended, or in flight are due, since `T`: 10m is ten minutes ago")
+	list.Long = `Lists what is going or still to come first, by its tick, then what is over by the time of
+its end, and ticks that did not run, in a row, by when that was recorded; the newest first.
+
+OUTCOME is pending for a run that nobody was granted yet; in JSON that is the outcome
+running, with a reason that begins with pending and says what the run waits for.
+--outcome running lists both.
+
+TICK is in UTC, or in the zone of --tz; x14 are so many ticks in a row that did not run, from the
+first of them on. LAG is started minus due, as runs get has them. The last column has the run, or
+why there was none: runs get RUN says more of a run, and -o wide has all columns. A row without
+TICK is no run and no tick, but a mark where the schedule was changed or set back.
+
+` + pageForms + `
+With more than 1,000 jobs a page reads the newest of what is recorded. It reads the history of
+every job, without --job, where that is not enough: with an --outcome that is rare, for what is
+far back, and soon after a move.
+
+` + timeForms
+	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
+	list.Flags().StringVar(&filter.After, "after", "", "only what is behind this `PLACE`, as the page before has named it")
+	limitFlag(list, &filter.Limit)
+	get := a.command("get RUN", "show one run, and what it wrote", wants("RUN"), a.inspect(a.runsGet))
+	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsLogsCommand(), a.runsCancelCommand(), a.runsRerunCommand())
+}
+
+func (a *app) runsList(t tool, filter scheduler.RunFilter, since when, zone *time.Location) (err error) {
+	if filter.Since, err = t.instant(since); err != nil {
+		return err
+	}
+	found, unread := t.in.List(t.ctx, filter)
+	if unread != nil && found.Runs == nil {
+		return t.near(filter.Job, unread)
+	}
+	if err := a.printRuns(found.Runs, zone); err != nil {
+		return err
+	}
+	a.sayMore(len(found.Runs), found.Next)
+	a.warnLeftAlone(found.LeftAlone)
+	return unread // those it could read come beside the error
+}
+
+func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
+	if a.json() {
+		return printJSON(a.stdout, list(views))
+	}
+	columns := []column{instant("TICK"), whole("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), whole("NODE"), wide("TOKEN"),
+		whole("LAG"), whole("DURATION"), whole("RUN, OR WHY NOT"), wide("WHY")}
+	const shards, runs = 2, 10
+	columns[shards].wide = !slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 }) // it says something
+	out := a.newTable(columns...)
+	out.zone = zone
+	if out.wide {
+		out.columns[runs].heading = "RUN"
+	}
+	most := 0
+	if out.cuts {
+		most = 40
+	}
+	for _, r := range views {
+		run := r.Run
+		if !out.wide {
+			run = runOrWhyNot(r, most, out.at)
+		}
+		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, most, out.at))
+	}
+	return out.flush()
+}
+
+// shard names the part of a tick that a run is: "2 of 16", from 0, and "all 16" for the tick as a whole.
+func shard(r scheduler.RunView) string {
+	switch {
+	case r.Whole:
+		return fmt.Sprintf("all %d", r.Shards)
+	case r.Shards > 1:
+		return fmt.Sprintf("%d of %d", r.Shard, r.Shards)
+	}
+	return ""
+}
+
+// outcome is a run's outcome; in a table, pending is one.
+func outcome(r scheduler.RunView) string {
+	if r.Pending() {
+		return scheduler.OutcomePending
+	}
+	return r.Outcome
+}
+
+// number is a count; none yet, or none at all, is "-".
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func (a *app) runsGet(t tool) error {
+	r, err := t.in.Run(t.ctx, t.args[0])
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return printJSON(a.stdout, r)
+	}
+	cells := []string{"run", r.Run, "job", r.Job, "tick", ticks(r), "shard", shard(r), "of", r.Of, "param", r.Param, "trigger", r.Trigger,
+		"outcome", outcome(r), "reason", r.Reason, "note", r.Note, "error", r.Error,
+		"node", r.Node, "token", r.Token, "attempt", number(r.Attempt), "tries", number(r.Tries), "next attempt", r.NextAttempt,
+		"generation", r.Generation, "due", stamp(r.Due), "started", stamp(r.Started), "ended", stamp(r.Ended),
+		"lag", started(r, r.LagMS), "duration", started(r, r.DurationMS), "payload", firstLine(string(r.Payload), 200)}
+	if err := pairs(a.stdout, cells...); err != nil || r.Output == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "\n%s", output(r.Output, isTerminal(a.stdout)))
+	return err
+}
+
+func (a *app) runsCancelCommand() *cobra.Command {
+	var author, reason string
+	cancel := a.command("cancel RUN [--reason TEXT]", "end a run, or one that has not begun", wants("RUN"), a.inspect(func(t tool) error {
+		return a.runsCancel(t, scheduler.CancelOptions{Author: a.author(author), Reason: reason})
+	}))
+	cancel.Long = `A run that is going has its context cancelled by its node, and a command its process
+group ended; this returns before that has come to an end. A run that nobody was
+granted yet is recorded as cancelled.`
+	cancel.Flags().StringVar(&reason, "reason", "", "why, a `text`")
+	authorFlag(cancel, &author)
+	return cancel
+}
+
+func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
+	was, err := t.in.Run(t.ctx, t.args[0])
+	if err != nil {
+		was = scheduler.RunView{Run: t.args[0]} // what is wrong with it, Cancel says
+	}
+	did, err := t.in.Cancel(t.ctx, t.args[0], o)
+	if err != nil {
+		return err
+	}
+	run, err := t.in.Run(t.ctx, t.args[0])
+	back := errors.Is(err, scheduler.ErrUnknownRun)
+	if back {
+		run, err = handedBack(t, was)
+	}
+	if err != nil {
+		return fmt.Errorf("run %s is cancelled: %w", t.args[0], err)
+	}
+	words := "it will not run"
+	switch {
+	case back && run.Run == t.args[0]:
+		words = "it was handed back meanwhile, and nothing of it is left"
+	case back:
+		words = "it was handed back meanwhile and is run " + run.Run + "; runs get shows how it ends"
+	case did == scheduler.CancelTold && run.Whole:
+		words = "its parts are told to end; runs get shows how it ends"
+	case did == scheduler.CancelTold:
+		words = "its node is told to end it; runs get shows how it ends"
+	case run.Started != nil:
+		words = "it had ended so already"
+	}
+	if a.json() {
+		return printJSON(a.stdout, run)
+	}
+	a.say("run %s is cancelled: %s", t.args[0], words)
+	return nil
+}
+
+// handedBack finds a run that was handed back: it goes on under another id. It may have gone with its job since: then its old
+// id is all there is.
+func handedBack(t tool, was scheduler.RunView) (scheduler.RunView, error) {
+	all, err := t.in.List(t.ctx, scheduler.RunFilter{Job: was.Job})
+	if errors.Is(err, scheduler.ErrUnknownJob) {
+		return scheduler.RunView{Run: was.Run}, nil
+	}
+	for _, run := range all.Runs {
+		same := run.Run != "" && run.Tick != nil && was.Tick != nil && *run.Tick == *was.Tick
+		if same && run.Shard == was.Shard && run.Whole == was.Whole && run.Attempt == was.Attempt && run.Trigger == was.Trigger {
+			return t.in.Run(t.ctx, run.Run)
+		}
+	}
+	return scheduler.RunView{Run: was.Run}, err
+}
+
+func (a *app) runsRerunCommand() *cobra.Command {
+	var w waiting
+	rerun := a.command("rerun RUN [--reason TEXT] [--wait] [--wait-for D]", "run an ended run's tick again", wants("RUN"), a.inspect(func(t tool) error {
+		if err := w.read(); err != nil {
+			return err
+		}
+		id, err := t.in.Rerun(t.ctx, t.args[0])
+		if err != nil {
+			return err
+		}
+		run, err := t.in.Run(t.ctx, id)
+		if err == nil && run.Outcome != "running" {
+			a.say("that attempt, asked for now or before, has ended: %s; for one more, rerun it in turn", run.Outcome)
+		}
+		return a.follow(t, scheduler.RunView{Run: id, Job: run.Job}, w)
+	}))
+	rerun.Long = `Asks for the next attempt of a run that has ended, with its tick and payload, and
+prints the attempt's id: the same however often it is asked for.
+` + waitHelp
+	a.reasonFlag(rerun)
+	w.addFlags(rerun)
+	return rerun
+}
+
+// ticks is a run's tick, the range of ticks that did not run, or nothing for a mark.
+func ticks(r scheduler.RunView) string {
+	switch {
+	case r.Mark():
+		return ""
+	case r.Until == nil || r.Count == nil || *r.Count < 2:
+		return stamp(r.Tick)
+	}
+	return fmt.Sprintf("%s to %s (%d)", stamp(r.Tick), stamp(r.Until), *r.Count)
+}
+
+// ticks is that of a row; of a range, where there is little room, the first tick and how many they are.
+func (t *table) ticks(r scheduler.RunView) string {
+	switch {
+	case r.Mark():
+		return ""
+	case r.Count != nil && *r.Count > 1 && t.wide:
+		return fmt.Sprintf("%s to %s (%d)", t.at(r.Tick), t.at(r.Until), *r.Count)
+	case r.Count != nil && *r.Count > 1:
+		return fmt.Sprintf("%s x%d", t.at(r.Tick), *r.Count)
+	}
+	return t.at(r.Tick)
+}
+
+// started is a duration that means something only for a run that began.
+func started(r scheduler.RunView, ms int64) string {
+	if r.Started == nil {
+		return ""
+	}
+	return shortDuration(time.Duration(ms) * time.Millisecond)
+}

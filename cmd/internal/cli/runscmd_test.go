@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
+)
+
+// tick claims a tick of a job and has its run fail, or go on.
+func (p *planted) tick(job jobs.Job, run string, tick, next int64, outcome jobs.Outcome) {
+	p.t.Helper()
+	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: run, TTL: time.Hour, From: tick, Tick: tick, Next: next}
+	got, err := p.Claim(p.t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
+	if err != nil || got[0].Verdict != ledgertest.Granted {
+		p.t.Fatal(got, err)
+	}
+	if outcome != 0 {
+		p.settle(job.Name, run, outcome, "")
+	}
+}
+
+// cursor is where a job stands, and the tick after that, ms.
+func (p *planted) cursor(job jobs.Job) (tick, next int64) {
+	p.t.Helper()
+	s, err := p.Job(p.t.Context(), job.Name)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	schedule, err := job.ParsedSchedule()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s.Cursor, schedule.Next(time.UnixMilli(s.Cursor)).UnixMilli()
+}
+
+// again reruns a run as an operator does, and has the attempt fail.
+func (p *planted) again(job jobs.Job, run string) string {
+	p.t.Helper()
+	id, err := p.Rerun(p.t.Context(), job.Name, run)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
+	if got, err := p.Claim(p.t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
+		p.t.Fatal(got, err)
+	}
+	p.settle(job.Name, id, jobs.OutcomeFailed, "")
+	return id
+}
+
+// The attempt that follows one need not be the next number: after a rewind the tick had others.
+func TestRerunNamesTheAttemptThatFollows(t *testing.T) {
+	job := jobs.Job{Name: "job", Schedule: "* * * * *"}
+	p := plant(t, job)
+	tick, next := p.cursor(job)
+	p.tick(job, "r1", tick, next, jobs.OutcomeFailed)
+	second := p.again(job, "r1")
+	rewind := ledgertest.Rewind{Job: job.Name, Digest: job.Definition().Digest(), From: next, To: tick}
+	if word, err := p.Rewind(t.Context(), time.Now().UnixMilli(), rewind); err != nil || word != ledgertest.Rewound {
+		t.Fatal(word, err)
+	}
+	p.tick(job, "r3", tick, next, jobs.OutcomeFailed)
+	fourth := p.again(job, second)
+	p.wants(exitRunFailed, second+"\n", "; the attempt after it is "+fourth+"\n", "runs", "rerun", "r1", "--wait")
+	p.wants(exitDone, second+" attempt 2, rerun\n", "", "runs", "list")
+	p.wants(exitDone, "rewound to "+time.UnixMilli(tick).UTC().Format(time.DateTime)+"\n", "", "runs", "list")
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wants(exitDone, "TICK (Europe/Berlin)", "", "runs", "list", "--tz", "Europe/Berlin")
+	p.wants(exitDone, "\n"+time.UnixMilli(tick).In(berlin).Format(time.DateTime)+" ", "", "runs", "list", "--tz", "Europe/Berlin")
+}
+
+// handsBack calls f once, before the script that cancels is run.
+type handsBack struct{ f func() }
+
+func (handsBack) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (handsBack) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h handsBack) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		for _, s := range ledgertest.Scripts() {
+			if s.Name() == "cancel" && len(cmd.Args()) > 1 && (cmd.Args()[1] == s.Hash() || cmd.Args()[1] == s.Source()) {
+				h.f()
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A run of a tick that is handed back while it is cancelled has ended under another id: that is no failure, and what is shown is the run as
+// it goes by now.
+func TestRunsCancelOfARunHandedBack(t *testing.T) {
+	job := jobs.Job{Name: "job", Schedule: "* * * * *"}
+	p := plant(t, job)
+	for i, output := range []string{"", "json"} {
+		run := []string{"r1", "r2"}[i]
+		tick, next := p.cursor(job)
+		p.tick(job, run, tick, next, 0)
+		client := p.server.Client(t)
+		client.AddHook(handsBack{sync.OnceFunc(func() {
+			if got, err := p.Unclaim(t.Context(), []ledgertest.Return{{Job: job.Name, Run: run}}); err != nil || got[0] != ledgertest.Returned {
+				t.Error(got, err)
+			}
+		})})
+		in, err := scheduler.NewClient(client, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, words strings.Builder
+		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: output}}
+		if err := a.runsCancel(tool{ctx: t.Context(), in: in, args: []string{run}}, scheduler.CancelOptions{}); err != nil {
+			t.Errorf("got %v", err)
+		}
+		now := ledgertest.Successor(run)
+		if output == "" && !strings.Contains(words.String(), "run "+run+" is cancelled: it was handed back meanwhile and is run "+now) {
+			t.Errorf("said %q", words.String())
+		}
+		var shown scheduler.RunView
+		if output != "" && (json.Unmarshal([]byte(out.String()), &shown) != nil || shown.Run != now || shown.Job != job.Name || shown.Tick == nil || shown.Outcome != "cancelled" || shown.Ended == nil) {
+			t.Errorf("printed %q", out.String())
+		}
+		if left, err := p.Open(t.Context(), job.Name); err != nil || len(left) != 0 {
+			t.Errorf("in flight: %+v, %v", left, err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+)
+
+func (a *app) runsLogsCommand() *cobra.Command {
+	var follow bool
+	logs := a.command("logs RUN [--follow]", "print what a run wrote", wants("RUN"), func(cmd *cobra.Command, args []string) error {
+		if follow && a.json() {
+			return usagef("--follow prints text as it comes; leave out -o json")
+		}
+		return a.inspect(func(t tool) error { return a.runsLogs(t, follow) })(cmd, args)
+	})
+	logs.Long = `Prints the last 64 KiB that a run wrote to stdout and stderr, of several tries what the last one
+wrote. Of a run that goes on it is what had been written up to a second or two ago.
+
+With --follow what follows is printed too, as it comes, until the run has ended; a run that has
+not begun yet is waited for. How it ended is said on stderr, and is not the exit code.`
+	logs.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run has ended")
+	return logs
+}
+
+// loggedJSON is what runs logs prints as JSON.
+type loggedJSON struct {
+	Run    string `json:"run"`
+	Output string `json:"output"`
+}
+
+func (a *app) runsLogs(t tool, follow bool) error {
+	run, err := t.in.Run(t.ctx, t.args[0])
+	if err = a.sayUnheard(err); err != nil {
+		return err
+	}
+	if a.json() {
+		return printJSON(a.stdout, loggedJSON{run.Run, run.Output})
+	}
+	if follow {
+		return a.runsFollow(t, run)
+	}
+	if run.Output == "" {
+		a.say("run %s has written nothing%s", run.Run, map[bool]string{true: " yet"}[run.Ended == nil])
+		return nil
+	}
+	_, err = io.WriteString(a.stdout, output(run.Output, isTerminal(a.stdout)))
+	return err
+}
+
+// followEvery and followMost are how long --follow waits between two looks: ten times as long as a look takes, within these.
+const (
+	followEvery = time.Second
+	followMost  = 10 * time.Second
+)
+
+// runsFollow prints what a run writes until it has ended, through outages of Redis too.
+func (a *app) runsFollow(t tool, run scheduler.RunView) error {
+	shown, told := "", false
+	for {
+		text := run.Output
+		if run.Ended == nil {
+			text = strings.TrimSuffix(text, string(utf8.RuneError)) // a rune that is not whole yet
+		}
+		more, cut := fresh(shown, text)
+		if cut && shown != "" {
+			a.say("what comes now does not follow at once: the run was tried again, or has written more than %d KiB since", jobs.MaxOutput>>10)
+		}
+		if _, err := io.WriteString(a.stdout, printable(more, isTerminal(a.stdout))); err != nil {
+			return err
+		}
+		if shown = text; run.Ended != nil {
+			break
+		}
+		before := time.Now()
+		next, err := t.lookAgain(run.Run)
+		switch {
+		case t.ctx.Err() != nil:
+			return fmt.Errorf("follow run %s, which goes on: %w", run.Run, t.ctx.Err())
+		case next.Run != "": // an error beside it is of others
+			run = next
+		case !errors.Is(err, locking.ErrUnreachable):
+			return err
+		case !told:
+			told = true
+			a.say("Redis does not answer; still following run %s, until interrupted: %v", run.Run, err)
+		}
+		select {
+		case <-t.ctx.Done():
+		case <-time.After(min(max(10*time.Since(before), followEvery), followMost)):
+		}
+	}
+	if shown != "" && !strings.HasSuffix(shown, "\n") {
+		fmt.Fprintln(a.stdout)
+	}
+	a.say("run %s has ended: %s", run.Run, ending(run, 200))
+	return nil
+}
+
+// lookAgain reads a run again. One that was handed back goes on under another id, which that has which it was asked for.
+func (t tool) lookAgain(run string) (scheduler.RunView, error) {
+	next, err := t.in.Run(t.ctx, run)
+	if errors.Is(err, scheduler.ErrUnknownRun) && run != t.args[0] {
+		return t.in.Run(t.ctx, t.args[0])
+	}
+	return next, err
+}
+
+// fresh is what a text has that was not shown, when only the last jobs.MaxOutput bytes are known of either. cut says that it does not
+// follow on what was shown.
+func fresh(shown, text string) (more string, cut bool) {
+	if rest, follows := strings.CutPrefix(text, shown); follows {
+		return rest, false
+	}
+	if len(text) < jobs.MaxOutput-utf8.UTFMax { // it is whole: another try's
+		return text, true
+	}
+	text = strings.TrimLeft(text, string(utf8.RuneError)) // a rune that is not whole any more
+	k := overlap(shown, text)
+	return text[k:], k == 0
+}
+
+// overlap is the length of the longest end of a that b begins with (Knuth, Morris, Pratt).
+func overlap(a, b string) int {
+	back := make([]int, len(b)+1) // of each beginning of b: the longest shorter one that it ends with
+	k := 0
+	for i := 1; i < len(b); i++ {
+		for k > 0 && b[i] != b[k] {
+			k = back[k]
+		}
+		if b[i] == b[k] {
+			k++
+		}
+		back[i+1] = k
+	}
+	k = 0
+	for i := range len(a) {
+		for k > 0 && (k == len(b) || a[i] != b[k]) {
+			k = back[k]
+		}
+		if k < len(b) && a[i] == b[k] {
+			k++
+		}
+	}
+	return k
+}

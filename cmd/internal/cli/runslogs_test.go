@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// TestFresh: pieces of a text of which only the end can be seen make the text again, whatever was written meanwhile.
+func TestFresh(t *testing.T) {
+	seen := func(all string) string { return strings.ToValidUTF8(all[max(0, len(all)-jobs.MaxOutput):], "\uFFFD") }
+	random := rand.New(rand.NewPCG(1, 2))
+	all, shown, got := "", "", ""
+	for range 200 {
+		var piece strings.Builder
+		for n := random.IntN(3000); n > 0; n-- {
+			piece.WriteString([]string{"a", "b\n", "ä", "…"}[random.IntN(4)])
+		}
+		all += piece.String()
+		more, cut := fresh(shown, seen(all))
+		if cut && shown != "" {
+			t.Fatalf("cut after %d bytes", len(all))
+		}
+		got, shown = got+more, seen(all)
+	}
+	if got != all || len(all) < 4*jobs.MaxOutput {
+		t.Errorf("%d bytes became %d", len(all), len(got))
+	}
+	for _, tt := range []struct{ shown, text, more string }{
+		{"one\n", "two\n", "two\n"}, // another try
+		{strings.Repeat("a", jobs.MaxOutput), strings.Repeat("b", jobs.MaxOutput), strings.Repeat("b", jobs.MaxOutput)},
+	} {
+		if more, cut := fresh(tt.shown, tt.text); more != tt.more || !cut {
+			t.Errorf("%.9q then %.9q: %.9q, %v", tt.shown, tt.text, more, cut)
+		}
+	}
+}
+
+// TestOverlap compares with the dumb way.
+func TestOverlap(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	text := func() string {
+		b := make([]byte, random.IntN(8))
+		for i := range b {
+			b[i] = "ab"[random.IntN(2)]
+		}
+		return string(b)
+	}
+	for range 20_000 {
+		a, b := text(), text()
+		want := min(len(a), len(b))
+		for !strings.HasSuffix(a, b[:want]) {
+			want--
+		}
+		if got := overlap(a, b); got != want {
+			t.Fatalf("overlap of %q and %q: %d, want %d", a, b, got, want)
+		}
+	}
+}
+
+// TestPrintable: a terminal gets no escape sequence, in whatever pieces it comes; a pipe gets every byte.
+func TestPrintable(t *testing.T) {
+	const text = "a\tb\x1b[2J\nc\n"
+	if got := printable(text, true); got != "a\tb\\x1b[2J\nc\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := printable(text, false); got != text {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestRunsLogs reads along a run that goes on, over Redis and over a node's API, and reads it again when it has ended.
+func TestRunsLogs(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/go-on"
+	p, env := startNode(t, redistest.Start(t), `jobs:
+  - name: talks
+    schedule: "@yearly"
+    exec: {command: [sh, -c, 'echo one; until test -e `+file+`; do sleep 0.1; done; printf "two\nthree"']}
+  - name: silent
+    schedule: "@yearly"
+    exec: {command: ["true"]}
+`)
+	node := []string{"ESCAPEMENT_API=" + p.field("node starting", "http")}
+	_, stdout, _ := call(env, "", "jobs", "run", "talks")
+	run := strings.TrimSpace(stdout)
+	eventually(t, "what the run has written so far", func() bool {
+		code, stdout, _ := call(env, "", "runs", "logs", run)
+		return code == exitDone && stdout == "one\n"
+	})
+	follows := make(chan string)
+	for _, env := range [][]string{env, node} {
+		first := &firstWrite{begun: make(chan struct{})}
+		go func() {
+			var words bytes.Buffer
+			code := new(app).Run([]string{"runs", "logs", run, "--follow"}, strings.NewReader(""), first, &words, env)
+			follows <- strings.Join([]string{fmt.Sprint("exit ", code), first.String(), words.String()}, "|")
+		}()
+		<-first.begun
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := <-follows; got != "exit 0|one\ntwo\nthree\n|escapement: run "+run+" has ended: succeeded\n" {
+			t.Errorf("got %q", got)
+		}
+	}
+	for _, env := range [][]string{env, node} {
+		if code, stdout, _ := call(env, "", "runs", "logs", run); code != exitDone || stdout != "one\ntwo\nthree\n" {
+			t.Errorf("exit %d, %q", code, stdout)
+		}
+		if code, stdout, _ := call(env, "", "runs", "logs", run, "-o", "json"); code != exitDone || !strings.Contains(stdout, `"output": "one\ntwo\nthree"`) {
+			t.Errorf("exit %d, %q", code, stdout)
+		}
+	}
+	_, stdout, _ = call(env, "", "jobs", "run", "silent", "--wait")
+	if code, stdout, stderr := call(env, "", "runs", "logs", strings.TrimSpace(stdout)); code != exitDone || stdout != "" || !strings.Contains(stderr, "has written nothing\n") {
+		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	}
+	if code, _, _ := call(env, "", "runs", "logs", "nobody"); code != exitNotFound {
+		t.Errorf("exit %d", code)
+	}
+	if code, _, _ := call(env, "", "runs", "logs", run, "-f", "-o", "json"); code != exitUsage {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// firstWrite is a stdout that says when something was written.
+type firstWrite struct {
+	heard
+	begun chan struct{}
+	once  sync.Once
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	defer w.once.Do(func() { close(w.begun) })
+	return w.heard.Write(p)
+}

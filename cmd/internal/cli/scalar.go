@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// setText reads text into v, a string, whole number or duration; words, when
+// there are any, are the only texts allowed. It is how a value comes in from
+// the file, a variable or a flag alike.
+func setText(v reflect.Value, words []string, text string) error {
+	switch {
+	case v.Type() == durationType:
+		d, err := parseDuration(text)
+		v.SetInt(int64(d))
+		return err
+	case v.Kind() == reflect.Int:
+		n, err := strconv.Atoi(text)
+		v.SetInt(int64(n))
+		if err != nil {
+			return fmt.Errorf("%s is not a whole number", quote(text))
+		}
+		return nil
+	case v.Kind() == reflect.String:
+		v.SetString(text)
+		if len(words) > 0 && !slices.Contains(words, text) {
+			return fmt.Errorf("%s is not one of %s%s", quote(text), strings.Join(words, ", "), didYouMean(text, words))
+		}
+		return nil
+	default:
+		return fmt.Errorf("no single value can be read into %s", v.Type()) // a slip in config.go; its test finds it
+	}
+}
+
+// setFlat is setText for a variable, where a list is written "a,b" and a map "k=v,k2=v2".
+func setFlat(v reflect.Value, words []string, text string) error {
+	switch v.Kind() {
+	case reflect.Slice:
+		if bracketed(text) {
+			return fmt.Errorf("%s has brackets; a list is written here without them: a:1,b:2", quote(text))
+		}
+		v.Set(reflect.ValueOf(splitComma(text)))
+		return nil
+	case reflect.Map:
+		m := map[string]string{}
+		for _, pair := range splitComma(text) {
+			key, value, ok := strings.Cut(pair, "=")
+			if !ok || key == "" {
+				return fmt.Errorf("%s is not KEY=VALUE; write KEY=VALUE,KEY=VALUE", quote(pair))
+			}
+			if _, twice := m[key]; twice {
+				return fmt.Errorf("%s is given twice", quote(key))
+			}
+			m[key] = value
+		}
+		v.Set(reflect.ValueOf(m))
+		return nil
+	default:
+		return setText(v, words, text)
+	}
+}
+
+// bracketed says whether a list is written as in a file, or the beginning of one that a shell cut. An address such
+// as [::1]:26379 is neither.
+func bracketed(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "[") && (strings.HasSuffix(text, "]") || !strings.Contains(text, "]"))
+}
+
+func splitComma(text string) []string {
+	list := []string{}
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+// shortDuration writes 15s, 1m or 168h where Duration.String has 1m0s and 168h0m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// quote puts what somebody typed into a message.
+func quote(text string) string { return strconv.Quote(clip(text)) }
+
+// userInfo is the part of a URL that may hold a password. Greedy, because an
+// unescaped password may itself hold "@", and without "//", which may be missing.
+var userInfo = regexp.MustCompile(`(?s):.*@`)
+
+// inQuery is the part of a URL's query that may hold one.
+var inQuery = regexp.MustCompile(`(?s)(password=)[^&]*`)
+
+// clip makes what somebody typed fit for a message: short, and without the
+// password when a URL strayed into another setting.
+func clip(text string) string {
+	text = inQuery.ReplaceAllString(userInfo.ReplaceAllString(text, ":***@"), "${1}***")
+	if len(text) > 60 {
+		return text[:60] + "..."
+	}
+	return text
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// The values of redis.mode.
+const (
+	modeStandalone = "standalone"
+	modeSentinel   = "sentinel"
+	modeCluster    = "cluster"
+)
+
+// masterPattern is what Sentinel takes as a name without quotes.
+var masterPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// hostPort says whether a text is a host and a port to connect to.
+func hostPort(addr string) bool {
+	_, _, err := net.SplitHostPort(addr)
+	_, wrong := redisconn.Parse("redis+cluster://" + addr)
+	return err == nil && wrong == nil && !strings.ContainsAny(addr, ",@/?#")
+}
+
+// mode judges redis.url, addrs and master_name, which redis.mode gives a meaning to.
+func (c *checker) mode() {
+	r := c.Redis
+	switch r.Mode {
+	case modeSentinel, modeCluster:
+		c.servers(r)
+		sample := Redis{Mode: r.Mode, URL: r.URL, Addrs: []string{"any:1"}, MasterName: "any"} // so that what is wrong is the URL
+		if _, err := sample.several(); err != nil {
+			c.fault("redis.url", "%v", err)
+		}
+	default:
+		if _, err := redisconn.Parse(r.URL); r.URL != "" && err != nil {
+			c.fault("redis.url", "%v", err)
+		}
+		if len(r.Addrs) > 0 {
+			c.fault("redis.addrs", "belongs to redis.mode: sentinel or cluster, and the mode is standalone; leave it empty, or change the mode")
+		}
+	}
+	switch {
+	case r.Mode == modeSentinel && !masterPattern.MatchString(r.MasterName):
+		c.fault("redis.master_name", "%s is not a master's name; write the one that `sentinel monitor NAME ...` gives the sentinels", quote(r.MasterName))
+	case r.Mode != modeSentinel && r.MasterName != "":
+		c.fault("redis.master_name", "belongs to redis.mode: sentinel, and the mode is %s; leave it empty, or change the mode", r.Mode)
+	}
+	switch {
+	case r.SentinelUser != "" && r.SentinelPassword == "":
+		c.fault("redis.sentinel_user", "has no password; set redis.sentinel_password too")
+	case r.SentinelPassword != "" && !r.asksSentinels():
+		c.fault("redis.sentinel_password", "is for sentinels, and none are asked with redis.mode: %s; leave it empty, or change the mode", r.Mode)
+	}
+}
+
+// asksSentinels says whether sentinels are asked for the master.
+func (r Redis) asksSentinels() bool {
+	a, err := redisconn.Parse(r.URL)
+	return r.Mode == modeSentinel || r.Mode == modeStandalone && err == nil && a.Sentinel != nil
+}
+
+// servers judges redis.addrs.
+func (c *checker) servers(r Redis) {
+	whose, port, some := "a sentinel's", "26379", "the sentinels there, such as [10.0.0.1:26379, 10.0.0.2:26379]"
+	if r.Mode == modeCluster {
+		whose, port, some = "a server's", "6379", "some servers of the Cluster there, such as [10.0.0.1:6379, 10.0.0.2:6379]"
+	}
+	if len(r.Addrs) == 0 {
+		c.fault("redis.addrs", "is empty, and the mode is %s; write %s", r.Mode, some)
+	}
+	for i, addr := range r.Addrs {
+		path := fmt.Sprintf("redis.addrs[%d]", i)
+		switch {
+		case !hostPort(addr):
+			c.fault(path, "%s is not %s HOST:PORT; write one like 10.0.0.1:%s", quote(addr), whose, port)
+		case slices.Contains(r.Addrs[:i], addr):
+			c.fault(path, "%s is given twice; keep one", quote(addr))
+		}
+	}
+}
+
+// next judges redis.next.
+func (c *checker) next() {
+	if c.Redis.Next == "" {
+		return
+	}
+	next, err := redisconn.Parse(c.Redis.Next)
+	if err != nil {
+		c.fault("redis.next", "%v", err)
+		return
+	}
+	if own, err := c.address(); err == nil && same(own, next) {
+		c.fault("redis.next", "is the Redis that is used already; leave it empty until the namespace is to move to another one")
+	}
+}
+
+// guarded are the sentinels of an address that refuse what they are told as their password; "" when none does, and then it was
+// the master. An answer that reaches us is of any of them, or of the master, and does not say whose it is.
+func guarded(at redisconn.Address) string {
+	if at.Sentinel == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), redisconn.CallTimeout)
+	defer cancel()
+	refused := make([]bool, len(at.Sentinel.SentinelAddrs))
+	var asked sync.WaitGroup
+	for i, addr := range at.Sentinel.SentinelAddrs {
+		one, err := redisconn.Parse("redis://" + addr)
+		if err != nil {
+			continue // go-redis has not called it either
+		}
+		one.One.Username, one.One.Password, one.One.TLSConfig = at.Sentinel.SentinelUsername, at.Sentinel.SentinelPassword, at.Sentinel.TLSConfig
+		asked.Go(func() {
+			client := one.Client()
+			defer client.Close()
+			refused[i] = redis.IsAuthError(client.Ping(ctx).Err())
+		})
+	}
+	asked.Wait()
+	var who []string
+	for i, addr := range at.Sentinel.SentinelAddrs {
+		if refused[i] {
+			who = append(who, addr)
+		}
+	}
+	return strings.Join(who, ",")
+}
+
+// badSentinelPassword is badPassword for what sentinels want themselves.
+func (l *loaded) badSentinelPassword(who string, reply redis.Error) error {
+	var faults faultList
+	faults.add(l.from.of("redis.sentinel_password"), "redis.sentinel_password", "the sentinel at %s %s: write the sentinels' own, with redis.sentinel_user for a user of its own; the one in redis.url is the master's. %sREDIS_SENTINEL_PASSWORD_FILE names a file that holds it",
+		who, wanting(reply, "a password of its own"), envPrefix)
+	return faults.err()
+}
+
+// wanting says what the reply of a server, or a sentinel, means about the password.
+func wanting(reply redis.Error, password string) string {
+	if redis.HasErrorPrefix(reply, "WRONGPASS") {
+		return "refuses the password, or the user, that is given there (WRONGPASS)"
+	}
+	return "wants " + password + ", and none is given (NOAUTH)"
+}

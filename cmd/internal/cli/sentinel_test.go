@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// TestSentinelOptions wants a client that the library accepts, and from the URL what is the master's.
+func TestSentinelOptions(t *testing.T) {
+	r := Redis{Mode: modeSentinel, Addrs: []string{"10.0.0.1:26379"}, MasterName: "main"}
+	for text, want := range map[string]redis.FailoverOptions{
+		"":                             {},
+		"redis://u:p@/2":               {Username: "u", Password: "p", DB: 2},
+		"redis://:p%40@?db=3":          {Password: "p@", DB: 3},
+		"rediss:///1?read_timeout=3s":  {DB: 1, ReadTimeout: 3 * time.Second},
+		"rediss://:p@/0?skip_verify=1": {Password: "p"},
+	} {
+		r.URL = text
+		a, err := r.several()
+		o := a.Sentinel
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if o.Username != want.Username || o.Password != want.Password || o.DB != want.DB || o.PoolSize != want.PoolSize || o.ClientName != want.ClientName {
+			t.Errorf("%s: got %+v", text, o)
+		}
+		if o.SentinelPassword != "" || o.SentinelUsername != "" {
+			t.Errorf("%s: the master's password is told to the sentinels", text)
+		}
+		if tls := strings.HasPrefix(text, "rediss"); tls != (o.TLSConfig != nil) || tls && o.TLSConfig.ServerName != "" {
+			t.Errorf("%s: TLS %+v", text, o.TLSConfig)
+		}
+		if o.DialTimeout != max(redisconn.CallTimeout, want.DialTimeout) || o.ReadTimeout != max(redisconn.CallTimeout, want.ReadTimeout) || o.WriteTimeout != redisconn.CallTimeout {
+			t.Errorf("%s: timeouts %s, %s, %s", text, o.DialTimeout, o.ReadTimeout, o.WriteTimeout)
+		}
+		client := redis.NewFailoverClient(o)
+		if err := redisconn.Check(client); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		_ = client.Close()
+	}
+}
+
+// TestRunWithSentinel runs a node that asks real sentinels for the master, and the tools beside it.
+func TestRunWithSentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinels(t)
+	env := []string{
+		"ESCAPEMENT_REDIS_MODE=sentinel", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(s.Addrs(), ","), "ESCAPEMENT_REDIS_MASTER_NAME=" + s.MasterName(),
+		"ESCAPEMENT_REDIS_URL=redis:///1", "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1",
+	}
+	p := start(t, env, "run", "--config", write(t, sampleJobs))
+	p.logged("run ended", `"job":"often"`)
+	if said, want := p.field("node starting", "redis"), "the master "+s.MasterName()+" of the sentinels "+strings.Join(s.Addrs(), ","); said != want {
+		t.Errorf("the node says it uses %q, want %q", said, want)
+	}
+	if jobs := decode[[]struct{ Name string }](t, env, "jobs", "list"); len(jobs) != 3 {
+		t.Errorf("jobs list: %+v", jobs)
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(exitDone)
+	if runs := decode[[]runJSON](t, env, "runs", "list", "--outcome", "succeeded"); len(runs) == 0 || runs[0].Node != "a1" {
+		t.Errorf("runs list: %+v", runs)
+	}
+	if code, stdout, stderr := call(env, "", "ledger", "verify"); code != exitDone {
+		t.Errorf("ledger verify: exit %d, %s%s", code, stdout, stderr)
+	}
+
+	unknown := append(slices.Clone(env), "ESCAPEMENT_REDIS_MASTER_NAME=mian")
+	if code, _, stderr := call(unknown, "", "jobs", "list"); code != exitConfig || !strings.Contains(stderr, "ESCAPEMENT_REDIS_MASTER_NAME: the sentinels "+s.Addrs()[0]) {
+		t.Errorf("a master that nobody knows: exit %d, %s", code, stderr)
+	}
+	start(t, unknown, "run", "--config", write(t, sampleJobs)).exits(exitConfig)
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(env, "", "jobs", "list"); code != exitUnreachable || !strings.Contains(stderr, "cannot reach Redis at the master main of the sentinels "+s.Addrs()[0]) ||
+		!strings.Contains(stderr, "mend redis.addrs, or name another configuration with --config") {
+		t.Errorf("no sentinel: exit %d, %s", code, stderr)
+	}
+}
+
+// TestSentinelPassword asks real sentinels that want a password of their own, and a master that wants another one.
+func TestSentinelPassword(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinels(t)
+	master, err := s.Master()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range s.Addrs() {
+		guard(t, addr, "battery")
+	}
+	guard(t, master.Addr(), "hunter2")
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("battery\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const setting = "REDIS_SENTINEL_PASSWORD"
+	mode := []string{"ESCAPEMENT_REDIS_MODE=sentinel", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(s.Addrs(), ","), "ESCAPEMENT_REDIS_MASTER_NAME=" + s.MasterName(), "ESCAPEMENT_REDIS_URL=redis://:hunter2@/0"}
+	url := []string{"ESCAPEMENT_REDIS_URL=redis+sentinel://:hunter2@" + strings.Join(s.Addrs(), ",") + "/0?master_name=" + s.MasterName()}
+	wrongMaster := append(slices.Clone(mode[:3]), "ESCAPEMENT_REDIS_URL=redis://:staple@/0")
+	for name, c := range map[string]struct {
+		env  []string
+		more string
+		code int
+		want string
+	}{
+		"none":                {mode, "", exitConfig, "redis.sentinel_password: the sentinel at " + s.Addrs()[0]},
+		"none, in a URL":      {url, "", exitConfig, "wants a password of its own, and none is given (NOAUTH): write the sentinels' own"},
+		"the master's":        {mode, "ESCAPEMENT_" + setting + "=hunter2", exitConfig, "ESCAPEMENT_" + setting + ": the sentinel at " + s.Addrs()[0]},
+		"right":               {mode, "ESCAPEMENT_" + setting + "=battery", exitNotFound, "has never been used in the Redis at the master"},
+		"right, in a file":    {mode, "ESCAPEMENT_" + setting + "_FILE=" + file, exitNotFound, "has never been used in the Redis at the master"},
+		"right, in the URL":   {[]string{url[0] + "&sentinel_password=battery"}, "", exitNotFound, "has never been used in the Redis at the master"},
+		"wrong, in the URL":   {[]string{url[0] + "&sentinel_password=staple"}, "", exitConfig, "refuses the password, or the user, that is given there (WRONGPASS): write the sentinels' own"},
+		"right, beside a URL": {url, "ESCAPEMENT_" + setting + "=battery", exitNotFound, "has never been used in the Redis at the master"},
+		"the master's wrong":  {wrongMaster, "ESCAPEMENT_" + setting + "=battery", exitConfig, "ESCAPEMENT_REDIS_URL: Redis at the master main of the sentinels"},
+	} {
+		code, stdout, stderr := call(append(slices.Clone(c.env), c.more), "", "jobs", "list")
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %s%s", name, code, stdout, stderr)
+		}
+		for _, secret := range []string{"hunter2", "battery", "staple"} {
+			if strings.Contains(stderr, secret) {
+				t.Errorf("%s: it says %s", name, secret)
+			}
+		}
+	}
+	from, other := strings.TrimPrefix(url[0], "ESCAPEMENT_REDIS_URL="), "redis://"+redistest.Start(t).Addr()
+	for password, c := range map[string]struct {
+		code int
+		want string
+	}{
+		"":                           {exitConfig, "--from or --to: the sentinel at " + s.Addrs()[0]},
+		"&sentinel_password=staple":  {exitConfig, "(WRONGPASS): write the sentinels' own into the URL"},
+		"&sentinel_password=battery": {exitNotFound, "has never been used in the Redis at the master"},
+	} {
+		newMover(t, from+password, other).wants(c.code, c.want, "plan")
+	}
+}
+
+// guard gives a server, or a sentinel, a password.
+func guard(t *testing.T, addr, password string) {
+	t.Helper()
+	client := redis.NewClient(redistest.ClientOptions(addr))
+	defer client.Close()
+	if err := client.Do(t.Context(), "acl", "setuser", "default", "resetpass", ">"+password).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSentinelPasswordIsForSentinels wants the password only where it is used.
+func TestSentinelPasswordIsForSentinels(t *testing.T) {
+	for text, want := range map[string]string{
+		"redis: {url: \"redis://h\", sentinel_password: hunter2}":                                            "redis.sentinel_password: is for sentinels, and none are asked with redis.mode: standalone",
+		"redis: {mode: cluster, addrs: [\"h:1\"], sentinel_password: hunter2}":                               "redis.sentinel_password: is for sentinels, and none are asked with redis.mode: cluster",
+		"redis: {mode: sentinel, addrs: [\"h:1\"], master_name: m, sentinel_user: u}":                        "redis.sentinel_user: has no password; set redis.sentinel_password too",
+		"redis: {mode: sentinel, addrs: [\"h:1\"], master_name: m, sentinel_user: u, sentinel_password: pw}": "",
+		"redis: {url: \"redis+sentinel://h:1/0?master_name=m\", sentinel_user: u, sentinel_password: pw}":    "",
+	} {
+		l, err := load(source{file: write(t, text)})
+		if want == "" {
+			a, none := l.address()
+			if err != nil || none != nil || a.Sentinel.SentinelUsername != "u" || a.Sentinel.SentinelPassword != "pw" || a.Sentinel.Password != "" {
+				t.Errorf("%s: %v, %v", text, err, none)
+			}
+			var out strings.Builder
+			if err := printConfig(&out, &l.Config); err != nil || !strings.Contains(out.String(), "sentinel_password: '***'") {
+				t.Errorf("%s: printed as %s, %v", text, out.String(), err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

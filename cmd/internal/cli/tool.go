@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// tool is what a command that looks into Redis works with.
+type tool struct {
+	ctx  context.Context // ends at SIGINT and SIGTERM
+	in   operator
+	args []string
+	full func() bool // asks whether Redis has no memory left
+}
+
+// operator is what reads and operates a namespace: a client of Redis, or one of a node's HTTP API.
+type operator interface {
+	Now(ctx context.Context) (time.Time, error)
+	Closed(ctx context.Context) (string, error)
+	ListJobs(ctx context.Context, f scheduler.JobFilter) (scheduler.JobList, error)
+	JobNames(ctx context.Context) ([]string, error)
+	Job(ctx context.Context, name string) (scheduler.JobView, error)
+	Trigger(ctx context.Context, name string, o scheduler.TriggerOptions) (string, error)
+	Asked(ctx context.Context, name, unique string) (scheduler.RunView, error)
+	Pause(ctx context.Context, name string, o scheduler.PauseOptions) error
+	Resume(ctx context.Context, name string) error
+	Remove(ctx context.Context, name string) error
+	Rewind(ctx context.Context, name string, to time.Time) (time.Time, error)
+	List(ctx context.Context, f scheduler.RunFilter) (scheduler.RunList, error)
+	Run(ctx context.Context, id string) (scheduler.RunView, error)
+	Wait(ctx context.Context, id string) (scheduler.RunView, error)
+	Cancel(ctx context.Context, id string, o scheduler.CancelOptions) (scheduler.Cancellation, error)
+	Rerun(ctx context.Context, id string) (string, error)
+	Nodes(ctx context.Context) ([]scheduler.NodeView, error)
+	Drains(ctx context.Context) (map[string]scheduler.DrainView, error)
+	DrainNode(ctx context.Context, name string, o scheduler.DrainOptions) error
+	ResumeNode(ctx context.Context, name string) error
+	NodeRests(ctx context.Context, name string) (bool, error)
+	Locks(ctx context.Context, f scheduler.LockFilter) (scheduler.LockList, error)
+	Lock(ctx context.Context, name string) (scheduler.LockView, error)
+	ReleaseLock(ctx context.Context, name string, token int64, o scheduler.ReleaseOptions) (scheduler.Release, error)
+	Generations(ctx context.Context) ([]scheduler.GenerationView, error)
+	Promote(ctx context.Context, generation string, o scheduler.PromoteOptions) (scheduler.Promotion, error)
+	Examine(ctx context.Context, f scheduler.ExamineFilter) (scheduler.Examined, error)
+	Problems(ctx context.Context) ([]scheduler.Problem, error)
+	Audit(ctx context.Context, f scheduler.ActionFilter) (scheduler.ActionList, error)
+}
+
+// inspect connects a command to Redis.
+func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if address := a.apiAddress(cmd); address != "" {
+			return a.overAPI(address, cmd.Flags().Changed("redis"), args, f)
+		}
+		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+			in, err := scheduler.NewClient(client, l.Namespace)
+			if err != nil {
+				return l.refused(err)
+			}
+			ctx, stop := a.interruptible()
+			defer stop()
+			in = in.As(a.actor())
+			err = f(tool{ctx, in, args, func() bool { return redisconn.OutOfMemory(ctx, client) }})
+			a.elsewhere(ctx, in, err)
+			return err
+		})
+	}
+}
+
+// elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
+// A command that was refused for it, or that did not reach Redis, has said what there is to say.
+func (a *app) elsewhere(ctx context.Context, in operator, err error) {
+	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*scheduler.UnreachableError)) {
+		return
+	}
+	if words, err := in.Closed(ctx); err == nil && words != "" {
+		a.say("%s", words)
+	}
+}
+
+// reach connects a command to the Redis of its configuration.
+func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.UniversalClient) error) error {
+	if cmd.Flags().Changed("api") {
+		return usagef("%s works on Redis itself, which the API does not pass on: use --redis", cmd.CommandPath())
+	}
+	l, err := a.load(cmd, false)
+	if err != nil {
+		return err
+	}
+	client, err := l.newClient()
+	if err != nil {
+		if a.apiAddress(cmd) != "" {
+			err = fmt.Errorf("%s works on Redis itself, which the API does not pass on: %w", cmd.CommandPath(), err)
+		}
+		return err
+	}
+	defer client.Close()
+	otherwise := "name another with --redis"
+	if l.Redis.Mode != modeStandalone {
+		otherwise = "name another configuration with --config"
+	}
+	return l.unreachable(f(l, client), otherwise)
+}
+
+// sayUnheard says beside what was asked for of one job or node that masters of a Cluster do not answer. It is all there; only who goes
+// first for a job, and how many jobs a node does not claim, depends on other jobs too.
+func (a *app) sayUnheard(err error) error {
+	if errors.As(err, new(*scheduler.UnreachableError)) {
+		a.say("worked out without what cannot be read: %v", err)
+		return nil
+	}
+	return err
+}
+
+// sayFull says beside a list without living nodes that they may live, where they cannot write.
+func (a *app) sayFull(t tool) {
+	if t.full() {
+		a.say("Redis is full: nodes cannot say that they live, and nothing is claimed; %s", freeMemory)
+	}
+}
+
+// pairs writes names and values one below the other; names and values alternate.
+func pairs(w io.Writer, cells ...string) error {
+	tabs := newTabs(w)
+	for i := 0; i+1 < len(cells); i += 2 {
+		fmt.Fprintf(tabs, "%s\t%s\n", cell(cells[i]), cell(cells[i+1]))
+	}
+	return tabs.Flush()
+}
+
+// stamp is an instant, or nothing.
+func stamp(at *scheduler.Stamp) string {
+	if at == nil {
+		return ""
+	}
+	return at.String()
+}

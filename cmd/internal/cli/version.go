@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// build says which program this is; it is also the answer of /version.
+type build struct {
+	Version  string `json:"version"`  // the module's, "(devel)" when built from a checkout
+	Revision string `json:"revision"` // the commit
+	Time     string `json:"time"`     // of the commit, RFC 3339
+	Modified bool   `json:"modified"` // the checkout had changes that are in no commit
+	Go       string `json:"go"`
+}
+
+func thisBuild() build {
+	b := build{Version: "(devel)", Go: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	b.Version = cmp.Or(info.Main.Version, b.Version)
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return a.command("version", "say which build this is", wants(), func(*cobra.Command, []string) error {
+		b := thisBuild()
+		if a.json() {
+			return printJSON(a.stdout, b)
+		}
+		changes := ""
+		if b.Modified {
+			changes = " with changes"
+		}
+		_, err := fmt.Fprintf(a.stdout, "escapement %s\ncommit     %s%s\ntime       %s\n%s\n",
+			b.Version, cmp.Or(b.Revision, "unknown"), changes, cmp.Or(b.Time, "unknown"), b.Go)
+		return err
+	})
+}

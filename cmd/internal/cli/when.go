@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// The side of now on which a duration without a sign lies.
+const (
+	ago     = -1 // runs list --since 10m
+	fromNow = 1  // jobs pause --until 10m
+)
+
+// timeForms is for the help of commands that take a time.
+const timeForms = `T is 2026-11-24, 2026-11-24 22:00 (by the clock of --tz), 2026-11-24T22:00:00Z, or a
+duration such as 10m, 1h30m or 2d: -10m is ten minutes ago, +10m ten minutes from now.`
+
+// timeFlag is a flag that takes a time.
+type timeFlag struct {
+	cmd  *cobra.Command
+	name string
+	text string
+	side int
+}
+
+// addTimeFlag adds the flag to a command, and --tz for the times that name no zone. side is where a duration without a sign lies.
+func addTimeFlag(cmd *cobra.Command, name string, side int, usage string) *timeFlag {
+	f := &timeFlag{cmd: cmd, name: name, side: side}
+	cmd.Flags().StringVar(&f.text, name, "", usage)
+	if cmd.Flags().Lookup("tz") == nil {
+		cmd.Flags().String("tz", "", "the `zone` of a T that names none, such as Europe/Berlin; default UTC")
+	}
+	return f
+}
+
+// zone is that of --tz.
+func (f *timeFlag) zone() (*time.Location, error) {
+	return parseZone(f.cmd.Flags().Lookup("tz").Value.String())
+}
+
+// when reads what was given; nothing is the zero time.
+func (f *timeFlag) when() (when, error) {
+	zone, err := f.zone()
+	if err != nil {
+		return when{}, err
+	}
+	return parseWhen("--"+f.name, f.text, zone, f.side)
+}
+
+// parseZone reads --tz; "" is UTC.
+func parseZone(name string) (*time.Location, error) {
+	s, err := jobs.ParseSchedule("@daily", name)
+	if err != nil {
+		return nil, usagef("--tz: %w", err)
+	}
+	return s.Zone(), nil
+}
+
+// when is an instant as a person gives it: absolute, or relative to Redis' now.
+type when struct {
+	at       time.Time
+	from     time.Duration
+	relative bool
+}
+
+// wallForms are times that only mean something with a zone.
+var wallForms = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+
+// parseWhen reads the T of any flag; "" is the zero time.
+func parseWhen(flag, text string, zone *time.Location, side int) (when, error) {
+	if text == "" {
+		return when{}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text)) // whose letters may be small
+	for _, form := range wallForms {
+		if err == nil {
+			break
+		}
+		var wall time.Time
+		if wall, err = time.Parse(form, text); err == nil {
+			at = firstShowing(wall, zone)
+		}
+	}
+	if err == nil && at.IsZero() { // programs print it for a time that is none
+		return when{}, usagef("%s %s is outside the years 1970 to 9999", flag, text)
+	}
+	if err == nil {
+		return when{at: at}, nil
+	}
+	d, err := parseDuration(strings.TrimLeft(text, "+-"))
+	if err != nil || d < 0 || len(text)-len(strings.TrimLeft(text, "+-")) > 1 {
+		return when{}, usagef("%s %s is neither a time such as 2026-11-24, 2026-11-24 22:00 or 2026-11-24T22:00:00Z, nor a duration such as 10m, -10m, +10m or 2d", flag, quote(text))
+	}
+	if text[0] == '-' || text[0] != '+' && side == ago {
+		d = -d
+	}
+	return when{from: d, relative: true}, nil
+}
+
+// resolve is the instant that is meant, where it is now.
+func (w when) resolve(now time.Time) time.Time {
+	if !w.relative {
+		return w.at
+	}
+	return now.Add(w.from).Truncate(time.Millisecond)
+}
+
+// instant asks Redis for its now when that matters: ticks are due by that clock, not by this machine's.
+func (t tool) instant(w when) (time.Time, error) {
+	if !w.relative {
+		return w.at, nil
+	}
+	now, err := t.in.Now(t.ctx)
+	return w.resolve(now), err
+}
+
+// firstShowing is the first instant at which the zone's clock shows wall; when it leaves
+// wall out, an instant before the gap.
+func firstShowing(wall time.Time, zone *time.Location) time.Time {
+	offset := func(days int) time.Duration {
+		_, seconds := wall.AddDate(0, 0, days).In(zone).Zone()
+		return time.Duration(seconds) * time.Second
+	}
+	early, late := wall.Add(-max(offset(-1), offset(1))), wall.Add(-min(offset(-1), offset(1)))
+	if late.In(zone).Format(time.DateTime) == wall.Format(time.DateTime) && early.In(zone).Format(time.DateTime) != wall.Format(time.DateTime) {
+		return late
+	}
+	return early
+}
+
+var (
+	// days are in front of the rest of a duration: 2d, 1d12h.
+	days = regexp.MustCompile(`^([+-]?)([0-9]{1,6})d((?:[0-9].*)?)$`)
+	// tooLong is the form of a duration, where time.ParseDuration refuses the text all the same.
+	tooLong = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h|d))+$`)
+)
+
+// parseDuration reads Go's form of a duration, with days of 24 hours in front, and answers the usual slips with
+// what to write instead.
+func parseDuration(text string) (time.Duration, error) {
+	whole := text
+	if m := days.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.Atoi(m[2]) // at most 6 digits
+		whole = m[1] + strconv.Itoa(24*n) + "h" + m[3]
+	}
+	d, err := time.ParseDuration(whole)
+	if err == nil {
+		return d, nil
+	}
+	return 0, durationFault(text)
+}
+
+// durationFault says what is wrong with a text that is no duration.
+func durationFault(text string) error {
+	if _, bad := strconv.Atoi(text); bad == nil {
+		return fmt.Errorf("%s has no unit; did you mean %ss", text, text)
+	}
+	if tooLong.MatchString(text) { // it has the form, and did not fit
+		return fmt.Errorf("%s is too long; the longest duration is %dh", clip(text), int(time.Duration(math.MaxInt64).Hours()))
+	}
+	if squeezed := strings.Join(strings.Fields(strings.ToLower(text)), ""); squeezed != text {
+		if _, bad := parseDuration(squeezed); bad == nil {
+			return fmt.Errorf("%s is not a duration; did you mean %s", quote(text), squeezed)
+		}
+	}
+	return fmt.Errorf("%s is not a duration; write a number and a unit, like 500ms, 15s, 2m or 2d", quote(text))
+}
