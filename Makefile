@@ -27,6 +27,8 @@ RARE_GC := -exec 'env GOGC=800 GOMEMLIMIT=500MiB'
 EXAMPLE := docs/examples/moverows
 TRACED := docs/examples/otel
 GUARDS := locking/fence/sqltest
+# Locks in other stores, an adapter, and the program that has all drivers.
+STORES := locking/zklock locking/etcdlock locking/pglock locking/gocronlock cmd/escapement-full
 # The pages of the web console, in TypeScript. What is built from them is committed: only who changes them needs npm.
 WEB := scheduler/console/web
 PEERS := cmd/peerbench
@@ -76,7 +78,7 @@ prove: redis-server postgresql ## the long list, hours: SEEDS simulated clusters
 	$(MAKE) --no-print-directory seeds T=TestFailover N=$$(( $(SEEDS) / 10 ))
 	$(MAKE) --no-print-directory seeds T=TestMoves N=$$(( $(SEEDS) / 40 ))
 	$(MAKE) --no-print-directory seeds T=TestChurn N=$$(( $(SEEDS) / 200 ))
-	$(MAKE) --no-print-directory sim-same mutants torture
+	$(MAKE) --no-print-directory sim-same stores mutants torture
 
 .PHONY: waiting-lane calculating-lane
 waiting-lane: NICE :=
@@ -128,6 +130,11 @@ example: redis-server ## three nodes move a table by shards, one is killed; runs
 .PHONY: guards
 guards: redis-server postgresql ## the SQL guards of locking/fence against PostgreSQL and SQLite
 	cd $(GUARDS) && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
+
+# Not in check: three servers of each kind, elections and 10,000 acquisitions take some ten minutes.
+.PHONY: stores
+stores: redis-server postgresql store-servers $(GOLANGCI) ## locks in ZooKeeper, etcd and PostgreSQL, and their linters, ten minutes
+	for m in $(STORES); do (cd $$m && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./... && go mod tidy -diff && go test -race -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk); done
 
 # A guard is one line that a promise rests on, marked where it stands; cmd/mutants/guards.txt names the tests.
 .PHONY: mutants
@@ -283,6 +290,15 @@ redis-server:
 		apt-get update -qq </dev/null && apt-get install -y -qq --no-install-recommends redis-server </dev/null; \
 	else \
 		echo "redis-server is missing: install it (Debian, Ubuntu: sudo apt-get install redis-server; macOS: brew install redis) and run this again" >&2; exit 1; \
+	fi
+
+# ZooKeeper, etcd and pgbouncer, where they can be installed. A test whose server is missing fails and names its package.
+.PHONY: store-servers
+store-servers:
+	@if [ -e /usr/share/java/zookeeper.jar ] && command -v etcd >/dev/null && command -v pgbouncer >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq </dev/null && apt-get install -y -qq --no-install-recommends zookeeper etcd-server pgbouncer </dev/null; \
 	fi
 
 # Debian keeps its programs out of PATH.
