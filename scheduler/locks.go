@@ -43,6 +43,7 @@ type LockView struct {
 
 // LockFilter is a page of the locks, which are in the order of their names.
 type LockFilter struct {
+	Match string // a part of the name, in any case of letters; "" for all
 	After string // the page begins behind this name
 	Limit int    // how many it has at most, but for further ones of the last name; 0 is all
 }
@@ -74,7 +75,11 @@ func (c *Client) Locks(ctx context.Context, f LockFilter) (LockList, error) {
 	}
 	driver, locker := c.locks()
 	defer locker.Close()
-	found, more, unread := driver.List(ctx, f.After, limit)
+	read := limit
+	if f.Match != "" {
+		read = maxInt // what does not match takes no place on the page
+	}
+	found, more, unread := driver.List(ctx, f.After, read)
 	leases, err := c.leasesNamed(ctx, "")
 	if unread = errors.Join(unread, err); unread != nil && len(found)+len(leases) == 0 && !errors.As(err, new(*UnreachableError)) {
 		return LockList{}, unread
@@ -85,7 +90,7 @@ func (c *Client) Locks(ctx context.Context, f LockFilter) (LockList, error) {
 	}
 	all = append(all, leases...)
 	slices.SortStableFunc(all, func(x, y LockView) int { return cmp.Compare(x.Name, y.Name) })
-	all = slices.DeleteFunc(all, func(l LockView) bool { return l.Name <= f.After })
+	all = slices.DeleteFunc(all, func(l LockView) bool { return l.Name <= f.After || !matches(l.Name, f.Match) })
 	shown := min(len(all), limit)
 	for shown > 0 && shown < len(all) && all[shown].Name == all[shown-1].Name {
 		shown++
@@ -95,6 +100,11 @@ func (c *Client) Locks(ctx context.Context, f LockFilter) (LockList, error) {
 		list.Next = all[shown-1].Name
 	}
 	return list, unread
+}
+
+// matches reports whether a name has a part, in any case of letters.
+func matches(name, part string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 }
 
 const maxInt = int(^uint(0) >> 1)

@@ -178,7 +178,7 @@ func (c *Client) NodeRests(ctx context.Context, name string) (bool, error) {
 
 // Locks is as scheduler.Client has it.
 func (c *Client) Locks(ctx context.Context, f scheduler.LockFilter) (scheduler.LockList, error) {
-	all, next, err := pages[scheduler.LockView](ctx, c, "locks", parameters(), f.After, f.Limit)
+	all, next, err := pages[scheduler.LockView](ctx, c, "locks", parameters("q", f.Match), f.After, f.Limit)
 	return scheduler.LockList{Locks: all, Next: next}, err
 }
 

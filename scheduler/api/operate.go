@@ -1,17 +1,33 @@
 package api
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/escapement/escapement/scheduler"
 )
 
 func (s *Server) nodes(c call) (any, error) {
-	if err := c.query().end(); err != nil {
+	part, err := c.part()
+	if err != nil {
 		return nil, err
 	}
 	all, err := c.client.Nodes(c.Context())
-	return page{items: some(all)}, err
+	return page{items: some(matching(all, part, func(n scheduler.NodeView) string { return n.Name }))}, err
+}
+
+// part is the part of a name that a list is asked for, "" for all.
+func (c call) part() (string, error) {
+	q := c.query()
+	part := q.text("q")
+	return part, q.end()
+}
+
+// matching are the items with a part in their names, in any case of letters.
+func matching[T any](all []T, part string, name func(T) string) []T {
+	part = strings.ToLower(part)
+	return slices.DeleteFunc(all, func(v T) bool { return !strings.Contains(strings.ToLower(name(v)), part) })
 }
 
 func (s *Server) drains(c call) (any, error) {
@@ -52,7 +68,7 @@ func (s *Server) rests(c call) (any, error) {
 
 func (s *Server) locks(c call) (any, error) {
 	q := c.query()
-	f := scheduler.LockFilter{After: q.text("after"), Limit: q.number("limit", listSize, 1, listMax)}
+	f := scheduler.LockFilter{Match: q.text("q"), After: q.text("after"), Limit: q.number("limit", listSize, 1, listMax)}
 	if err := q.end(); err != nil {
 		return nil, err
 	}
@@ -99,11 +115,12 @@ func (s *Server) release(c call) (any, error) {
 }
 
 func (s *Server) generations(c call) (any, error) {
-	if err := c.query().end(); err != nil {
+	part, err := c.part()
+	if err != nil {
 		return nil, err
 	}
 	all, err := c.client.Generations(c.Context())
-	return page{items: some(all)}, err
+	return page{items: some(matching(all, part, func(g scheduler.GenerationView) string { return g.Name }))}, err
 }
 
 // PromoteRequest says which jobs of a generation are promoted, and how.

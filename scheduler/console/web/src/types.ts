@@ -96,6 +96,7 @@ export interface JobView {
   /** Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was first registered. */
   counts: Record<string, number> | null
   generation: string
+  guard: string
   /** HistoryFrom is the tick with which the recorded history begins, and the earliest to which the cursor can be set back; null for a job that follows another. */
   history_from: string | null
   labels: Record<string, string> | null
@@ -107,6 +108,7 @@ export interface JobView {
   last_success: string | null
   /** LeftAlone is how many rows of the history this version does not understand; as TrimmedTo. */
   left_alone?: number
+  limit: LimitView | null
   name: string
   /** the next tick that runs, not before the end of a pause; null for none */
   next: string | null
@@ -139,6 +141,11 @@ export interface JobView {
   /** TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it takes the whole history: only Job fills it in. */
   trimmed_to: string | null
   ttl_ms: number
+}
+
+export interface LimitView {
+  group: string
+  max: number
 }
 
 export interface LockView {
