@@ -26,6 +26,13 @@ const release = (l: LockView): Action => ({
 
 const every = 3000
 
+/** what of a name somebody holds */
+function kindOf(l: LockView): string {
+  if (l.kind === 'run') return 'run of a job'
+  if (l.permits > 1) return `permit of ${l.permits}`
+  return l.mode || 'lock'
+}
+
 export function Locks() {
   const q = (route.value.query.get('q') ?? '').toLowerCase()
   const { items, next, lacks, error, reload } = useGet<LockView[]>('locks?limit=1000', { when: never })
@@ -57,7 +64,7 @@ export function Locks() {
                 <b>{l.name}</b>
                 {l.revoked && <small class="warn"> asked to end</small>}
               </td>
-              <td class="dim">{l.kind === 'run' ? 'run of a job' : 'lock'}</td>
+              <td class="dim">{kindOf(l)}</td>
               <td>{l.node || l.holder || l.owner}</td>
               <td class="code dim">{l.token}</td>
               <td class="num">{l.ttl_ms ? duration(l.ttl_ms) : <span class="none">not known</span>}</td>
