@@ -211,9 +211,10 @@ func TestAfterHoldsInALine(t *testing.T) {
 	inABubble(t, func(t *testing.T, _ *redistest.Embedded, _ *redislock.Driver, l *locking.Locker) {
 		first := hold(t, l, "a")
 		after := first.Token() + (10 * time.Minute).Microseconds()
-		time.AfterFunc(5*time.Second, func() { _ = first.Release(context.WithoutCancel(t.Context())) })
+		released := make(chan error, 1)
+		time.AfterFunc(5*time.Second, func() { released <- first.Release(context.WithoutCancel(t.Context())) })
 		next, err := l.Acquire(t.Context(), "a", locking.Options{Wait: time.Minute, After: after})
-		if err != nil {
+		if err = errors.Join(err, <-released); err != nil {
 			t.Fatal(err)
 		}
 		if next.Token() <= after {

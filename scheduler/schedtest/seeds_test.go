@@ -53,7 +53,7 @@ func (s *suite) run(t *testing.T) {
 		return
 	}
 	if testing.Short() {
-		s.seeds = (s.seeds + 19) / 20
+		s.seeds = (s.seeds + 39) / 40
 	}
 	if *seeds > 0 {
 		s.seeds = *seeds

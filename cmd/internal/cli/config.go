@@ -276,7 +276,7 @@ func defaults() Config {
 		Log:      Log{Level: "info", Format: "auto"},
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},
-		Locks:    Locks{Driver: driverRedis},
+		Locks:    Locks{Driver: driverRedis, Servers: []string{}},
 		Notify:   Notify{Every: 5 * time.Second, GroupFor: 10 * time.Second, LateAfter: time.Minute, AtMost: 20},
 	}
 }
