@@ -37,4 +37,5 @@ var keys = []key{
 	{"{ns}:drains", "hash", "name of a node: who drained it, when and why", "1,000 names; it does not expire"},
 	{"{ns}:sets`, `{ns}:sets:seen", "hash, sorted set", "digest: the chunks that a node holds, once however many nodes hold the same", "dropped when no beat names it any more"},
 	{"{ns:lock:NAME}...", "string, hash", "a business lock and its token's state", "their time to live"},
+	{"{ns:cron:GROUP:NAME}", "string", "the largest claimed tick of a robfig/cron entry, and its token: `locking/cronlock`", "two minutes and the interval of @every"},
 }
