@@ -20,15 +20,19 @@ const (
 )
 
 // beside are the keys of a namespace that are not the ledger's: the roster's, spelt in
-// scheduler/internal/roster/keys.go. Those of locks, spelt in locking/redislock/keys.go, begin with lockPrefix.
+// scheduler/internal/roster/keys.go. Those of locks, spelt in locking/redislock/keys.go, begin with lockPrefix, and those of
+// locking/cronlock with cronPrefix.
 var beside = []string{"roster", "seen", "sets", "sets:seen", "drains"}
 
-const lockPrefix = "lock:"
+const (
+	lockPrefix = "lock:"
+	cronPrefix = "cron:"
+)
 
 // knows reports whether this version has a use for a key under the namespace's prefixes.
 func (l *Ledger) knows(key string) bool {
 	tag, rest, ok := strings.Cut(strings.TrimPrefix(key, "{"+l.cfg.Namespace), "}:")
-	if strings.HasPrefix(tag, ":"+lockPrefix) {
+	if strings.HasPrefix(tag, ":"+lockPrefix) || strings.HasPrefix(tag, ":"+cronPrefix) {
 		return true
 	}
 	if tag == "" {
