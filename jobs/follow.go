@@ -15,8 +15,8 @@ const (
 )
 
 // Check checks the jobs together, after the last was added: each After must name a job of the registry, no job may follow
-// itself, also not through others, and all jobs with one Limit.Group must have the same Limit.Max. The error joins a *FieldError for each fault, sorted by the job's name. A cycle is one
-// fault, of the job whose name comes first.
+// itself, also not through others, and all jobs with one Limit.Group must have the same Limit.Max. The error joins a
+// *FieldError for each fault, sorted by the job's name. A cycle is one fault, of the job whose name comes first.
 func (r *Registry) Check() error {
 	after := r.follows()
 	names := make([]string, 0, len(after))
@@ -37,7 +37,7 @@ func (r *Registry) Check() error {
 	return errors.Join(f...)
 }
 
-// limitFaults finds the jobs whose group has another limit at the job whose name comes first.
+// limitFaults finds the jobs whose limit is another one than that of the first job, by name, of their group.
 func (r *Registry) limitFaults() (found []*FieldError) {
 	first := make(map[string]Job)
 	for _, j := range r.All() {

@@ -51,7 +51,7 @@ func (l Locks) fault() (key, words string) {
 	open, known := drivers[l.Driver]
 	switch {
 	case !known:
-		return "driver", fmt.Sprintf("%s is not in this program, which has %s; %s has it: go install github.com/escapement/escapement/cmd/%s", l.Driver, strings.Join(slices.Sorted(maps.Keys(drivers)), ", "), fullProgram, fullProgram)
+		return "driver", fmt.Sprintf("%s is not in this program, which has %s; %s has it: go install . in cmd/%s of a clone", l.Driver, strings.Join(slices.Sorted(maps.Keys(drivers)), ", "), fullProgram, fullProgram)
 	case l.inRedis():
 		return "", ""
 	case len(l.Servers) == 0:

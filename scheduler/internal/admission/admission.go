@@ -49,6 +49,7 @@ func Needed(j *work.Job) bool { return j.Limit.Group != "" || j.Guard != "" }
 
 // Held is what a run holds beside its lease.
 type Held struct {
+	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	leases []*locking.Lease
@@ -66,7 +67,9 @@ func (h *Held) Release() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
 	for i := len(h.leases) - 1; i >= 0; i-- {
-		_ = h.leases[i].Release(ctx) // the locker logs it; the lease lapses
+		if err := h.leases[i].Release(ctx); err != nil && !errors.Is(err, locking.ErrLost) { // a lost one ended the run's context
+			h.log.Warn("a lock of a run that has ended could not be released; it lapses by itself", "lock", h.leases[i].Name(), "error", err)
+		}
 	}
 	h.cancel(nil)
 }
@@ -75,7 +78,7 @@ func (h *Held) Release() {
 // passes meanwhile gets ErrLate. When stop is closed, or ctx ends, the error is a context's. run
 // gets a line for each wait.
 func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Grant, run *jobs.Run, left func() time.Duration) (*Held, error) {
-	h := &Held{}
+	h := &Held{log: a.Log}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	entered := make(chan struct{})
 	var stopping sync.WaitGroup

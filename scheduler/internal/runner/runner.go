@@ -189,7 +189,7 @@ func (r *Runner) begin(l *activeRun, back bool) {
 		return
 	}
 	//guard:lease-over-not-called P4 the function is not called under a lease that is over
-	if !l.lease.Valid() {
+	if !l.lease.Valid() || l.held != nil && l.held.Context().Err() != nil {
 		back = true
 	}
 	if back {
