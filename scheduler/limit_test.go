@@ -44,6 +44,13 @@ func (a *atOnce) add(n int) {
 	a.top = max(a.top, a.running)
 }
 
+// counts are the most that ran at once, and all runs.
+func (a *atOnce) counts() (top, runs int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.top, a.runs
+}
+
 // limited are jobs of one group that tick every ten seconds.
 func limited(n, most int, work jobs.Func) (list []jobs.Job) {
 	for i := range n {
@@ -62,11 +69,12 @@ func TestLimit(t *testing.T) {
 			c.start(name, scheduler.Config{}, limited(9, 3, a.work(2*time.Second))...)
 		}
 		time.Sleep(time.Minute)
-		if a.top != 3 {
-			t.Errorf("%d ran at once, want 3", a.top)
+		top, runs := a.counts()
+		if top != 3 {
+			t.Errorf("%d ran at once, want 3", top)
 		}
-		if a.runs < 5*9 {
-			t.Errorf("%d runs in a minute, want 9 in each ten seconds", a.runs)
+		if runs < 5*9 {
+			t.Errorf("%d runs in a minute, want 9 in each ten seconds", runs)
 		}
 		waited := 0
 		for i := range 9 {
@@ -101,8 +109,8 @@ func TestLimitStartWithin(t *testing.T) {
 			}
 			outcomes[r.Outcome+" "+r.Reason] += n
 		}
-		if a.top != 1 || outcomes["succeeded "] < 5 || outcomes["missed start_within"] < 4 || len(outcomes) > 3 {
-			t.Errorf("%d ran at once; %v", a.top, outcomes)
+		if top, _ := a.counts(); top != 1 || outcomes["succeeded "] < 5 || outcomes["missed start_within"] < 4 || len(outcomes) > 3 {
+			t.Errorf("%d ran at once; %v", top, outcomes)
 		}
 	})
 }
@@ -124,13 +132,14 @@ func TestLimitDrain(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		c.start("b", scheduler.Config{}, list...)
 		c.leave(n)
-		if a.runs != 0 {
-			t.Fatalf("%d runs without a permit", a.runs)
+		if _, ran := a.counts(); ran != 0 {
+			t.Fatalf("%d runs without a permit", ran)
 		}
 		free(t, held[0])
 		time.Sleep(3 * time.Second)
-		if runs := c.runs("job-0"); a.runs != 1 || len(runs) == 0 || runs[len(runs)-1].Node != "b" {
-			t.Errorf("%d runs: %+v", a.runs, runs)
+		_, ran := a.counts()
+		if runs := c.runs("job-0"); ran != 1 || len(runs) == 0 || runs[len(runs)-1].Node != "b" {
+			t.Errorf("%d runs: %+v", ran, runs)
 		}
 		free(t, held[1])
 	})
@@ -178,12 +187,17 @@ func TestGuard(t *testing.T) {
 		cfg := scheduler.Config{Guards: map[string]*locking.Locker{"other": locker}}
 		c.start("a", cfg, j)
 		time.Sleep(12 * time.Second)
-		if len(tokens) > 0 {
+		mu.Lock()
+		ran := len(tokens)
+		mu.Unlock()
+		if ran > 0 {
 			t.Fatal("it ran while somebody else held the guard")
 		}
 		free(t, held)
 		time.Sleep(20 * time.Second)
 		c.end()
+		mu.Lock()
+		defer mu.Unlock()
 		last := must[locking.Ownership](t)(locker.Owner(t.Context(), "job"))
 		if len(tokens) < 3 || last.Held() {
 			t.Fatalf("%d runs; the guard is held: %v", len(tokens), last.Held())
