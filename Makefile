@@ -99,10 +99,14 @@ race: redis-server
 	go test -race -vet=off -run '^$$' ./... >/dev/null
 	go test -race -vet=off -short -p 4 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
 
+# The tests of the package scheduler that run in virtual time.
+BUBBLES := awk '/^func Test/ {sub(/\(.*/, "", $$2); name = $$2} /^\tbubble\(t,/ {print name}' scheduler/*_test.go | paste -sd '|'
+
 # All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
 .PHONY: sim
 sim: redis-server ## 500 clusters under random faults, all scenarios, every state of the model
 	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM) ./scheduler/internal/explore ./scheduler/notify $(ARGS) | grep -Ev '^(=== | *--- PASS)'
+	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -run "^($$($(BUBBLES)))$$" -v ./scheduler | awk -f .ci/tests.awk
 	go test -timeout $(TEST_TIMEOUT) -run 'Killed$$' -v ./scheduler/move | grep -Ev '^(=== | *--- PASS)'
 
 # As many of one kind as it takes: make seeds T=TestPolicies N=1000.
@@ -163,8 +167,8 @@ peers: redis-server ## locks beside those of other libraries, in one run
 	cd $(PEERS) && go run . locks $(ARGS)
 
 .PHONY: peers-test
-peers-test: redis-server
-	cd $(PEERS) && go test -count=1 -parallel 8 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
+peers-test: redis-server $(GOLANGCI)
+	cd $(PEERS) && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./... && go test -count=1 -parallel 8 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
 
 .PHONY: bench-scale
 bench-scale: redis-server ## a namespace of 100,000 jobs: starts, memory, lists; a few minutes
@@ -265,7 +269,7 @@ fmt-check:
 .PHONY: golangci
 golangci: $(GOLANGCI)
 	$(GOLANGCI) run --allow-parallel-runners ./...
-	for m in $(EXAMPLE) $(TRACED) $(GUARDS) $(PEERS); do (cd $$m && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...); done
+	for m in $(EXAMPLE) $(TRACED) $(GUARDS); do (cd $$m && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...); done
 
 $(GOLANGCI):
 	GOGC=400 GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
