@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -65,14 +66,14 @@ func (a *acquisition) round(ctx context.Context, latest bool) (locking.Grant, er
 		return locking.Grant{}, err
 	}
 	switch first := v.placeOf(r.Owner) == 1 || len(v.queue) == 0; {
-	case v.held && v.holder == r.Owner:
-		return a.again(ctx)
+	case slices.Contains(v.holders, r.Owner):
+		return a.again(ctx, len(v.holders) > 1)
 	case d.released.has(a.key):
 		return locking.Grant{}, fmt.Errorf("%w: this owner has released it", locking.ErrLost)
-	case !v.held && first:
+	case !v.held() && first:
 		return a.take(ctx, v)
-	case v.held && r.From > 0:
-		holder, err := get(ctx, a.session, d.heldPath(r.Name, v.holder))
+	case v.held() && r.From > 0:
+		holder, err := get(ctx, a.session, d.heldPath(r.Name, v.holders[0]))
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return locking.Grant{}, errAgain
@@ -102,12 +103,15 @@ func (a *acquisition) granted(token locking.Token) locking.Grant {
 	return locking.Grant{Name: r.Name, Owner: r.Owner, Token: token, TTL: r.TTL, Delay: r.Delay, Asked: a.asked, Slept: a.slept}
 }
 
-// again grants what an earlier request of this owner was granted, for another TTL.
-func (a *acquisition) again(ctx context.Context) (locking.Grant, error) {
+// again grants what an earlier request of this owner was granted, for another TTL. With others, see take, it withdraws.
+func (a *acquisition) again(ctx context.Context, others bool) (locking.Grant, error) {
 	d := a.driver
 	l, _ := d.begin(a.session, a.key, a.ends())
 	if l == nil {
 		return locking.Grant{}, errRemoving
+	}
+	if others {
+		return locking.Grant{}, a.withdraw(ctx, l)
 	}
 	token, answer, err := d.touch(ctx, a.session, a.key, 0, func(r *record) { *r = a.record(r.Base) })
 	switch answer {
@@ -128,9 +132,25 @@ func (a *acquisition) again(ctx context.Context) (locking.Grant, error) {
 // errRemoving is returned for a repeated acquire whose lease has lapsed.
 var errRemoving = fmt.Errorf("%w: an earlier lease of this owner is being removed", locking.ErrUnreachable)
 
+// withdraw removes the owner's node, and returns errAgain for another look.
+func (a *acquisition) withdraw(ctx context.Context, l *lease) error {
+	d := a.driver
+	err := remove(ctx, a.session, d.heldPath(a.request.Name, a.request.Owner))
+	d.leases.end(l, time.Time{})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	d.leases.remove(l)
+	return errAgain
+}
+
 // take creates the holder's node in one transaction, which fails if there was another grant since v was read: each grant
 // changes the version of the lock's node. The transaction also checks the base of the token, removes the waiter's node,
 // and on a take-over the node of the holder before.
+//
+// ZooKeeper may have removed the empty container since, and the node that another owner has made and taken may have
+// the version in v. No transaction checks for that, but the answer has the czxid of the lock's node. If the czxid has
+// changed, another owner may hold the lock, and this one withdraws before anybody believes it.
 func (a *acquisition) take(ctx context.Context, v view) (locking.Grant, error) {
 	d, r, s := a.driver, a.request, a.session
 	base, err := d.tokens.get(ctx, s, r.After)
@@ -148,8 +168,8 @@ func (a *acquisition) take(ctx context.Context, v view) (locking.Grant, error) {
 	ops := append(base.checks(d.root), // the first two
 		&zk.SetDataRequest{Path: lock, Version: v.version},
 		&zk.CreateRequest{Path: held, Data: a.record(base.value).encode(), Acl: d.client.acl(), Flags: zk.FlagEphemeral})
-	if v.held {
-		ops = append(ops, &zk.DeleteRequest{Path: d.heldPath(r.Name, v.holder), Version: -1})
+	if v.held() {
+		ops = append(ops, &zk.DeleteRequest{Path: d.heldPath(r.Name, v.holders[0]), Version: -1})
 	}
 	for _, p := range v.queue {
 		if p.owner == r.Owner {
@@ -174,8 +194,11 @@ func (a *acquisition) take(ctx context.Context, v view) (locking.Grant, error) {
 		}
 		return locking.Grant{}, err
 	}
-	d.leases.end(l, a.ends())
 	d.forgetPlace(a.key)
+	if v.exists && done[2].Stat.Czxid != v.created {
+		return locking.Grant{}, a.withdraw(ctx, l)
+	}
+	d.leases.end(l, a.ends())
 	token := base.value + done[2].Stat.Mzxid // of the transaction, and so the czxid of the node that it created
 	if token <= 0 || token >= 1<<53 {
 		err := fmt.Errorf("the token would be %d, which is not below 2^53; see the package's comment on tokens", token)
@@ -198,18 +221,20 @@ func (a *acquisition) heldError(ctx context.Context, v view) error {
 	place := v.placeOf(a.request.Owner)
 	if place > 0 {
 		d.keepPlace(a.key)
-		before := d.heldPath(name, v.holder)
+		var before string
 		if place > 1 {
 			before = d.lockPath(name) + "/" + v.queue[place-2].node
+		} else { // held, or it would have been taken
+			before = d.heldPath(name, v.holders[0])
 		}
 		if err := d.watch(a.key, before); err != nil {
 			return err
 		}
 	}
-	if !v.held { // it is the turn of the first waiter
+	if !v.held() { // it is the turn of the first waiter
 		return &locking.HeldError{Name: name, Owner: v.queue[0].owner, Place: place}
 	}
-	n, err := get(ctx, a.session, d.heldPath(name, v.holder))
+	n, err := get(ctx, a.session, d.heldPath(name, v.holders[0]))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return errAgain
@@ -217,5 +242,5 @@ func (a *acquisition) heldError(ctx context.Context, v view) error {
 		return err
 	}
 	holder := readRecord(n.data)
-	return &locking.HeldError{Name: name, Owner: v.holder, Holder: holder.Holder, Until: holder.left(n.stat), Place: place}
+	return &locking.HeldError{Name: name, Owner: v.holders[0], Holder: holder.Holder, Until: holder.left(n.stat), Place: place}
 }

@@ -8,15 +8,16 @@
 //	ROOT/lock-NAME/held-OWNER   ephemeral: the holder, its TTL and delay, as JSON
 //	ROOT/lock-NAME/wait-OWNER!N ephemeral sequential: a waiter
 //
-// NAME and OWNER are escaped as elements of a URL path, so a lock may have any name. ZooKeeper removes a container that
-// has been empty for a minute or so (znode.container.checkIntervalMs), so an unused lock leaves nothing behind. Other
-// nodes below a lock are ignored.
+// NAME and OWNER are escaped as elements of a URL path, so a lock may have any name. ZooKeeper looks for
+// empty containers once a minute (znode.container.checkIntervalMs) and removes them, so an unused lock leaves nothing behind.
+// Other nodes below a lock are ignored.
 //
 // # Acquire, renew, release
 //
 // A lock is free when it has no node held-OWNER. An acquire reads the children, and then creates its node in one
 // transaction, on the condition that the version of the lock's node is still the one that was read. Each grant
-// changes that version, so of two requests one fails and looks again. OWNER is unique per acquisition: after a lost
+// changes that version, so of two requests one fails and looks again. If ZooKeeper has replaced the container meanwhile, the
+// transaction's answer shows that, and the owner removes its node and looks again. OWNER is unique per acquisition: after a lost
 // reply, the repeated request finds its node among the children, and gets the same token.
 //
 // A renewal reads the node and writes it, which shows that the node is there, and that ZooKeeper has heard from the

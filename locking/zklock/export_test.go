@@ -1,6 +1,10 @@
 package zklock
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
 
 // Remembered returns how many acquisitions the driver has in memory, besides the last that were released.
 func (d *Driver) Remembered() int {
@@ -13,7 +17,7 @@ func (d *Driver) Remembered() int {
 
 // Queue returns the owners of waiters' nodes in the order of the queue.
 func Queue(nodes ...string) (owners []string) {
-	for _, p := range readView(nodes, 0).queue {
+	for _, p := range readView(nodes, new(zk.Stat)).queue {
 		owners = append(owners, p.owner)
 	}
 	return owners

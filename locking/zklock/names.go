@@ -48,20 +48,23 @@ func readPlace(node string) (place, bool) {
 // view is what the children of a lock's node say.
 type view struct {
 	exists  bool
-	version int32  // of the lock's node: it changes with each grant
-	holder  string // the owner value, if held
-	held    bool
-	queue   []place // first comes first
+	version int32    // of the lock's node: it changes with each grant
+	created int64    // czxid of the lock's node: it changes when the container was removed and is made anew
+	holders []string // the owner values. More than one: all but the first to be granted withdraw, see acquisition.take
+	queue   []place  // first comes first
 }
 
+func (v view) held() bool { return len(v.holders) > 0 }
+
 // readView ignores nodes with names of another kind.
-func readView(children []string, version int32) view {
-	v := view{exists: true, version: version}
+func readView(children []string, lock *zk.Stat) view {
+	v := view{exists: true, version: lock.Version, created: lock.Czxid}
 	slices.Sort(children)
 	for _, node := range children {
-		if escaped, ok := strings.CutPrefix(node, heldPrefix); ok && !v.held {
-			owner, err := url.PathUnescape(escaped)
-			v.holder, v.held = owner, err == nil
+		if escaped, ok := strings.CutPrefix(node, heldPrefix); ok {
+			if owner, err := url.PathUnescape(escaped); err == nil {
+				v.holders = append(v.holders, owner)
+			}
 		} else if p, ok := readPlace(node); ok {
 			v.queue = append(v.queue, p)
 		}

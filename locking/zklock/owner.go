@@ -32,10 +32,10 @@ func (d *Driver) owner(ctx context.Context, name string) (locking.Ownership, nod
 		return o, node{}, err
 	}
 	v, err := d.look(ctx, s, name, true)
-	if o.Waiters = len(v.queue); err != nil || !v.held {
+	if o.Waiters = len(v.queue); err != nil || !v.held() {
 		return o, node{}, err
 	}
-	n, err := get(ctx, s, d.heldPath(name, v.holder))
+	n, err := get(ctx, s, d.heldPath(name, v.holders[0]))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return o, node{}, errAgain
@@ -43,7 +43,7 @@ func (d *Driver) owner(ctx context.Context, name string) (locking.Ownership, nod
 		return o, node{}, err
 	}
 	r := readRecord(n.data)
-	o.Owner, o.Holder, o.Token, o.Left, o.Revoked = v.holder, r.Holder, r.token(n.stat), r.left(n.stat), r.Revoked
+	o.Owner, o.Holder, o.Token, o.Left, o.Revoked = v.holders[0], r.Holder, r.token(n.stat), r.left(n.stat), r.Revoked
 	return o, n, nil
 }
 

@@ -101,7 +101,7 @@ func (d *Driver) look(ctx context.Context, s *session, name string, latest bool)
 	case err != nil:
 		return view{}, err
 	}
-	return readView(got.names, got.stat.Version), nil
+	return readView(got.names, got.stat), nil
 }
 
 // node is the data of a node.
