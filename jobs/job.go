@@ -86,8 +86,8 @@ type Job struct {
 }
 
 // Limit is a group of jobs, such as all that use one database, and how many of their runs go on at once. A run beyond that
-// waits with its lease and its slot, in the order in which they came, and its output says so. When it could not start
-// within StartWithin, it is recorded as missed.
+// waits with its lease and its slot, in the order in which they came, and its output says so. A tick that could not start
+// within StartWithin is recorded as missed; shards, and runs of a job with After, wait without that limit.
 type Limit struct {
 	// Group is the name of the group in the namespace; a name as a job's. "": no limit.
 	Group string

@@ -243,3 +243,84 @@ func free(t *testing.T, l *locking.Lease) {
 		t.Error(err)
 	}
 }
+
+// Runs that wait for minutes get their permits in the order in which they came.
+func TestLimitOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		client := server.Client()
+		defer client.Close()
+		locker := redislock.New(client, redislock.Config{})
+		defer locker.Close()
+		held := must[*locking.Lease](t)(locker.Acquire(t.Context(), "limit:db", locking.Options{}))
+		began := make(chan string, 2)
+		list := limited(2, 1, func(_ context.Context, r *jobs.Run) error { began <- r.Job(); return nil })
+		list[0].Schedule, list[1].Schedule = "10 0 * * * *", "50 0 * * * *" // the clock begins at a full hour
+		c.start("a", scheduler.Config{}, list...)
+		time.Sleep(80 * time.Second) // the first run waits for 70 s, the second for 30 s
+		free(t, held)
+		if first, second := <-began, <-began; first != "job-0" || second != "job-1" {
+			t.Errorf("%s came before %s", first, second)
+		}
+	})
+}
+
+// A job and a node with the longest names that they may have get a permit.
+func TestLimitLongNames(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		var a atOnce
+		list := limited(1, 1, a.work(time.Second))
+		list[0].Name = strings.Repeat("j", 128)
+		c.start(strings.Repeat("n", 128), scheduler.Config{}, list...)
+		time.Sleep(15 * time.Second)
+		if _, runs := a.counts(); runs == 0 {
+			t.Error("no run")
+		}
+	})
+}
+
+// A run that follows another job keeps its place in the queue beyond its start_within.
+func TestLimitAfter(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		client := server.Client()
+		defer client.Close()
+		locker := redislock.New(client, redislock.Config{})
+		defer locker.Close()
+		held := must[*locking.Lease](t)(locker.Acquire(t.Context(), "limit:db", locking.Options{}))
+		var a atOnce
+		list := limited(1, 1, a.work(time.Second))
+		list[0].Schedule, list[0].After, list[0].StartWithin = "", "first", 3*time.Second
+		first := jobs.Job{Name: "first", Schedule: "10 0 * * * *", Func: func(context.Context, *jobs.Run) error { return nil }}
+		c.start("a", scheduler.Config{}, append(list, first)...)
+		time.Sleep(30 * time.Second)
+		free(t, held)
+		time.Sleep(3 * time.Second)
+		if _, runs := a.counts(); runs != 1 || c.logs.count("run handed back") > 0 {
+			t.Errorf("%d runs, %d handed back", runs, c.logs.count("run handed back"))
+		}
+	})
+}
+
+// A run whose guard is refused asks once a second, and does not log each time.
+func TestGuardRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		client := server.Client()
+		defer client.Close()
+		locker := redislock.New(client, redislock.Config{Namespace: "guards"})
+		defer locker.Close()
+		const key = "{guards:lock:job-0}"
+		must[int64](t)(client.RPush(t.Context(), key, "not a lock").Result())
+		var a atOnce
+		list := limited(1, 1, a.work(time.Second))
+		list[0].Limit, list[0].Guard = jobs.Limit{}, "other"
+		c.start("a", scheduler.Config{Guards: map[string]*locking.Locker{"other": locker}}, list...)
+		time.Sleep(30 * time.Second)
+		if _, runs := a.counts(); runs != 0 || c.logs.count("a run still waits") != 1 {
+			t.Errorf("%d runs, %d lines about the wait", runs, c.logs.count("a run still waits"))
+		}
+		must[int64](t)(client.Del(t.Context(), key).Result())
+		time.Sleep(3 * time.Second)
+		if _, runs := a.counts(); runs == 0 {
+			t.Error("no run")
+		}
+	})
+}

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// askEvery is how long one call waits. Then the reason for the wait is logged, and the run asks
-	// again.
-	askEvery = time.Minute
 	// refusedPause is the wait after a call that was refused.
 	refusedPause = time.Second
+	// logEvery is the shortest time between two log lines about refused calls of one run.
+	logEvery = time.Minute
 	// releaseTime bounds a release. A lock that is not released lapses.
 	releaseTime = 3 * time.Second
+	// maxHolder is the length of the longest locking.Options.Holder, in bytes.
+	maxHolder = 128
 )
 
 // ErrLate is returned when a run could not start in time.
@@ -101,7 +102,8 @@ func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Gran
 
 func (a *Admission) enter(h *Held, g work.Grant, run *jobs.Run, left func() time.Duration) error {
 	j := g.Job
-	q := request{Options: locking.Options{TTL: j.TTL, Holder: a.Node + " " + j.Name}, run: run, left: left}
+	holder := a.Node + " " + j.Name
+	q := request{Options: locking.Options{TTL: j.TTL, Holder: holder[:min(len(holder), maxHolder)]}, run: run, left: left}
 	if l := j.Limit; l.Group != "" {
 		q.locker, q.name, q.Permits = a.Limits, "limit:"+l.Group, l.Max
 		q.what = fmt.Sprintf("one of the %d permits of %s", l.Max, l.Group)
@@ -151,22 +153,23 @@ func (a *Admission) take(h *Held, q request) error {
 	return nil
 }
 
-// await asks until it has the lock, ctx ends, or the run is too late.
+// await asks until it has the lock, ctx ends, or the run is too late. One call waits for all of that
+// time, because the next one would begin at the end of the queue.
 func (a *Admission) await(ctx context.Context, q request) (*locking.Lease, error) {
+	var logged time.Time
 	for {
-		left := q.left()
-		if left <= 0 {
+		if q.Wait = q.left(); q.Wait <= 0 {
 			return nil, fmt.Errorf("%w: it waited for %s", ErrLate, q.what)
 		}
-		o := q.Options
-		o.Wait = min(left, askEvery)
-		lease, err := q.locker.Acquire(ctx, q.name, o)
+		lease, err := q.locker.Acquire(ctx, q.name, q.Options)
 		if err == nil || ctx.Err() != nil {
 			return lease, err
 		}
-		a.Log.Warn("a run still waits", "job", q.run.Job(), "run", q.run.ID(), "for", q.what, "error", err)
-		if errors.As(err, new(*locking.InputError)) { // another number of permits, until all nodes have the new definition
-			wait.For(ctx, min(left, refusedPause))
+		if time.Since(logged) >= logEvery {
+			logged = time.Now()
+			a.Log.Warn("a run still waits", "job", q.run.Job(), "run", q.run.ID(), "for", q.what, "error", err)
 		}
+		// Refused: no memory at the store, or another number of permits, until all nodes have the new definition.
+		wait.For(ctx, min(q.left(), refusedPause))
 	}
 }

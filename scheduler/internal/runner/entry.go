@@ -40,10 +40,14 @@ func (r *Runner) enter(l *activeRun, back bool) bool {
 	return true
 }
 
-// startBy is the instant (ms) by which a granted run must start, 0 for no limit.
+// startBy is the instant (ms) by which a granted run must start, 0 for no limit. A run that follows
+// another job has none: the ledger would not record it as missed, because it was granted before.
 func startBy(g work.Grant) int64 {
 	trigger := work.TriggerOf(g.Lease)
-	if g.WasPending || g.Lease.Of != "" || g.Job.StartWithin == 0 || trigger != jobs.TriggerSchedule && trigger != jobs.TriggerCatchUp {
+	switch {
+	case trigger == jobs.TriggerAfter:
+		return 0
+	case g.WasPending || g.Lease.Of != "" || g.Job.StartWithin == 0 || trigger != jobs.TriggerSchedule && trigger != jobs.TriggerCatchUp:
 		return g.Job.StartBy(&g.Lease)
 	}
 	return g.Lease.Tick + g.Job.StartWithin.Milliseconds()
