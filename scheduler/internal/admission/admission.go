@@ -165,7 +165,7 @@ func (a *Admission) await(ctx context.Context, q request) (*locking.Lease, error
 		if err == nil || ctx.Err() != nil {
 			return lease, err
 		}
-		if time.Since(logged) >= logEvery {
+		if !errors.Is(err, locking.ErrHeld) && time.Since(logged) >= logEvery {
 			logged = time.Now()
 			a.Log.Warn("a run still waits", "job", q.run.Job(), "run", q.run.ID(), "for", q.what, "error", err)
 		}
