@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -49,6 +51,9 @@ func etcd(c cli.LockConfig) (*locking.Locker, func(), error) {
 		}
 		cfg.Endpoints = append(cfg.Endpoints, u.Scheme+"://"+u.Host)
 	}
+	if c.Check { // Connect logs in with a password
+		return nil, func() {}, nil
+	}
 	client, err := etcdlock.Connect(cfg)
 	if err != nil {
 		return nil, nil, err
@@ -71,6 +76,18 @@ func postgres(c cli.LockConfig) (*locking.Locker, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	locker := pglock.New(pool, pglock.Config{Namespace: c.Namespace, Margin: c.Margin, Logger: c.Logger, Listen: cfg.ConnConfig.Copy(), Migrate: true})
+	locker := pglock.New(pool, pglock.Config{Namespace: tables(c.Namespace), Margin: c.Margin, Logger: c.Logger, Listen: cfg.ConnConfig.Copy(), Migrate: true})
 	return locker, func() { locker.Close(); pool.Close() }, nil
+}
+
+// tablesPattern is that of pglock.Config.Namespace.
+var tablesPattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
+
+// tables begins the names of a namespace's tables. A namespace that cannot is told apart from others like it by a number.
+func tables(namespace string) string {
+	if namespace == "" || tablesPattern.MatchString(namespace) {
+		return namespace
+	}
+	plain := regexp.MustCompile(`[^a-z0-9]`).ReplaceAllString(strings.ToLower(namespace), "_")
+	return fmt.Sprintf("_%.14s_%08x", plain, crc32.ChecksumIEEE([]byte(namespace)))
 }

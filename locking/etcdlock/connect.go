@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 )
 
 // ClientConfig says how Connect reaches a cluster.
@@ -22,8 +23,8 @@ type ClientConfig struct {
 	DialOptions []grpc.DialOption
 }
 
-// Connect returns a client for New. It does not wait for the cluster, except to log in with a Username. The caller
-// closes the client.
+// Connect returns a client for New. It does not wait for the cluster, except to log in with a Username, for five seconds at
+// most: then the error wraps locking.ErrUnreachable when no member answers. The caller closes the client.
 //
 // The client notices in a few seconds that a member is silent, and connects again within a second of its return.
 // It logs nothing: what goes wrong is in the errors of the calls.
@@ -39,6 +40,9 @@ func Connect(cfg ClientConfig) (*clientv3.Client, error) {
 			MinConnectTimeout: time.Second,
 		})}, cfg.DialOptions...),
 	})
+	if code := codeOf(err); code == codes.DeadlineExceeded || code == codes.Unavailable {
+		return nil, explain("connect", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd: %w", err)
 	}

@@ -26,10 +26,11 @@ type LockConfig struct {
 	Namespace string
 	Margin    time.Duration // see locking.Config
 	Logger    *slog.Logger
+	Check     bool // only judge the servers, without a connection: no locker is needed
 }
 
-// Driver makes a locker, and sends nothing. The second function ends the locker and its connections. An error says what is
-// wrong with the servers, and holds no password.
+// Driver makes a locker. The second function ends the locker and its connections. An error says what is wrong with the
+// servers, and holds no password; it wraps locking.ErrUnreachable when the servers do not answer.
 type Driver func(c LockConfig) (*locking.Locker, func(), error)
 
 const (
@@ -39,6 +40,9 @@ const (
 
 // drivers are those that every program has. Main adds others.
 var drivers = map[string]Driver{driverRedis: oneRedis, driverRedlock: severalRedis}
+
+// driverFlag is where a command's own store comes from.
+const driverFlag = "--driver"
 
 // fullProgram has all drivers.
 const fullProgram = "escapement-full"
@@ -57,7 +61,7 @@ func (l Locks) fault() (key, words string) {
 	case len(l.Servers) == 0:
 		return "servers", fmt.Sprintf("is empty, and the driver is %s; name its servers", l.Driver)
 	}
-	_, end, err := open(LockConfig{Servers: l.Servers, Margin: lockMargin, Logger: slog.New(slog.DiscardHandler)})
+	_, end, err := open(LockConfig{Servers: l.Servers, Margin: lockMargin, Logger: slog.New(slog.DiscardHandler), Check: true})
 	if err != nil {
 		return "servers", err.Error()
 	}
