@@ -63,7 +63,7 @@ func (s Share) check(name string, sharer Sharer) error {
 		errs = append(errs, &InputError{Lock: shortened(name), Field: "Options." + field, Why: fmt.Sprintf(format, args...)})
 	}
 	if s.Permits < 0 || s.Permits > MaxPermits {
-		refuse("Permits", "is %d; use 2 to %d for a semaphore, 0 for a lock", s.Permits, MaxPermits)
+		refuse("Permits", "is %d; use 2 to %d for a semaphore, 0 or 1 for a lock", s.Permits, MaxPermits)
 	}
 	if s.Mode > Write {
 		refuse("Mode", "is %s; use Read or Write for a read-write lock, 0 for a lock", s.Mode)

@@ -127,7 +127,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 			c.fault(path+"."+f.Field, "%s", f.Msg)
 		}
 	}
-	if e.Guard != "" && e.Guard != c.Locks.Driver {
+	if e.Guard != "" && e.Guard != c.Locks.Driver && c.from.of("locks.driver").name != driverFlag { // the flag is not for jobs
 		c.fault(path+".guard", "%s is not locks.driver, which is %s", quote(e.Guard), c.Locks.Driver)
 	}
 	c.zeroes(path, e)

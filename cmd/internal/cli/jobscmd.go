@@ -142,8 +142,12 @@ func policies(j scheduler.JobView) []string {
 	for _, name := range slices.Sorted(maps.Keys(j.Labels)) {
 		labels = append(labels, name+"="+j.Labels[name])
 	}
+	limit := ""
+	if l := j.Limit; l != nil {
+		limit = fmt.Sprintf("%d of %s", l.Max, l.Group)
+	}
 	return []string{"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
-		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "success in", millis(j.SuccessWithinMS)}
+		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard, "success in", millis(j.SuccessWithinMS)}
 }
 
 // millis is a duration, "" for none.

@@ -130,7 +130,7 @@ func (a *app) lockInRedis(l *loaded, client redis.UniversalClient, name string, 
 		}
 		evicts := askEvicts(client)
 		locker := redislock.New(client, cfg)
-		return lockStore{locker, locker.Close, func(ctx context.Context) { redisconn.LoadTopology(ctx, client) }, evicts}, nil
+		return lockStore{locker, locker.Close, func(ctx context.Context) { redisconn.LoadTopology(ctx, client) }, evicts, true}, nil
 	}
 	return a.lock(store, name, args, o)
 }
@@ -141,6 +141,7 @@ type lockStore struct {
 	close  func()
 	ready  func(ctx context.Context) // before the lock is asked for; nil: nothing
 	evicts <-chan string             // gets the policy by which the store drops locks; nil: it drops none
+	listed bool                      // locks get knows the locks
 }
 
 // lock runs a command under a lock of a store.
@@ -249,7 +250,7 @@ func (a *app) acquire(store lockStore, name string, o locking.Options, signals <
 		a.say("lock %q: the wait ended by %s; the command was not run", name, c)
 		return nil, endedError(signalCode(c.Signal))
 	}
-	return lease, notHad(name, o.Wait, err)
+	return lease, notHad(name, o.Wait, store.listed, err)
 }
 
 // signalCode is how a shell shows that a signal was the end.

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -43,6 +45,39 @@ func TestLockOverSeveral(t *testing.T) {
 	env := append(os.Environ(), "ESCAPEMENT_LOCKS_DRIVER=redlock", "ESCAPEMENT_LOCKS_SERVERS="+servers)
 	if code, _, words := call(env, "", "lock", "b", "--", "touch", file); code != exitDone {
 		t.Errorf("by the environment: exit %d, %s", code, words)
+	}
+}
+
+// TestLockElsewhereBesideGuards: the store of one command may be another one than that of the jobs' guards, and locks get, which
+// does not know it, is not named.
+func TestLockElsewhereBesideGuards(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	text := "jobs: [{name: books, schedule: '@every 1s', guard: redis, exec: {command: [\"true\"]}}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	servers := independent(t, 3)
+	where := []string{"--config", file, "--driver", "redlock", "--servers", servers}
+	if code, _, words := call(at(server), "", append([]string{"locks", "bootstrap"}, where...)...); code != exitDone {
+		t.Fatalf("exit %d, %s", code, words)
+	}
+	locker, end, err := severalRedis(LockConfig{Servers: strings.Split(servers, ","), Namespace: "escapement", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	lease, err := locker.Acquire(t.Context(), "a", locking.Options{Holder: "the test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, words := call(at(server), "", append(append([]string{"lock", "a"}, where...), "--", "true")...)
+	if code != exitRefused || !strings.Contains(words, "held by the test") || strings.Contains(words, "locks get") {
+		t.Errorf("exit %d, %s", code, words)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

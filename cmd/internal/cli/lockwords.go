@@ -20,8 +20,8 @@ type worded struct {
 func (w worded) Error() string { return w.text }
 func (w worded) Unwrap() error { return w.err }
 
-// notHad says why a lock could not be had, in the words of the command line.
-func notHad(name string, wait time.Duration, err error) error {
+// notHad says why a lock could not be had, in the words of the command line. listed: locks get knows it.
+func notHad(name string, wait time.Duration, listed bool, err error) error {
 	var held *locking.HeldError
 	if errors.As(err, &held) {
 		waited := "not waited for: --wait D waits"
@@ -32,7 +32,10 @@ func notHad(name string, wait time.Duration, err error) error {
 		if held.Until > 0 { // else nobody knows
 			until = ", for " + brief(held.Until) + " more unless it is renewed"
 		}
-		return worded{fmt.Sprintf("lock %q is held by %s%s; %s, and locks get shows who has it", name, who(held.Holder, held.Owner), until, waited), err}
+		if listed {
+			waited += ", and locks get shows who has it"
+		}
+		return worded{fmt.Sprintf("lock %q is held by %s%s; %s", name, who(held.Holder, held.Owner), until, waited), err}
 	}
 	return asInput(err)
 }
