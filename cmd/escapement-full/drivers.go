@@ -64,12 +64,10 @@ func etcd(c cli.LockConfig) (*locking.Locker, func(), error) {
 
 // postgres takes one URL, and makes the tables when they are not there.
 func postgres(c cli.LockConfig) (*locking.Locker, func(), error) {
-	if len(c.Servers) != 1 {
-		return nil, nil, fmt.Errorf("are %d, and postgres has one URL; several hosts stand in it with commas", len(c.Servers))
-	}
-	cfg, err := pgxpool.ParseConfig(c.Servers[0])
-	if err != nil {
-		return nil, nil, errors.New("is not the URL of a database, such as postgres://USER:PASSWORD@HOST:5432/DB") // pgx' error may have a part of the password
+	list := strings.Join(c.Servers, ",") // of a URL with several hosts, the commas have parted a list
+	cfg, err := pgxpool.ParseConfig(list)
+	if err != nil || strings.Count(list, "://") != 1 {
+		return nil, nil, errors.New("is not the URL of one database, such as postgres://USER:PASSWORD@HOST:5432/DB, or HOST1,HOST2 in place of HOST") // pgx' error may have a part of the password
 	}
 	cfg.MinConns = 0
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)

@@ -18,9 +18,10 @@ func TestCheckSendsNothing(t *testing.T) {
 		"zookeeper": {zookeeper, "127.0.0.1:1"},
 		"etcd":      {etcd, "http://user:secret@127.0.0.1:1"},
 		"postgres":  {postgres, "postgres://user:secret@127.0.0.1:1/db"},
+		"a standby": {postgres, "postgres://user:secret@127.0.0.1:1,127.0.0.1:2/db?target_session_attrs=read-write"},
 	} {
 		began := time.Now()
-		_, end, err := c.driver(cli.LockConfig{Servers: []string{c.servers}, Margin: time.Second, Logger: slog.New(slog.DiscardHandler), Check: true})
+		_, end, err := c.driver(cli.LockConfig{Servers: strings.Split(c.servers, ","), Margin: time.Second, Logger: slog.New(slog.DiscardHandler), Check: true})
 		if err != nil || time.Since(began) > time.Second {
 			t.Errorf("%s: after %s: %v", name, time.Since(began), err)
 		}
@@ -32,17 +33,19 @@ func TestCheckSendsNothing(t *testing.T) {
 
 // TestServersRefused: what is no server of a store is refused, without a password.
 func TestServersRefused(t *testing.T) {
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
 		driver  cli.Driver
 		servers string
 	}{
-		"zookeeper": {zookeeper, "http://user:secret@zk1:2181"},
-		"etcd":      {etcd, "etcd1:2379,secret"},
-		"postgres":  {postgres, "postgres://user:secret@[/db"},
+		{zookeeper, "http://user:secret@zk1:2181"},
+		{etcd, "etcd1:2379,secret"},
+		{postgres, "postgres://user:secret@[/db"},
+		{postgres, "postgres://user:secret@a/db,postgres://user:secret@b/db"},
+		{postgres, "host=pg user=user password=secret"},
 	} {
 		_, _, err := c.driver(cli.LockConfig{Servers: strings.Split(c.servers, ","), Logger: slog.New(slog.DiscardHandler), Check: true})
 		if err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", c.servers, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"crypto/tls"
 	"fmt"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -41,7 +42,7 @@ func Connect(cfg ClientConfig) (*clientv3.Client, error) {
 		})}, cfg.DialOptions...),
 	})
 	if code := codeOf(err); code == codes.DeadlineExceeded || code == codes.Unavailable {
-		return nil, explain("connect", err)
+		return nil, explain("connect to "+strings.Join(cfg.Endpoints, ","), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to etcd: %w", err)

@@ -49,7 +49,7 @@ func (a *app) dev(l *loaded, count int) error {
 	hooks := tickLines(a.stdout)
 	guards, end, err := l.guards(log, newClient)
 	if err != nil {
-		return l.refused(err)
+		return err
 	}
 	defer end()
 	f := fleet{several: true}

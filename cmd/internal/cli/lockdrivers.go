@@ -114,7 +114,13 @@ func (l *loaded) guards(log *slog.Logger, newClient func() (redis.UniversalClien
 		return nil, func() {}, nil
 	}
 	locker, end, err := l.openLocks(log, l.Node.MaxSkew, newClient)
-	return map[string]*locking.Locker{l.Locks.Driver: locker}, end, err
+	switch {
+	case errors.Is(err, locking.ErrUnreachable):
+		return nil, nil, fmt.Errorf("the %s of locks.servers gives no guards: %w", l.Locks.Driver, err)
+	case err != nil:
+		return nil, nil, l.refused(err)
+	}
+	return map[string]*locking.Locker{l.Locks.Driver: locker}, end, nil
 }
 
 // oneRedis is for locks in another Redis than the configuration's.

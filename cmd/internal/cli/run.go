@@ -45,7 +45,7 @@ func runNode(l *loaded, cfg scheduler.Config, told *supervisor) error {
 	}
 	guards, end, err := l.guards(cfg.Logger, l.newClient)
 	if err != nil {
-		return l.refused(err)
+		return err
 	}
 	defer end()
 	cfg.Guards = guards
