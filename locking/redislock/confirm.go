@@ -16,15 +16,15 @@ import (
 var ErrUnconfirmed = errors.New("too few replicas confirm it")
 
 // runAcquire runs the script that acquires, and with Config.Confirm waits until that many replicas have its writes.
-func (d *Driver) runAcquire(ctx context.Context, name string, args []any) ([]any, error) {
-	keys := lockKeys(d.namespace, name)
+func (d *Driver) runAcquire(ctx context.Context, r locking.Request, args []any) ([]any, error) {
+	keys := lockKeys(d.namespace, r.Name)
 	if d.confirm == 0 {
 		return acquired(d.scripts.acquire.Run(ctx, d.client, keys, args...))
 	}
 	cmd, copies, unknown := d.scripts.acquire.RunAndWait(ctx, d.client, redisconn.Wait{Replicas: d.confirm, Most: waitFor(ctx)}, keys, args...)
 	reply, err := acquired(cmd)
 	if err == nil && unknown != nil {
-		err = d.releaseGrant(ctx, keys, args[0], unknown)
+		err = d.releaseGrant(ctx, keys, r.Owner, unknown)
 	}
 	if err == nil && reply[0] == int64(codeGranted) && copies < d.confirm {
 		err = fmt.Errorf("%w: %w: only %d of the %d replicas that have to, have stored the grant", locking.ErrUnreachable, ErrUnconfirmed, copies, d.confirm)
@@ -34,7 +34,7 @@ func (d *Driver) runAcquire(ctx context.Context, name string, args []any) ([]any
 
 // releaseGrant releases a lock whose WAIT was refused, as without the permission for it: no later call would
 // release it. It returns the refusal, or an error that wraps ErrUnreachable when the lock may still be held.
-func (d *Driver) releaseGrant(ctx context.Context, keys []string, owner any, refused error) error {
+func (d *Driver) releaseGrant(ctx context.Context, keys []string, owner string, refused error) error {
 	if ctx.Err() != nil || errors.Is(redisconn.Classify("wait", refused), locking.ErrUnreachable) {
 		return refused // the caller asks again, or releases
 	}

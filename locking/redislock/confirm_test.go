@@ -68,11 +68,14 @@ func TestConfirmForbidden(t *testing.T) {
 	if err := c.Do(t.Context(), "acl", "setuser", "default", "-wait").Err(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := l.Acquire(t.Context(), "a", locking.Options{TTL: time.Hour})
-	if err == nil || !strings.Contains(err.Error(), "NOPERM") || errors.Is(err, locking.ErrUnreachable) {
-		t.Errorf("got %v; want what Redis refused", err)
-	}
-	if o, err := l.Owner(t.Context(), "a"); err != nil || o.Held() {
-		t.Errorf("it is held for nobody: %+v, %v", o, err)
+	for _, o := range []locking.Options{{}, {Permits: 2}, {Mode: locking.Read}, {Mode: locking.Write}} {
+		o.TTL = time.Hour
+		_, err := l.Acquire(t.Context(), "a", o)
+		if err == nil || !strings.Contains(err.Error(), "NOPERM") || errors.Is(err, locking.ErrUnreachable) {
+			t.Errorf("%+v: got %v; want what Redis refused", o, err)
+		}
+		if o, err := l.Owner(t.Context(), "a"); err != nil || o.Held() {
+			t.Errorf("it is held for nobody: %+v, %v", o, err)
+		}
 	}
 }

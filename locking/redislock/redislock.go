@@ -113,7 +113,7 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 		channel = d.notifier.channel(r.Name)
 	}
 	asked, slept := time.Now(), locking.Slept()
-	reply, err := d.runAcquire(ctx, r.Name, d.acquireArgs(r, channel))
+	reply, err := d.runAcquire(ctx, r, d.acquireArgs(r, channel))
 	if isOtherKind(err) {
 		return locking.Grant{}, d.usedAs(ctx, r.Name, err)
 	}
