@@ -88,8 +88,9 @@ type Config struct {
 	// runs. Default 168 h.
 	HistoryKeepFor time.Duration
 	// Guards are lockers, of any store, by the names that Job.Guard uses. A run of such a job starts
-	// only when the node holds the lock of the job's name there too. The caller closes them after Run.
-	// Default none.
+	// only when the node holds the lock of the job's name there too, with the job's TTL, which must be
+	// at least three times the locker's margin; else its runs wait for ever, and the log says why. The
+	// caller closes them after Run. Default none.
 	Guards map[string]*locking.Locker
 	// Confirm is how many replicas must have a grant before its run begins; ConfirmMajority is a
 	// majority of all copies. It costs a round trip to the replicas, and makes it less likely that
