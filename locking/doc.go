@@ -5,8 +5,8 @@
 //
 // A lock is a name in a store. A lease is the right to the lock for a limited time. Each lease has a
 // fencing token: a number that increases with every grant of the lock, so that a database can reject
-// a write from an earlier holder. A [Driver] is what a store must be able to do; packages redislock
-// and redlock have one. A [Locker] adds waiting, retries and errors to a driver. A [Keeper] renews
+// a write from an earlier holder. A [Driver] is what a store must be able to do; packages redislock,
+// redlock, zklock, etcdlock and pglock have one. A [Locker] adds waiting, retries and errors to a driver. A [Keeper] renews
 // leases, for a Locker or for any other code that grants them.
 //
 // # Calls
