@@ -46,11 +46,15 @@ type Definition struct {
 	LimitGroup   string            `json:"limit_group,omitempty"`
 	LimitMax     int               `json:"limit_max,omitempty"`
 	Guard        string            `json:"guard,omitempty"`
+	Handler      string            `json:"handler,omitempty"`
+	Payload      json.RawMessage   `json:"payload,omitempty"`
 	// SuccessWithin is that of the job's Expect.
 	SuccessWithin int64 `json:"success_within_ms,omitempty"`
 	// Generation is the label of the deployed cluster. It is not a setting of the job. The scheduler sets it before it
 	// stores the definition, so that the same settings of two generations have two digests.
 	Generation string `json:"generation,omitempty"`
+	// Stored is the version of a job that was stored at run time, 0 for one of a program. The scheduler sets it.
+	Stored int64 `json:"stored,omitempty"`
 }
 
 // Definition returns the stored form of j, with the built-in defaults filled in: a job that sets a default and one that
@@ -67,6 +71,7 @@ func (j Job) Definition() Definition {
 		Params:       slices.Clone(j.Params), Placement: j.Placement,
 		Labels: maps.Clone(j.Labels), After: j.After, SuccessWithin: j.Expect.SuccessWithin.Milliseconds(),
 		LimitGroup: j.Limit.Group, LimitMax: j.Limit.Max, Guard: j.Guard,
+		Handler: j.Handler, Payload: compact(j.Payload),
 	}
 	if j.Shards != 1 {
 		d.Shards = j.Shards
@@ -86,7 +91,23 @@ func (d Definition) Job() Job {
 		Shards: max(d.Shards, 1), Params: slices.Clone(d.Params), Placement: d.Placement,
 		Labels: maps.Clone(d.Labels), After: d.After, Expect: Expect{SuccessWithin: ms(d.SuccessWithin)},
 		Limit: Limit{Group: d.LimitGroup, Max: d.LimitMax}, Guard: d.Guard,
+		Handler: d.Handler, Payload: bytes.Clone(d.Payload),
 	}
+}
+
+// AsStored returns the settings alone, as a job is stored at run time: of no generation and no version.
+func (d Definition) AsStored() Definition {
+	d.Generation, d.Stored = "", 0
+	return d
+}
+
+// compact is JSON without spaces, so that a digest does not depend on them. What is no JSON stays as it is.
+func compact(text []byte) json.RawMessage {
+	var b bytes.Buffer
+	if len(text) == 0 || json.Compact(&b, text) != nil {
+		return text
+	}
+	return b.Bytes()
 }
 
 // Digest returns the first 16 hexadecimal characters of the SHA-256 of d's canonical JSON. Equal settings have equal

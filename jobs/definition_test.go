@@ -157,6 +157,8 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"expect":      func(j *jobs.Job) { j.Expect.SuccessWithin += time.Hour },
 		"limit":       func(j *jobs.Job) { j.Limit = jobs.Limit{Group: "db", Max: 3} },
 		"guard":       func(j *jobs.Job) { j.Guard = "paper" },
+		"handler":     func(j *jobs.Job) { j.Handler = "report" },
+		"payload":     func(j *jobs.Job) { j.Payload = []byte(`{"n": 1}`) },
 	} {
 		j := full()
 		edit(&j)

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -36,8 +37,12 @@ type Job struct {
 	Schedule string
 	// TimeZone is the zone of the schedule, such as Europe/Berlin. Default UTC. A job with After may name UTC only.
 	TimeZone string
-	// Func is called for each granted run, once or as often as Retry says. Required.
+	// Func is called for each granted run, once or as often as Retry says. Required, unless Handler names it.
 	Func Func
+	// Handler names the function instead: one of the registry's handlers, see [Registry.Handle]. Default none.
+	Handler string
+	// Payload is JSON, at most 16 KiB, that each run gets which is not given a payload of its own. Only with Handler.
+	Payload []byte
 
 	// Overlap says what happens to a tick while another run of the job goes on anywhere in
 	// the cluster: skip it, queue it, replace that run, or allow both. Default skip.
@@ -181,5 +186,6 @@ func defaultZone(expr, fallback string) string {
 func (j Job) clone() Job {
 	j.Labels = maps.Clone(j.Labels)
 	j.Params = slices.Clone(j.Params)
+	j.Payload = bytes.Clone(j.Payload)
 	return j
 }

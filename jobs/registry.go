@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +14,9 @@ var ErrDuplicate = errors.New("jobs: name already registered")
 
 // Registry is the set of jobs of a program. The zero value is empty. It is safe for concurrent use.
 type Registry struct {
-	mu     sync.RWMutex
-	byName map[string]Job
+	mu       sync.RWMutex
+	byName   map[string]Job
+	handlers map[string]Func
 }
 
 // NewRegistry returns an empty registry.
@@ -22,10 +24,13 @@ func NewRegistry() *Registry {
 	return new(Registry)
 }
 
-// Add adds a copy of j, filled with the built-in defaults and validated. The error is that of Job.Validate, with the job's
-// name, or wraps ErrDuplicate; the registry is unchanged then.
+// Add adds a copy of j, filled with the built-in defaults and validated. A job that names a handler of the registry gets
+// its function. The error is that of Job.Validate, with the job's name, or wraps ErrDuplicate; the registry is unchanged then.
 func (r *Registry) Add(j Job) error {
 	j = j.WithDefaults(Defaults{}).clone()
+	if f, known := r.Handler(j.Handler); known && j.Func == nil {
+		j.Func = f
+	}
 	//guard:job-validated P8 a job that cannot work is refused before anything is stored
 	if err := j.Validate(); err != nil {
 		return fmt.Errorf("job %q: %w", j.Name, err)
@@ -47,6 +52,43 @@ func (r *Registry) MustAdd(j Job) {
 	if err := r.Add(j); err != nil {
 		panic(err)
 	}
+}
+
+// Handle adds a function that jobs may name as their Handler: jobs of this registry that are added later, and jobs that are
+// stored at run time, see the scheduler's Client.PutJob. A node runs stored jobs whose handlers it has. The name has the form
+// of a job's.
+func (r *Registry) Handle(name string, f Func) error {
+	switch {
+	case !namePattern.MatchString(name):
+		return &FieldError{Field: "handler", Msg: fmt.Sprintf("%q is not a handler's name; %s", clip(name), nameForm)}
+	case f == nil:
+		return &FieldError{Field: "handler", Msg: fmt.Sprintf("%s has no function; give it one", name)}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, taken := r.handlers[name]; taken {
+		return &FieldError{Field: "handler", Msg: name + " is there already; give one of the two another name"}
+	}
+	if r.handlers == nil {
+		r.handlers = make(map[string]Func)
+	}
+	r.handlers[name] = f
+	return nil
+}
+
+// Handler returns the function of a handler.
+func (r *Registry) Handler(name string) (Func, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	f, ok := r.handlers[name]
+	return f, ok
+}
+
+// Handlers returns the names of all handlers, sorted.
+func (r *Registry) Handlers() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Sorted(maps.Keys(r.handlers))
 }
 
 // Get returns a copy of the job with that name, with its defaults filled in.

@@ -32,7 +32,7 @@ type RunInfo struct {
 	Node    string    // the name of the node it runs on
 	Trigger Trigger   // why it was granted
 	Param   string    // the shard's parameter
-	Payload []byte    // of a run by hand
+	Payload []byte    // of a run by hand, or of a job with a handler
 
 	Logger *slog.Logger // for Run.Logger; nil: slog.Default()
 }
@@ -94,7 +94,7 @@ func (r *Run) Trigger() Trigger { return r.info.Trigger }
 // Param returns the shard's parameter; "" without Job.Params.
 func (r *Run) Param() string { return r.info.Param }
 
-// Payload returns a copy of the payload of a run by hand; nil for other runs.
+// Payload returns a copy of the payload of a run by hand, else of Job.Payload; nil without one.
 func (r *Run) Payload() []byte { return bytes.Clone(r.info.Payload) }
 
 // Logger returns the node's logger with the attributes job, tick, run (the id), token and attempt, and shard for a sharded

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -26,6 +27,8 @@ const (
 	maxRetries = 100 // Retry.Max
 	maxBackoff = 24 * time.Hour
 	maxExpect  = 366 * 24 * time.Hour // Expect.SuccessWithin
+
+	maxPayload = 16 << 10
 
 	maxLabels     = 64
 	maxParam      = 256
@@ -74,9 +77,7 @@ func (j Job) Validate() error {
 		f.add("name", "%q is not a job name; %s", clip(j.Name), nameForm)
 	}
 	j.checkSchedule(&f)
-	if j.Func == nil {
-		f.add("func", "is missing; a job needs a function to call")
-	}
+	j.checkFunc(&f)
 	checkWord(&f, overlapWords, uint8(j.Overlap))
 	j.checkCatchUp(&f)
 	checkDuration(&f, "start_within", j.StartWithin)
@@ -98,6 +99,27 @@ func (j Job) Validate() error {
 		f.add("expect.success_within", "%v is more than a year; use at most %v", d, maxExpect)
 	}
 	return errors.Join(f...)
+}
+
+// checkFunc checks what is called, and with what.
+func (j Job) checkFunc(f *faults) {
+	switch {
+	case j.Handler != "" && !namePattern.MatchString(j.Handler):
+		f.add("handler", "%q is not a handler's name; %s", clip(j.Handler), nameForm)
+	case j.Func == nil && j.Handler != "":
+		f.add("handler", "there is no handler %q here; add it with Registry.Handle", j.Handler)
+	case j.Func == nil:
+		f.add("func", "is missing; a job needs a function to call, or the name of a handler")
+	}
+	switch {
+	case len(j.Payload) == 0:
+	case j.Handler == "":
+		f.add("payload", "is not used: only a handler is given one; leave it out, or name a handler")
+	case len(j.Payload) > maxPayload:
+		f.add("payload", "%d bytes are more than %d; store it elsewhere and pass its address", len(j.Payload), maxPayload)
+	case !json.Valid(j.Payload):
+		f.add("payload", "is no JSON")
+	}
 }
 
 // checkSchedule checks schedule and after. With both, the fault is one of after, and the schedule is not checked.

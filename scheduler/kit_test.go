@@ -224,7 +224,8 @@ type cluster struct {
 	client func() *redis.Client
 	nodes  []*running
 
-	partitions int // of the first node's configuration
+	partitions int                  // of the first node's configuration
+	handlers   map[string]jobs.Func // of the nodes that are started next
 }
 
 type running struct {
@@ -244,6 +245,11 @@ func (c *cluster) startOver(client *redis.Client, name string, cfg scheduler.Con
 	reg := jobs.NewRegistry()
 	for _, j := range list {
 		reg.MustAdd(j)
+	}
+	for name, f := range c.handlers {
+		if err := reg.Handle(name, f); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	cfg.Name, cfg.Logger, cfg.Partitions = name, slog.New(slog.NewTextHandler(io.Writer(c.logs), nil)), cmp.Or(cfg.Partitions, c.partitions, partitions)
 	c.partitions = cfg.Partitions

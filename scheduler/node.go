@@ -34,6 +34,8 @@ type Node struct {
 	id     string
 	log    *slog.Logger
 	jobs   *work.Jobs
+	// handlers are the functions of jobs that are stored at run time.
+	handlers map[string]jobs.Func
 
 	clock    *lane.Clock
 	health   *lane.Health
@@ -63,7 +65,10 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	n.jobs = work.NewJobs(all)
+	n.jobs, n.handlers = work.NewJobs(all), make(map[string]jobs.Func)
+	for _, name := range reg.Handlers() {
+		n.handlers[name], _ = reg.Handler(name)
+	}
 	n.moves = cluster.NewMoves(cluster.MovesConfig{
 		Client: client, Next: cfg.Next, Namespace: cfg.Namespace, Name: cfg.Name, Jobs: n.jobs, Log: n.log,
 	})

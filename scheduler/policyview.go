@@ -1,6 +1,10 @@
 package scheduler
 
-import "github.com/escapement/escapement/jobs"
+import (
+	"encoding/json"
+
+	"github.com/escapement/escapement/jobs"
+)
 
 // PolicyView is the rest of a job's policies; what does not apply is 0, "" or null.
 type PolicyView struct {
@@ -14,6 +18,8 @@ type PolicyView struct {
 	Labels        map[string]string `json:"labels"`
 	Limit         *LimitView        `json:"limit"`
 	Guard         string            `json:"guard"`
+	Handler       string            `json:"handler"`           // the handler that its runs call; "" when the program gives a function
+	Payload       json.RawMessage   `json:"payload,omitempty"` // that each run of a handler gets
 
 	SuccessWithinMS int64 `json:"success_within_ms"` // the longest time without a success that is expected of the job
 }
@@ -35,7 +41,7 @@ func policyView(j jobs.Job) PolicyView {
 	v := PolicyView{
 		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
 		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
-		Guard: j.Guard, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
+		Guard: j.Guard, Handler: j.Handler, Payload: j.Payload, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
 	}
 	if v.Labels == nil {
 		v.Labels = map[string]string{}

@@ -90,6 +90,9 @@ func (r *roles) run(ctx context.Context) error {
 	taking.Go(func() { r.agenda.Run(claiming) })
 	taking.Go(func() { r.cluster.Register(ctx) })
 	taking.Go(func() { n.moves.Run(ctx, r.ledger, depart) })
+	if len(n.handlers) > 0 {
+		taking.Go(func() { newFollower(n, r.ledger).run(ctx) })
+	}
 	keeping.Go(func() { r.runner.Run(alive) })
 	keeping.Go(func() { r.runner.KeepTails(alive) })
 	keeping.Go(func() { r.cluster.Attend(alive) })

@@ -13,6 +13,10 @@ import (
 //	{ns}:control           hash   format, partitions; generation, epoch, promoting, move, see gate.go
 //	{ns}:audit             list   what operators did, oldest first
 //	{ns}:notified          hash   what people were told of jobs that are not well, and what waits for each target; see notified.go
+//	{ns}:catalog           hash   job that is stored at run time -> its definition; see catalog.go
+//	{ns}:catalogat         zset   job of the catalog by version
+//	{ns}:catalogdropped    zset   job that was deleted from the catalog by version
+//	{ns}:handlers          zset   name of a handler that nodes have by when that was last said, ms
 //	{ns:p}:jobs            hash   job -> entry (cursor, definition's digest, token state, holder)
 //	{ns:p}:defs            hash   digest -> definition, JSON, which names its job
 //	{ns:p}:due             zset   job by cursor, ms
@@ -48,6 +52,11 @@ func partitionTag(ns string, p int) string { return "{" + ns + ":" + strconv.Ito
 func controlKey(ns string) string  { return namespaceTag(ns) + "control" }
 func auditKey(ns string) string    { return namespaceTag(ns) + "audit" }
 func notifiedKey(ns string) string { return namespaceTag(ns) + "notified" }
+
+func catalogKey(ns string) string        { return namespaceTag(ns) + "catalog" }
+func catalogAtKey(ns string) string      { return namespaceTag(ns) + "catalogat" }
+func catalogDroppedKey(ns string) string { return namespaceTag(ns) + "catalogdropped" }
+func handlersKey(ns string) string       { return namespaceTag(ns) + "handlers" }
 
 func partitionKeys(ns string, p int) keys {
 	tag := partitionTag(ns, p)

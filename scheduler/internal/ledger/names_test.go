@@ -55,7 +55,8 @@ func named(table, text string) (names []string) {
 // TestKeysHaveNames: a script gives names to all keys that it uses, and to no others; all are keys of the ledger.
 func TestKeysHaveNames(t *testing.T) {
 	k := partitionKeys("ns", 0)
-	known := append(k.all(), k.tag+"history", k.tag+"histories", k.tag+"control", k.tag+"drains", k.tag+"audit", k.tag+"notified")
+	known := append(k.all(), k.tag+"history", k.tag+"histories", k.tag+"control", k.tag+"drains", k.tag+"audit", k.tag+"notified",
+		k.tag+"catalog", k.tag+"catalogat", k.tag+"catalogdropped")
 	for _, s := range scripts {
 		_, line, has := strings.Cut(source(s.Name()), keysMark)
 		if !has {

@@ -143,6 +143,7 @@ var (
 
 	auditScript    = ship("audit")
 	notifiedScript = ship("notified")
+	catalogScript  = ship("catalog")
 )
 
 // Scripts are the ledger's scripts, for tests and tools that watch the wire.

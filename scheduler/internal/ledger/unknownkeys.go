@@ -37,7 +37,8 @@ func (l *Ledger) knows(key string) bool {
 	}
 	if tag == "" {
 		ns := l.cfg.Namespace
-		return ok && (key == controlKey(ns) || key == auditKey(ns) || key == notifiedKey(ns) || slices.Contains(beside, rest))
+		return ok && (key == controlKey(ns) || key == auditKey(ns) || key == notifiedKey(ns) ||
+			key == catalogKey(ns) || key == catalogAtKey(ns) || key == catalogDroppedKey(ns) || key == handlersKey(ns) || slices.Contains(beside, rest))
 	}
 	p, err := strconv.Atoi(strings.TrimPrefix(tag, ":"))
 	if err != nil || p < 0 || p >= len(l.keys) {

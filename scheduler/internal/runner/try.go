@@ -167,9 +167,13 @@ func (r *Runner) runOf(l *activeRun, try int) *jobs.Run {
 	if l.held != nil {
 		token = cmp.Or(l.held.Token(), token)
 	}
+	payload := g.Lease.Payload
+	if len(payload) == 0 {
+		payload = g.Job.Payload
+	}
 	return jobs.NewRun(jobs.RunInfo{
 		ID: g.Lease.Run, Job: g.Job.Name, Tick: time.UnixMilli(g.Lease.Tick).UTC(), Shard: g.Lease.Shard, Shards: g.Lease.Shards,
-		Attempt: g.Lease.Attempt, Try: try, Token: token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: g.Lease.Payload,
+		Attempt: g.Lease.Attempt, Try: try, Token: token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: payload,
 		Param: g.Lease.Param, Logger: r.Log,
 	})
 }

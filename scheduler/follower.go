@@ -1,0 +1,197 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+const (
+	// followEvery is how often a node asks what has changed in the catalog of stored jobs.
+	followEvery = 500 * time.Millisecond
+	// declareEvery is how often it says again which handlers it has.
+	declareEvery = time.Hour
+)
+
+// follower keeps the node's stored jobs as the catalog has them. It is used by one goroutine.
+type follower struct {
+	n      *Node
+	ledger *ledger.Ledger
+	log    *slog.Logger
+
+	known    map[string]int64 // version of each job of the catalog, also of those that the node cannot run
+	end      int64            // changes up to this version are known
+	server   string           // that was asked last
+	declared time.Time
+}
+
+func newFollower(n *Node, l *ledger.Ledger) *follower {
+	return &follower{n: n, ledger: l, log: n.log, known: make(map[string]int64)}
+}
+
+// run follows the catalog until ctx ends.
+func (f *follower) run(ctx context.Context) {
+	const role = "catalog"
+	for {
+		switch err := f.step(ctx); {
+		case err == nil:
+			f.n.health.OK(role)
+		case ctx.Err() == nil:
+			f.n.health.Fail(role, err)
+		}
+		if !wait.For(ctx, followEvery) {
+			return
+		}
+	}
+}
+
+func (f *follower) step(ctx context.Context) error {
+	server := f.n.clock.Server()
+	lost := server != f.server // what this server has may be older than what is known
+	if lost || time.Since(f.declared) > declareEvery {
+		names := slices.Sorted(maps.Keys(f.n.handlers))
+		if err := f.ledger.DeclareHandlers(ctx, names, f.n.clock.Now().UnixMilli()); err != nil {
+			return err
+		}
+		f.declared = time.Now()
+	}
+	for {
+		c, err := f.ledger.CatalogSince(ctx, f.end)
+		if err != nil {
+			return err
+		}
+		f.take(c.Jobs)
+		lost = lost || c.Last < f.end
+		if f.end = c.End; c.End < c.Last {
+			continue
+		}
+		if lost || c.Size != len(f.known) {
+			err = f.compare(ctx)
+		}
+		if err == nil {
+			f.server = server
+		}
+		return err
+	}
+}
+
+// compare finds the differences between what is known and the whole catalog. What the catalog has lost, because Redis came
+// back empty or without its last writes, is stored there again.
+func (f *follower) compare(ctx context.Context) error {
+	names, err := f.ledger.CatalogNames(ctx)
+	if err != nil {
+		return err
+	}
+	var news []string
+	for name, version := range names {
+		if version > f.known[name] {
+			news = append(news, name)
+		}
+	}
+	found, err := f.ledger.CatalogJobs(ctx, news...)
+	if err != nil {
+		return err
+	}
+	f.take(slices.DeleteFunc(found, func(j ledger.CatalogJob) bool { return j.Definition == "" })) // deleted meanwhile
+	var again []ledger.CatalogChange
+	for name, version := range f.known {
+		if names[name] >= version {
+			continue
+		}
+		j := f.n.jobs.Named(name)
+		if j == nil || j.Def.Stored != version {
+			delete(f.known, name) // of which this node has no definition
+			continue
+		}
+		text, err := json.Marshal(j.Def.AsStored())
+		if err != nil {
+			return err
+		}
+		again = append(again, ledger.CatalogChange{Job: name, Definition: string(text), Version: strconv.FormatInt(version, 10)})
+	}
+	for some := range slices.Chunk(again, ledger.CatalogPage) {
+		if _, err := f.ledger.ChangeCatalog(ctx, some); err != nil { // what is newer there is read with the next changes
+			return err
+		}
+	}
+	if len(again) > 0 {
+		f.log.Warn("stored jobs that Redis had lost are stored again", "jobs", len(again))
+	}
+	return nil
+}
+
+// take changes the node's jobs to what was read of the catalog.
+func (f *follower) take(list []ledger.CatalogJob) {
+	n := f.n
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	var in, out []*work.Job
+	for _, c := range list {
+		if f.known[c.Job] >= c.Version {
+			continue
+		}
+		f.known[c.Job] = c.Version
+		if c.Definition == "" {
+			delete(f.known, c.Job)
+		}
+		has := n.jobs.Named(c.Job)
+		if has != nil && has.Def.Stored == 0 {
+			f.log.Warn("a stored job has the name of a job of this program, which goes on; delete the stored one", "job", c.Job)
+			continue
+		}
+		if has != nil {
+			out = append(out, has)
+		}
+		if c.Definition == "" {
+			continue
+		}
+		j, err := n.storedJob(c)
+		if err != nil {
+			f.log.Warn("this node does not run a stored job", "job", c.Job, "error", err)
+			continue
+		}
+		in = append(in, j)
+	}
+	if len(out) > 0 {
+		n.change(nil, out)
+	}
+	if len(in) > 0 {
+		n.change(in, nil)
+	}
+}
+
+// storedJob makes a job from the catalog. The error says why this node cannot run it.
+func (n *Node) storedJob(c ledger.CatalogJob) (*work.Job, error) {
+	d, err := jobs.ParseDefinition([]byte(c.Definition))
+	if err != nil {
+		return nil, err
+	}
+	j := d.Job()
+	if j.Func = n.handlers[j.Handler]; j.Func == nil {
+		return nil, fmt.Errorf("it has no handler %q", j.Handler)
+	}
+	reg := jobs.NewRegistry()
+	if err := reg.Add(j); err != nil {
+		return nil, err
+	}
+	if err := n.cfg.validate(reg); err != nil {
+		return nil, err
+	}
+	made, err := jobsOf(reg.All(), n.cfg)
+	if err != nil {
+		return nil, err
+	}
+	made[0].Def.Stored = c.Version
+	made[0].Digest = made[0].Def.Digest()
+	return made[0], nil
+}

@@ -1,0 +1,230 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// The catalog holds the jobs that are stored at run time. Nodes read what has changed, by versions, and register those jobs
+// whose handlers they have, as jobs of their own.
+
+const (
+	// CatalogPage is how many changes of the catalog are read or sent at once.
+	CatalogPage = 500
+	// Deletions are remembered for deletedFor, the latest deletedMost of them, so that nodes hear of them.
+	deletedFor  = 24 * time.Hour
+	deletedMost = 100_000
+	// handlersFor is how long a handler is known that no node declares any more.
+	handlersFor = 30 * 24 * time.Hour
+)
+
+// CatalogJob is a job of the catalog, or its deletion.
+type CatalogJob struct {
+	Job        string
+	Version    int64  // of its latest change: Redis' time, ms, or a little more
+	Definition string // JSON; "" when it was deleted
+}
+
+// CatalogChange is what is to be changed.
+type CatalogChange struct {
+	Job        string `json:"job"`
+	Definition string `json:"text"`              // "" deletes the job
+	Was        string `json:"was"`               // version that is to be replaced, "0" for none; "" for any
+	Version    string `json:"version,omitempty"` // of a job that is known to have been stored, if Redis has lost it
+}
+
+type catalogArgs struct {
+	Items []CatalogChange `json:"items"`
+	Keep  int64           `json:"keep"` // how long deletions are remembered, ms
+	Most  int             `json:"most"` // and how many
+}
+
+// CatalogAnswer says what became of a CatalogChange.
+type CatalogAnswer struct {
+	Done    bool
+	Version int64 // of the job now; 0 when there is none
+}
+
+// ChangeCatalog makes changes, at most CatalogPage. An answer that is not done stands for another version than the expected
+// one, or of a job that is known to have been stored for a later one.
+func (l *Ledger) ChangeCatalog(ctx context.Context, changes []CatalogChange) ([]CatalogAnswer, error) {
+	const doing = "change the catalog"
+	args := catalogArgs{changes, deletedFor.Milliseconds(), deletedMost}
+	reply, err := catalogScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).StringSlice()
+	if err != nil {
+		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+	}
+	if len(reply) != 2*len(changes) {
+		return nil, fmt.Errorf("%s: %d answers to %d changes", doing, len(reply)/2, len(changes))
+	}
+	var answers []CatalogAnswer
+	for pair := range slices.Chunk(reply, 2) {
+		answers = append(answers, CatalogAnswer{pair[0] == "done", number(pair[1])})
+	}
+	return answers, nil
+}
+
+// Catalog is a part of the catalog.
+type Catalog struct {
+	Jobs []CatalogJob // by version
+	End  int64        // all changes up to this version are read
+	Last int64        // version of the latest change of the whole; 0 for none
+	Size int          // how many jobs the whole has
+}
+
+// CatalogSince reads what was changed after a version, at most CatalogPage jobs and as many deletions.
+func (l *Ledger) CatalogSince(ctx context.Context, version int64) (c Catalog, err error) {
+	const doing = "read the catalog"
+	ns := l.cfg.Namespace
+	var at, dropped, lastAt, lastDropped *redis.ZSliceCmd
+	var size *redis.IntCmd
+	after := &redis.ZRangeBy{Min: "(" + strconv.FormatInt(version, 10), Max: "+inf", Count: CatalogPage}
+	_, err = l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		at = p.ZRangeByScoreWithScores(ctx, catalogAtKey(ns), after)
+		dropped = p.ZRangeByScoreWithScores(ctx, catalogDroppedKey(ns), after)
+		lastAt, lastDropped = p.ZRevRangeWithScores(ctx, catalogAtKey(ns), 0, 0), p.ZRevRangeWithScores(ctx, catalogDroppedKey(ns), 0, 0)
+		size = p.ZCard(ctx, catalogAtKey(ns))
+		return nil
+	})
+	if err != nil {
+		return c, l.explain(ctx, doing, redisconn.Classify(doing, err))
+	}
+	c.Size, c.Last = int(size.Val()), max(newest(lastAt.Val()), newest(lastDropped.Val()))
+	// A page ends where the shorter of two full lists ends: nothing before its end is left out.
+	c.End = c.Last
+	for _, list := range [][]redis.Z{at.Val(), dropped.Val()} {
+		if len(list) == CatalogPage {
+			c.End = min(c.End, newest(list[len(list)-1:]))
+		}
+	}
+	for _, z := range at.Val() {
+		if v := int64(z.Score); v <= c.End {
+			c.Jobs = append(c.Jobs, CatalogJob{Job: member(z), Version: v})
+		}
+	}
+	if err := l.catalogTexts(ctx, c.Jobs); err != nil {
+		return c, err
+	}
+	for _, z := range dropped.Val() {
+		if v := int64(z.Score); v <= c.End {
+			c.Jobs = append(c.Jobs, CatalogJob{Job: member(z), Version: v})
+		}
+	}
+	slices.SortFunc(c.Jobs, func(a, b CatalogJob) int { return int(a.Version - b.Version) })
+	return c, nil
+}
+
+func newest(list []redis.Z) int64 {
+	if len(list) == 0 {
+		return 0
+	}
+	return int64(list[0].Score)
+}
+
+// catalogTexts fills in the definitions. Of a job that was changed meanwhile the later one stands there, with its version.
+func (l *Ledger) catalogTexts(ctx context.Context, list []CatalogJob) error {
+	if len(list) == 0 {
+		return nil
+	}
+	names := make([]string, len(list))
+	for i, j := range list {
+		names[i] = j.Job
+	}
+	found, err := l.catalogJobs(ctx, names)
+	for i, j := range found {
+		if j.Definition != "" {
+			list[i] = j
+		}
+	}
+	return err
+}
+
+// CatalogJobs reads jobs by their names. A missing one has no version.
+func (l *Ledger) CatalogJobs(ctx context.Context, names ...string) ([]CatalogJob, error) {
+	var all []CatalogJob
+	for some := range slices.Chunk(names, CatalogPage) {
+		found, err := l.catalogJobs(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func (l *Ledger) catalogJobs(ctx context.Context, names []string) ([]CatalogJob, error) {
+	const doing = "read the catalog"
+	records, err := l.client.HMGet(ctx, catalogKey(l.cfg.Namespace), names...).Result()
+	if err != nil {
+		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+	}
+	all := make([]CatalogJob, len(names))
+	for i, record := range records {
+		if all[i].Job = names[i]; record != nil {
+			all[i] = parseCatalogJob(names[i], text(record))
+		}
+	}
+	return all, nil
+}
+
+// parseCatalogJob reads a record. One that this version cannot read has a version, if any, and no definition that can be read.
+func parseCatalogJob(job, record string) CatalogJob {
+	format, rest, _ := strings.Cut(record, "|")
+	version, definition, _ := strings.Cut(rest, "|")
+	if format != "1" {
+		definition = record
+	}
+	return CatalogJob{job, number(version), definition}
+}
+
+// CatalogNames are the names of all jobs of the catalog, in order, with their versions.
+func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
+	const doing = "read the catalog"
+	all, err := l.client.ZRangeWithScores(ctx, catalogAtKey(l.cfg.Namespace), 0, -1).Result()
+	if err != nil {
+		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+	}
+	names := make(map[string]int64, len(all))
+	for _, z := range all {
+		names[member(z)] = int64(z.Score)
+	}
+	return names, nil
+}
+
+// DeclareHandlers notes that a node has handlers, at an instant of Redis' clock, ms.
+func (l *Ledger) DeclareHandlers(ctx context.Context, names []string, now int64) error {
+	const doing = "declare handlers"
+	key := handlersKey(l.cfg.Namespace)
+	known := make([]redis.Z, len(names))
+	for i, name := range names {
+		known[i] = redis.Z{Score: float64(now), Member: name}
+	}
+	_, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.ZAdd(ctx, key, known...)
+		p.ZRemRangeByScore(ctx, key, "-inf", strconv.FormatInt(now-handlersFor.Milliseconds(), 10))
+		return nil
+	})
+	if err != nil {
+		return l.explain(ctx, doing, redisconn.Classify(doing, err))
+	}
+	return nil
+}
+
+// Handlers are the names of the handlers that nodes have declared, sorted.
+func (l *Ledger) Handlers(ctx context.Context) ([]string, error) {
+	const doing = "read handlers"
+	names, err := l.client.ZRange(ctx, handlersKey(l.cfg.Namespace), 0, -1).Result()
+	if err != nil {
+		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,53 @@
+-- Changes the catalog: stores jobs that are made at run time, deletes them, or stores again what Redis has lost.
+-- keys: catalog catalogat catalogdropped
+-- Arguments: catalogArgs in catalog.go.
+-- Returns for each item a word and a version:
+--   done       what was asked for is stored or deleted, with this version
+--   differs    the job that is stored has this version, not the one that was asked for; '0' when none is stored
+--   newer      the job was stored or deleted with this later version
+-- needs: lib/args lib/base
+local us, ms = clock()
+
+-- The version of a change is Redis' time, and larger than that of every change that is known here.
+local function fresh()
+  local last = 0
+  for _, key in ipairs({k.catalogat, k.catalogdropped}) do
+    last = math.max(last, tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]) or 0)
+  end
+  return math.max(ms, last + 1)
+end
+
+local function drop(job, version)
+  redis.call('HDEL', k.catalog, job)
+  redis.call('ZREM', k.catalogat, job)
+  redis.call('ZADD', k.catalogdropped, int(version), job)
+  redis.call('ZREMRANGEBYSCORE', k.catalogdropped, '-inf', int(ms - args.keep))
+  redis.call('ZREMRANGEBYRANK', k.catalogdropped, 0, -args.most - 1)
+end
+
+local function set(job, version, text)
+  redis.call('HSET', k.catalog, job, '1|' .. int(version) .. '|' .. text)
+  redis.call('ZREM', k.catalogdropped, job)
+  redis.call('ZADD', k.catalogat, int(version), job)
+end
+
+local version, out = fresh(), {}
+for _, c in ipairs(args.items) do
+  local is = redis.call('ZSCORE', k.catalogat, c.job) or '0'
+  local gone = redis.call('ZSCORE', k.catalogdropped, c.job) or '0'
+  local word, at = 'done', tonumber(c.version) or 0
+  if at > 0 then -- known by its version: Redis may have lost it
+    local latest = math.max(tonumber(is), tonumber(gone))
+    if latest > at then word, at = 'newer', latest
+    elseif latest < at then set(c.job, at, c.text) end
+  elseif c.was ~= '' and tonumber(c.was) ~= tonumber(is) then
+    -- somebody else has changed the job: it is not overwritten
+    word, at = 'differs', tonumber(is)
+  else
+    at = version
+    version = version + 1
+    if c.text ~= '' then set(c.job, at, c.text) elseif is ~= '0' then drop(c.job, at) end
+  end
+  out[#out + 1], out[#out + 2] = word, int(at)
+end
+return out

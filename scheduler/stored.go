@@ -1,0 +1,252 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+// StoredJob is a job that is stored in the namespace, and not in a program.
+type StoredJob struct {
+	jobs.Job           // without a function
+	Version  time.Time // of its latest change: Redis' time, or a little more; each change has a later one
+}
+
+// PutOptions say how PutJobs stores jobs. The zero value is useful.
+type PutOptions struct {
+	// New says that no job may be replaced.
+	New bool
+	// Was is the version that is replaced. With another one stored, or none, the job is refused. Zero: any.
+	Was time.Time
+	// DryRun says that everything is checked and nothing is stored.
+	DryRun bool
+}
+
+// PutJob stores a job that names a handler, or replaces a stored one, and returns it with its version. Nodes that have the
+// handler (jobs.Registry.Handle) learn of it within a second, and run it as a job of their own; where none lives, its ticks
+// wait, as those of any job without a node. Its history and cursor go on when it is replaced.
+//
+// It returns ErrRefused with a *jobs.FieldError for each setting that is wrong, for a handler that no node has declared in
+// this namespace, for a name that a program's job has, and for another version than o says. Nothing is stored then.
+func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJob, error) {
+	all, err := c.PutJobs(ctx, []jobs.Job{j}, o)
+	if len(all) == 0 {
+		return StoredJob{}, err
+	}
+	return all[0], err
+}
+
+// PutJobs is PutJob for many jobs. All are checked before any is stored. Then they are stored in steps of some hundreds:
+// after an error beside stored jobs, those are stored.
+func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (stored []StoredJob, err error) {
+	defer func() {
+		for _, s := range stored {
+			if !o.DryRun {
+				c.noted(ctx, &err, Action{Name: "jobs put", Target: s.Name, Detail: s.Schedule})
+			}
+		}
+	}()
+	l, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := c.checkStored(ctx, l, list)
+	if err != nil {
+		return nil, err
+	}
+	var changes []ledger.CatalogChange
+	for _, j := range ready {
+		text, err := json.Marshal(j.Definition())
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, ledger.CatalogChange{Job: j.Name, Definition: string(text), Was: o.was()})
+		stored = append(stored, StoredJob{Job: j})
+	}
+	if o.DryRun {
+		return stored, nil
+	}
+	done := 0
+	for some := range slices.Chunk(changes, ledger.CatalogPage) {
+		answers, err := l.ChangeCatalog(ctx, some)
+		if err != nil {
+			return stored[:done], err
+		}
+		for _, a := range answers {
+			if !a.Done {
+				return stored[:done], fmt.Errorf("%w: put job %s: %s; read it again, and put what you mean", ErrRefused, ready[done].Name, standing(a))
+			}
+			stored[done].Version = time.UnixMilli(a.Version).UTC()
+			done++
+		}
+	}
+	return stored, nil
+}
+
+// was is the version that a change expects, as the ledger takes it.
+func (o PutOptions) was() string {
+	switch {
+	case o.New:
+		return "0"
+	case o.Was.IsZero():
+		return ""
+	}
+	return strconv.FormatInt(o.Was.UnixMilli(), 10)
+}
+
+// checkStored checks jobs, and returns them with their defaults.
+func (c *Client) checkStored(ctx context.Context, l *ledger.Ledger, list []jobs.Job) ([]jobs.Job, error) {
+	handlers, err := l.Handlers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool, len(list))
+	var faults []error
+	list = slices.Clone(list)
+	for i, j := range list {
+		list[i] = j.WithDefaults(jobs.Defaults{})
+		if err := storable(list[i], handlers); err != nil {
+			faults = append(faults, fmt.Errorf("%w: put job %s: %w", ErrRefused, j.Name, err))
+		}
+		if seen[j.Name] {
+			faults = append(faults, fmt.Errorf("%w: put job %s: it stands there twice", ErrRefused, j.Name))
+		}
+		seen[j.Name] = true
+	}
+	if faults != nil {
+		return nil, errors.Join(faults...)
+	}
+	entries, err := l.Named(ctx, slices.Sorted(maps.Keys(seen)))
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range entries {
+		if d, err := jobs.ParseDefinition(s.Definition); s.Err == nil && err == nil && d.Stored == 0 {
+			faults = append(faults, fmt.Errorf("%w: put job %s: a program has registered a job of that name; take another name", ErrRefused, s.Job))
+		}
+	}
+	return list, errors.Join(faults...)
+}
+
+// storable checks one job.
+func storable(j jobs.Job, handlers []string) error {
+	bad := func(field, format string, args ...any) error {
+		return &jobs.FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case j.Handler == "":
+		return bad("handler", "is missing; a stored job names the handler that its runs call")
+	case j.After != "":
+		return bad("after", "is not possible: a stored job has a schedule of its own")
+	}
+	j.Func = func(context.Context, *jobs.Run) error { return nil } // the nodes have it
+	if err := j.Validate(); err != nil {
+		return err
+	}
+	if !slices.Contains(handlers, j.Handler) {
+		known := "no node has declared any in this namespace"
+		if len(handlers) > 0 {
+			known = "declared are " + strings.Join(handlers[:min(20, len(handlers))], ", ")
+		}
+		return bad("handler", "no node has declared a handler %q; %s", j.Handler, known)
+	}
+	return nil
+}
+
+// StoredJobs reads stored jobs by their names, all of them without names. A name without a stored job is ErrUnknownJob.
+func (c *Client) StoredJobs(ctx context.Context, names ...string) ([]StoredJob, error) {
+	l, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	whole := len(names) == 0
+	if whole {
+		versions, err := l.CatalogNames(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for name := range versions {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+	}
+	found, err := l.CatalogJobs(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	var all []StoredJob
+	var faults []error
+	for _, f := range found {
+		if f.Definition == "" {
+			if !whole { // else it was deleted meanwhile
+				faults = append(faults, fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, f.Job))
+			}
+			continue
+		}
+		d, err := jobs.ParseDefinition([]byte(f.Definition))
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%w: stored job %s: %w", ErrUnknownFormat, f.Job, err))
+			continue
+		}
+		all = append(all, StoredJob{Job: d.Job(), Version: time.UnixMilli(f.Version).UTC()})
+	}
+	return all, errors.Join(faults...)
+}
+
+// deleteWithin is how long DeleteJob waits until no node holds the job.
+const deleteWithin = 5 * time.Second
+
+// DeleteJob deletes a stored job, with its history. Nodes claim nothing more of it. It waits until they have dropped it, for
+// five seconds at most. With a run in flight the job is deleted and its history stays; the error wraps ErrRefused, and Remove
+// deletes the history later. was is the version that is deleted, zero for any. It returns ErrUnknownJob, and ErrRefused when
+// another version is stored.
+func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) (err error) {
+	defer func() { c.noted(ctx, &err, Action{Name: "jobs delete", Target: name}) }()
+	l, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := c.StoredJobs(ctx, name); err != nil && !errors.Is(err, ErrUnknownFormat) {
+		return err
+	}
+	answers, err := l.ChangeCatalog(ctx, []ledger.CatalogChange{{Job: name, Was: PutOptions{Was: was}.was()}})
+	if err != nil {
+		return err
+	}
+	if !answers[0].Done {
+		return fmt.Errorf("%w: delete job %s: %s; read it again", ErrRefused, name, standing(answers[0]))
+	}
+	for began := time.Now(); ; wait.For(ctx, followEvery/2) {
+		held, _, err := inspect.HeldBy(ctx, l, c.roster(), name)
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil || time.Since(began) > deleteWithin:
+			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it with Remove", ErrRefused, name, strings.Join(held, ", "))
+		case len(held) == 0:
+			if err := l.Remove(ctx, name); err != nil && !errors.Is(err, ErrUnknownJob) { // never registered
+				return fmt.Errorf("job %s is deleted; its history stays, delete it with Remove: %w", name, err)
+			}
+			return nil
+		}
+	}
+}
+
+// standing says which version is stored.
+func standing(a ledger.CatalogAnswer) string {
+	if a.Version == 0 {
+		return "no such job is stored"
+	}
+	return "the version of " + Stamp(time.UnixMilli(a.Version)).String() + " is stored"
+}

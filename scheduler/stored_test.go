@@ -1,0 +1,174 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// report is a handler that writes its runs, with their payloads, to a sink.
+func report(s *sink) map[string]jobs.Func {
+	return map[string]jobs.Func{"report": func(_ context.Context, r *jobs.Run) error {
+		fmt.Fprintf(r.Output(), "payload %s", r.Payload())
+		s.write(r)
+		return nil
+	}}
+}
+
+// tenant is a stored job of a tenant, each second.
+func tenant(n int) jobs.Job {
+	return jobs.Job{
+		Name: fmt.Sprint("tenant-", n), Schedule: "* * * * * *", TTL: 5 * time.Second, Handler: "report", Payload: []byte(fmt.Sprintf(`{"tenant": %d}`, n)),
+	}
+}
+
+// A job that is stored while nodes run is run by those that have its handler, is changed and deleted within a second, and
+// outlives all nodes.
+func TestStoredJobs(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.handlers = report(s)
+		a, b := c.start("a", scheduler.Config{}), c.start("b", scheduler.Config{})
+		c.handlers = nil
+		c.start("other", scheduler.Config{}, eachSecond("code", s))
+		time.Sleep(time.Second)
+		put := time.Now()
+		first := must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{New: true}))
+		time.Sleep(5 * time.Second)
+		if n := len(s.ticks("tenant-1")); n < 4 || s.ranOn("other", put) > 6 {
+			t.Fatalf("%d runs of the stored job in five seconds", n)
+		}
+		v := c.job("tenant-1")
+		if v.Handler != "report" || v.Stored == nil || !time.Time(*v.Stored).Equal(first.Version) || string(v.Payload) != `{"tenant":1}` || v.NoNode != "" {
+			t.Errorf("the view: %+v", v)
+		}
+		done := slices.IndexFunc(c.runs("tenant-1"), func(r scheduler.RunView) bool { return r.Outcome == "succeeded" })
+		if r := must[scheduler.RunView](t)(c.ops().Run(t.Context(), c.runs("tenant-1")[done].Run)); r.Output != `payload {"tenant":1}` {
+			t.Errorf("a run's output: %q", r.Output)
+		}
+
+		// Another schedule. The version that was read decides.
+		slow := tenant(1)
+		slow.Schedule = "*/10 * * * * *"
+		second := must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), slow, scheduler.PutOptions{Was: first.Version}))
+		if _, err := c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{Was: first.Version}); !errors.Is(err, scheduler.ErrRefused) {
+			t.Errorf("the version that was replaced is replaced once more: %v", err)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		changed := time.Now()
+		time.Sleep(21 * time.Second)
+		if n := s.ranOn("", changed) - len(s.ticks("code")); n > 3 {
+			t.Errorf("%d runs within 21 seconds", n)
+		}
+		if all := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) != 1 || !all[0].Version.Equal(second.Version) || all[0].Schedule != slow.Schedule {
+			t.Errorf("stored are %+v", all)
+		}
+
+		// Without a node that has the handler its ticks wait, and the next one runs it.
+		c.leave(a)
+		c.leave(b)
+		time.Sleep(time.Second)
+		if v := c.job("tenant-1"); v.NoNode == "" {
+			t.Errorf("without a handler: %+v", v)
+		}
+		c.handlers = report(s)
+		c.start("late", scheduler.Config{})
+		came := time.Now()
+		time.Sleep(12 * time.Second)
+		if s.ranOn("late", came.Add(-20*time.Second)) == 0 {
+			t.Error("the new node does not run it")
+		}
+
+		if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
+			t.Error(err)
+		}
+		deleted := time.Now()
+		time.Sleep(15 * time.Second)
+		if n := s.ranOn("late", deleted); n > 0 {
+			t.Errorf("%d runs after it was deleted", n)
+		}
+		if _, err := c.ops().Job(t.Context(), "tenant-1"); !errors.Is(err, scheduler.ErrUnknownJob) {
+			t.Errorf("after it was deleted: %v", err)
+		}
+		c.end()
+		s.check(t)
+	})
+}
+
+// Redis comes back empty: stored jobs go on, and deleted ones stay deleted.
+func TestStoredJobsOutliveRedis(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		c.handlers = report(s)
+		for _, name := range []string{"a", "b"} {
+			c.start(name, scheduler.Config{})
+		}
+		time.Sleep(time.Second)
+		must[[]scheduler.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2), tenant(3)}, scheduler.PutOptions{}))
+		time.Sleep(3 * time.Second)
+		if err := c.ops().DeleteJob(t.Context(), "tenant-2", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		client := server.Client()
+		defer client.Close()
+		must[string](t)(client.FlushAll(t.Context()).Result())
+		time.Sleep(8 * time.Second)
+		back := time.Now()
+		time.Sleep(5 * time.Second)
+		if all := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) != 2 || all[0].Name != "tenant-1" || all[1].Name != "tenant-3" {
+			t.Errorf("stored are %+v", all)
+		}
+		for _, name := range []string{"tenant-1", "tenant-3"} {
+			n := 0
+			for _, tick := range s.ticks(name) {
+				if tick.After(back) {
+					n++
+				}
+			}
+			if n < 4 {
+				t.Errorf("%s ran %d times in five seconds", name, n)
+			}
+		}
+	})
+}
+
+// What cannot work is refused with field and cure, and nothing is stored.
+func TestStoredJobsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.handlers = report(s)
+		c.start("a", scheduler.Config{}, eachSecond("code", s))
+		time.Sleep(2 * time.Second)
+		for want, edit := range map[string]func(*jobs.Job){
+			`handler: no node has declared a handler "reprot"; declared are report`: func(j *jobs.Job) { j.Handler = "reprot" },
+			"handler: is missing":                         func(j *jobs.Job) { j.Handler, j.Payload = "", nil },
+			"after: is not possible":                      func(j *jobs.Job) { j.After, j.Schedule = "code", "" },
+			`schedule "61 * * * *": minute`:               func(j *jobs.Job) { j.Schedule = "61 * * * *" },
+			"payload: is no JSON":                         func(j *jobs.Job) { j.Payload = []byte("{") },
+			"a program has registered a job of that name": func(j *jobs.Job) { j.Name = "code" },
+			`put job tenant-1: it stands there twice`:     func(j *jobs.Job) { j.Name = "tenant-1" },
+			`name: "a b" is not a job name`:               func(j *jobs.Job) { j.Name = "a b" },
+		} {
+			bad := tenant(2)
+			edit(&bad)
+			_, err := c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), bad}, scheduler.PutOptions{})
+			if !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		if all := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) > 0 {
+			t.Errorf("stored are %+v", all)
+		}
+		if err := c.ops().DeleteJob(t.Context(), "code", time.Time{}); !errors.Is(err, scheduler.ErrUnknownJob) {
+			t.Errorf("a program's job is deleted: %v", err)
+		}
+	})
+}
