@@ -51,13 +51,17 @@ func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJo
 // after an error beside stored jobs, those are stored.
 func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (stored []StoredJob, err error) {
 	defer func() {
-		for _, s := range stored {
-			if !o.DryRun {
-				c.noted(ctx, &err, Action{Name: "jobs put", Target: s.Name, Detail: s.Schedule})
+		switch {
+		case o.DryRun:
+		case len(stored) == 0 && len(list) > 0:
+			c.noted(ctx, &err, Action{Name: "jobs put", Target: list[0].Name, Detail: list[0].Schedule})
+		default:
+			for _, s := range stored {
+				c.noted(ctx, new(error), Action{Name: "jobs put", Target: s.Name, Detail: s.Schedule})
 			}
 		}
 	}()
-	l, err := c.open(ctx)
+	l, err := c.openCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +96,18 @@ func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (st
 		}
 	}
 	return stored, nil
+}
+
+// openCatalog opens the ledger for a change of the catalog. It returns ErrClosed when a move has closed the namespace.
+func (c *Client) openCatalog(ctx context.Context) (*ledger.Ledger, error) {
+	closed, err := c.Closed(ctx)
+	if err == nil && closed != "" {
+		err = fmt.Errorf("%w: %s", ErrClosed, closed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.open(ctx)
 }
 
 // was is the version that a change expects, as the ledger takes it.
@@ -213,7 +229,7 @@ const deleteWithin = 5 * time.Second
 // another version is stored.
 func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) (err error) {
 	defer func() { c.noted(ctx, &err, Action{Name: "jobs delete", Target: name}) }()
-	l, err := c.open(ctx)
+	l, err := c.openCatalog(ctx)
 	if err != nil {
 		return err
 	}

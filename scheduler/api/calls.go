@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -94,6 +96,52 @@ func (c *Client) Resume(ctx context.Context, name string) error {
 // Remove is as scheduler.Client has it.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	_, err := c.do(ctx, http.MethodDelete, "jobs/"+seg(name), nil, nil, nil)
+	return err
+}
+
+// PutJobs is as scheduler.Client has it, with a request for each job.
+func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o scheduler.PutOptions) (stored []scheduler.StoredJob, err error) {
+	q := url.Values{}
+	if o.New {
+		q.Set("new", "true")
+	}
+	if o.DryRun {
+		q.Set("dry_run", "true")
+	}
+	if !o.Was.IsZero() {
+		q.Set("was", since(o.Was))
+	}
+	for _, j := range list {
+		var v scheduler.StoredView
+		if _, err := c.do(ctx, http.MethodPut, "jobs/"+seg(j.Name), q, scheduler.StoredJob{Job: j}.View(), &v); err != nil {
+			return stored, err
+		}
+		s, err := v.Stored()
+		if err != nil {
+			return stored, err
+		}
+		stored = append(stored, s)
+	}
+	return stored, nil
+}
+
+// StoredJobs is as scheduler.Client has it.
+func (c *Client) StoredJobs(ctx context.Context, names ...string) (stored []scheduler.StoredJob, err error) {
+	var views []scheduler.StoredView
+	_, err = c.do(ctx, http.MethodGet, "stored-jobs", url.Values{"name": names}, nil, &views)
+	for _, v := range views {
+		s, bad := v.Stored()
+		if bad != nil {
+			return stored, bad
+		}
+		stored = append(stored, s)
+	}
+	return stored, err
+}
+
+// DeleteJob is as scheduler.Client has it.
+func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) error {
+	_, err := c.do(ctx, http.MethodDelete, "jobs/"+seg(name), parameters("was", since(was)), nil, nil)
 	return err
 }
 

@@ -39,6 +39,9 @@ func begin(t testing.TB, cfg Config) *world {
 	_ = redis
 	client.Set(t.Context(), "{escapement}:odd", "", 0) // for problems
 	reg := jobs.NewRegistry()
+	if err := reg.Handle("mail", func(context.Context, *jobs.Run) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
 	const yearly = "0 0 1 1 *"
 	for _, j := range []jobs.Job{
 		{Name: "each-second", Schedule: "* * * * * *", Func: func(_ context.Context, r *jobs.Run) error {
@@ -236,6 +239,18 @@ func TestContract(t *testing.T) {
 		{"POST jobs/shards/rewind", `{"to": "2000-01-01T00:00:00Z"}`, 409, "refused"},
 		{"DELETE jobs/slow", "", 409, "refused"},
 		{"DELETE jobs/nope", "", 404, "unknown_job"},
+		{"PUT jobs/tenant%2F7", `{"handler": "mail", "schedule": "@hourly", "payload": {"to": "x"}, "retry": {"max": 2}}`, 200, `"version":"2`},
+		{"PUT jobs/tenant%2F7?new=true", `{"handler": "mail", "schedule": "@hourly"}`, 409, "refused"},
+		{"PUT jobs/tenant%2F7?was=2020-01-01T00:00:00Z", `{"handler": "mail", "schedule": "@hourly"}`, 409, "refused"},
+		{"PUT jobs/tenant%2F8?dry_run=true", `{"handler": "mail", "schedule": "@hourly"}`, 200, `"schedule":"@hourly"`},
+		{"PUT jobs/tenant%2F8?new=yes", `{}`, 400, "new"},
+		{"PUT jobs/tenant%2F8", `{"name": "other"}`, 400, "other"},
+		{"PUT jobs/tenant%2F8", `{"handler": "mail", "overlap": "sometimes"}`, 400, "overlap"},
+		{"PUT jobs/tenant%2F8", `{"handler": "post", "schedule": "@hourly"}`, 409, "declared are mail"},
+		{"GET stored-jobs", "", 200, `"tenant/7"`},
+		{"GET stored-jobs?name=tenant%2F8", "", 404, "unknown_job"},
+		{"DELETE jobs/tenant%2F7?was=2020-01-01T00:00:00Z", "", 409, "refused"},
+		{"DELETE jobs/tenant%2F7", "", 204, ""},
 		{"POST jobs/slow/runs", `{"at": "1600-01-01T00:00:00Z"}`, 409, "refused"},
 		{"POST runs/" + slow + "/cancel", `{"reason": "enough"}`, 200, `"did":"told"`},
 		{"GET runs/" + slow + "?wait_ms=8000", "", 200, `"outcome":"cancelled"`},

@@ -37,7 +37,9 @@ var descriptions = map[string]described{
 	"GET jobs":                        {"the jobs by name", "after limit q", nil, []scheduler.JobView{}},
 	"GET job-names":                   {"the names of all jobs, in order", "", nil, []string{}},
 	"GET jobs/{name}":                 {"one job", "", nil, scheduler.JobView{}},
-	"DELETE jobs/{name}":              {"remove a job that no node holds, with its history", "", nil, nil},
+	"PUT jobs/{name}":                 {"store a job that names a handler, or replace a stored one", "dry_run new was", scheduler.StoredView{}, scheduler.StoredView{}},
+	"DELETE jobs/{name}":              {"delete a stored job, or remove one that no node holds, with its history", "was", nil, nil},
+	"GET stored-jobs":                 {"the jobs that were stored at run time, by name, with all settings", "name", nil, []scheduler.StoredView{}},
 	"GET jobs/{name}/ticks":           {"the next instants of a job's schedule", "from limit", nil, []scheduler.TickView{}},
 	"POST jobs/{name}/runs":           {"run a job outside its schedule", "", TriggerRequest{}, Asked{}},
 	"POST jobs/{name}/pause":          {"stop a job's schedule", "", PauseRequest{}, nil},
@@ -76,6 +78,10 @@ var parameterText = map[string]struct{ typ, format, doc string }{
 	"outcome": {"string", "", "only runs that ended so, or are running or pending"},
 	"wait_ms": {"integer", "", "how long to wait for the end of the run, ms, at most 8,000"},
 	"who":     {"string", "", "only what this one did"},
+	"name":    {"string", "", "only the stored job of this name; once for each"},
+	"new":     {"boolean", "", "refuse to replace a job"},
+	"was":     {"string", "date-time", "the version that is replaced or deleted; with another one stored the request is refused"},
+	"dry_run": {"boolean", "", "check all, and store nothing"},
 }
 
 type object = map[string]any

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/escapement/escapement/scheduler"
@@ -93,10 +94,54 @@ func valid[T any](value T, err error) (any, error) {
 }
 
 func (s *Server) removeJob(c call) (any, error) {
-	if err := c.query().end(); err != nil {
+	q := c.query()
+	was := q.time("was")
+	if err := q.end(); err != nil {
 		return nil, err
 	}
-	return nil, c.client.Remove(c.Context(), c.PathValue("name"))
+	name := c.PathValue("name")
+	stored, err := c.client.StoredJobs(c.Context(), name)
+	if len(stored) == 0 && errors.Is(err, scheduler.ErrUnknownJob) {
+		return nil, c.client.Remove(c.Context(), name)
+	}
+	return nil, c.client.DeleteJob(c.Context(), name, was)
+}
+
+func (s *Server) putJob(c call) (any, error) {
+	q := c.query()
+	o := scheduler.PutOptions{New: q.flag("new"), Was: q.time("was"), DryRun: q.flag("dry_run")}
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	var in scheduler.StoredView
+	if err := c.read(&in); err != nil {
+		return nil, err
+	}
+	name := c.PathValue("name")
+	if in.Name != "" && in.Name != name {
+		return nil, badRequest{fmt.Sprintf("the body names the job %q, and the path %q", in.Name, name)}
+	}
+	in.Name = name
+	j, err := in.Job()
+	if err != nil {
+		return nil, badRequest{err.Error()}
+	}
+	stored, err := c.client.PutJob(c.Context(), j, o)
+	return stored.View(), err
+}
+
+func (s *Server) storedJobs(c call) (any, error) {
+	q := c.query()
+	names := q.texts("name")
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	stored, err := c.client.StoredJobs(c.Context(), names...)
+	views := make([]scheduler.StoredView, len(stored))
+	for i, j := range stored {
+		views[i] = j.View()
+	}
+	return page{items: views}, err
 }
 
 func (s *Server) ticks(c call) (any, error) {

@@ -122,6 +122,21 @@ func (q *query) text(name string) string {
 	return q.values.Get(name)
 }
 
+// texts reads a parameter that may be given several times.
+func (q *query) texts(name string) []string {
+	q.known[name] = true
+	return q.values[name]
+}
+
+// flag reads true or false; without one it is false.
+func (q *query) flag(name string) bool {
+	text := q.text(name)
+	if text != "" && text != "true" && text != "false" {
+		q.bad("%s is %q; it must be true or false", name, text)
+	}
+	return text == "true"
+}
+
 // number reads a whole number within bounds; without one it is otherwise.
 func (q *query) number(name string, otherwise, least, most int) int {
 	text := q.text(name)

@@ -57,6 +57,9 @@ func (m *Mover) copy(ctx context.Context) error {
 	if err := m.drains(ctx, from, to, id); err != nil {
 		return err
 	}
+	if err := from.led.CopyCatalog(ctx, to.led); err != nil {
+		return err
+	}
 	is, err := digest(ctx, to)
 	if err != nil {
 		return err

@@ -125,6 +125,7 @@ func (r *restore) run(ctx context.Context) error {
 
 // write writes the documents from the last one to the first: a job that follows another one is there before the other's events.
 func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
+	var catalog []ledger.CatalogChange
 	into := led.Importer(r.head.Partitions)
 	for _, p := range slices.Backward(r.wanted) {
 		text := make([]byte, p.length)
@@ -141,11 +142,26 @@ func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
 		if err := into.Import(ctx, d); err != nil {
 			return err
 		}
+		if c, stored := storedJob(d); stored {
+			catalog = append(catalog, c)
+		}
 	}
 	exists, err := into.Flush(ctx)
 	r.out.Exists = append(r.out.Exists, exists...)
 	slices.Sort(r.out.Exists)
-	return err
+	if err != nil {
+		return err
+	}
+	catalog = slices.DeleteFunc(catalog, func(c ledger.CatalogChange) bool {
+		_, was := slices.BinarySearch(r.out.Exists, c.Job)
+		return was
+	})
+	for some := range slices.Chunk(catalog, ledger.CatalogPage) {
+		if _, err := led.ChangeCatalog(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wants says whether a document is to be restored. Unique keys of no known job always are: elsewhere nobody asks for them.

@@ -50,6 +50,17 @@ escapement jobs rewind settle-orders --to 2h
 escapement jobs rewind settle-orders --to "2026-11-24 22:00" --tz Europe/Berlin`,
 	"jobs remove": `
 escapement jobs remove settle-orders`,
+	"jobs put": `
+escapement jobs put report/tenant-7 --handler report --schedule "0 6 * * *" --payload '{"tenant": 7}'
+escapement jobs put report/tenant-7 --handler report --schedule "0 7 * * *" --time-zone Europe/Berlin --dry-run`,
+	"jobs apply": `
+escapement jobs apply -f tenants.yaml --dry-run
+escapement jobs apply -f tenants.yaml --reason "tenants of December"`,
+	"jobs export": `
+escapement jobs export > tenants.yaml
+escapement jobs export report/tenant-7 -o json`,
+	"jobs delete": `
+escapement jobs delete report/tenant-7 --reason "the tenant left"`,
 	"runs list": `
 escapement runs list --job settle-orders --since 2d
 escapement runs list --outcome failed --since 2026-11-24 -o wide`,

@@ -30,7 +30,8 @@ A page reads the names of all jobs, and of the jobs on it all that is shown.`
 	limitFlag(list, &filter.Limit)
 	get := a.command("get NAME", "show one job", wants("NAME"), a.inspectJob(a.jobsGet))
 	return a.group("jobs COMMAND", "list, show, run and operate jobs", list, get, a.jobsRunCommand(),
-		a.jobsPauseCommand(), a.jobsResumeCommand(), a.jobsRewindCommand(), a.jobsRemoveCommand())
+		a.jobsPauseCommand(), a.jobsResumeCommand(), a.jobsRewindCommand(), a.jobsRemoveCommand(),
+		a.jobsPutCommand(), a.jobsApplyCommand(), a.jobsExportCommand(), a.jobsDeleteCommand())
 }
 
 // inspectJob is inspect for a command whose first argument is a job's name.
@@ -147,7 +148,8 @@ func policies(j scheduler.JobView) []string {
 		limit = fmt.Sprintf("%d of %s", l.Max, l.Group)
 	}
 	return []string{"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
-		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard, "success in", millis(j.SuccessWithinMS)}
+		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
+		"handler", strings.TrimSpace(j.Handler+" "+string(j.Payload)), "stored", stamp(j.Stored), "success in", millis(j.SuccessWithinMS)}
 }
 
 // millis is a duration, "" for none.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
@@ -35,6 +36,9 @@ type operator interface {
 	Pause(ctx context.Context, name string, o scheduler.PauseOptions) error
 	Resume(ctx context.Context, name string) error
 	Remove(ctx context.Context, name string) error
+	PutJobs(ctx context.Context, list []jobs.Job, o scheduler.PutOptions) ([]scheduler.StoredJob, error)
+	StoredJobs(ctx context.Context, names ...string) ([]scheduler.StoredJob, error)
+	DeleteJob(ctx context.Context, name string, was time.Time) error
 	Rewind(ctx context.Context, name string, to time.Time) (time.Time, error)
 	List(ctx context.Context, f scheduler.RunFilter) (scheduler.RunList, error)
 	Run(ctx context.Context, id string) (scheduler.RunView, error)

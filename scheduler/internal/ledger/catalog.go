@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,4 +228,37 @@ func (l *Ledger) Handlers(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// CopyCatalog makes the catalog of another namespace what this one's is, with its versions.
+func (l *Ledger) CopyCatalog(ctx context.Context, to *Ledger) error {
+	names, err := l.CatalogNames(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := to.CatalogNames(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := l.CatalogJobs(ctx, slices.Sorted(maps.Keys(names))...)
+	if err != nil {
+		return err
+	}
+	var changes []CatalogChange
+	for name := range there {
+		if _, here := names[name]; !here {
+			changes = append(changes, CatalogChange{Job: name})
+		}
+	}
+	for _, j := range all {
+		if j.Definition != "" && there[j.Job] != j.Version {
+			changes = append(changes, CatalogChange{Job: j.Job, Definition: j.Definition, Version: strconv.FormatInt(j.Version, 10)})
+		}
+	}
+	for some := range slices.Chunk(changes, CatalogPage) {
+		if _, err := to.ChangeCatalog(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// Jobs are put, exported, applied from the file that was exported, and deleted, while a node with their handler runs.
+func TestStoredJobs(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	reg := jobs.NewRegistry()
+	if err := reg.Handle("report", func(context.Context, *jobs.Run) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	n, err := scheduler.New(client, reg, scheduler.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + server.Addr()}
+	run := func(code int, out, words string, args ...string) string {
+		t.Helper()
+		got, stdout, stderr := call(env, "", args...)
+		if got != code || !strings.Contains(stdout, out) || !strings.Contains(stderr, words) {
+			t.Errorf("%s: exit %d, %s%s; want %d, %s, %s", strings.Join(args, " "), got, stdout, stderr, code, out, words)
+		}
+		return stdout
+	}
+	put := func(name string) []string {
+		return []string{"jobs", "put", name, "--handler", "report", "--schedule", "* * * * * *", "--timeout", "5s", "--payload", `{"tenant": 7}`}
+	}
+	eventually(t, "the handler is declared", func() bool {
+		code, _, _ := call(env, "", append(put("tenant/7"), "--dry-run")...)
+		return code == exitDone
+	})
+	run(exitNotFound, "", "no job tenant/7 is stored", "jobs", "export", "tenant/7")
+	run(exitDone, "", "job tenant/7 is stored: version 2", put("tenant/7")...)
+	run(exitRefused, "", "is stored; read it again", append(put("tenant/7"), "--new")...)
+	run(exitRefused, "", `handler: no node has declared a handler "nope"; declared are report`, "jobs", "put", "x", "--handler", "nope", "--schedule", "@hourly")
+	eventually(t, "it has run", func() bool {
+		_, out, _ := call(env, "", "runs", "list", "--job", "tenant/7", "--outcome", "succeeded", "-o", "json")
+		return strings.Contains(out, `"outcome": "succeeded"`)
+	})
+	run(exitDone, "\nhandler       report {\"tenant\":7}\n", "", "jobs", "get", "tenant/7")
+	file := filepath.Join(t.TempDir(), "tenants.yaml")
+	exported := run(exitDone, "tenant: 7", "", "jobs", "export")
+	for _, step := range []struct{ old, new, out, words string }{
+		{"", "", "", "0 of 1 jobs differ"},
+		{"tenant: 7", "tenant: 8", "", "1 of 1 jobs differ"},
+	} {
+		exported = strings.ReplaceAll(exported, step.old, step.new)
+		if err := os.WriteFile(file, []byte(exported), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(exitDone, step.out, step.words, "jobs", "apply", "-f", file)
+	}
+	run(exitDone, `"tenant": 8`, "", "jobs", "export", "-o", "json")
+	if err := os.WriteFile(file, []byte("jobs:\n- {name: a, handlr: report}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(exitFailed, "", file+`: json: unknown field "handlr"`, "jobs", "apply", "-f", file)
+	run(exitFailed, "", "no such file", "jobs", "apply", "-f", file+".none")
+	run(exitDone, "", "job tenant/7 is deleted, with its history", "jobs", "delete", "tenant/7")
+	run(exitNotFound, "", "", "jobs", "get", "tenant/7")
+	run(exitNotFound, "", "no job tenant/7 is stored", "jobs", "delete", "tenant/7")
+}

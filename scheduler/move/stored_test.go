@@ -1,0 +1,59 @@
+package move
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// A move takes stored jobs along with their versions, also those that no node has registered; what another move left there goes.
+func TestMoveTakesTheCatalog(t *testing.T) {
+	_, from := redistest.StartEmbedded(t)
+	_, to := redistest.StartEmbedded(t)
+	cfg := ledger.Config{Namespace: ns, Partitions: 2}
+	here, there := must(ledger.Open(t.Context(), from, cfg)), must(ledger.Open(t.Context(), to, cfg))
+	put := func(l *ledger.Ledger, job string) int64 {
+		answers := must(l.ChangeCatalog(t.Context(), []ledger.CatalogChange{{Job: job, Definition: `{"v":1,"name":"` + job + `"}`}}))
+		return answers[0].Version
+	}
+	version := put(here, "a")
+	put(there, "of an older move")
+	for range 2 {
+		if err := here.CopyCatalog(t.Context(), there); err != nil {
+			t.Fatal(err)
+		}
+		all := must(there.CatalogNames(t.Context()))
+		if len(all) != 1 || all["a"] != version {
+			t.Fatalf("there are %v, want a at %d", all, version)
+		}
+	}
+}
+
+// A restored job that was stored at run time is in the catalog again.
+func TestRestoreOfAStoredJob(t *testing.T) {
+	_, from := redistest.StartEmbedded(t)
+	_, to := redistest.StartEmbedded(t)
+	led := must(ledger.Open(t.Context(), from, ledger.Config{Namespace: ns, Partitions: 2}))
+	d := jobs.Job{Name: "tenant", Schedule: "@hourly", Handler: "report", Payload: []byte(`{"n":1}`)}.Definition()
+	d.Stored = 1_700_000_000_000
+	now, _, err := led.Time(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := must(json.Marshal(d))
+	must(led.Define(t.Context(), now.UnixMilli(), []ledger.Definition{{Job: d.Name, Digest: d.Digest(), Text: text, Cursor: now.Add(time.Hour).UnixMilli()}}))
+	var file bytes.Buffer
+	if _, left, err := Backup(t.Context(), from, ns, &file); err != nil || len(left) > 0 {
+		t.Fatal(left, err)
+	}
+	must(Restore(t.Context(), to, bytes.NewReader(file.Bytes()), RestoreOptions{Namespace: ns}))
+	there := must(ledger.OpenExisting(t.Context(), to, ledger.Config{Namespace: ns}))
+	if all := must(there.CatalogJobs(t.Context(), "tenant")); all[0].Version != d.Stored || all[0].Definition == "" {
+		t.Errorf("the catalog has %+v", all)
+	}
+}

@@ -1,0 +1,92 @@
+package scheduler
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// StoredView is a stored job as tools and the API show and take it, with all settings. What is left out is the default.
+type StoredView struct {
+	Name            string            `json:"name"`
+	Handler         string            `json:"handler"`
+	Payload         json.RawMessage   `json:"payload,omitempty"`
+	Schedule        string            `json:"schedule"`
+	TimeZone        string            `json:"time_zone,omitempty"`
+	Overlap         string            `json:"overlap,omitempty"`
+	CatchUp         string            `json:"catch_up,omitempty"`
+	CatchUpMax      int               `json:"catch_up_max,omitempty"`
+	StartWithinMS   int64             `json:"start_within_ms,omitempty"`
+	OnCrash         string            `json:"on_crash,omitempty"`
+	RerunMax        int               `json:"rerun_max,omitempty"`
+	TimeoutMS       int64             `json:"timeout_ms,omitempty"`
+	TTLMS           int64             `json:"ttl_ms,omitempty"`
+	Retry           *RetryView        `json:"retry,omitempty"`
+	Shards          int               `json:"shards,omitempty"`
+	Params          []string          `json:"params,omitempty"`
+	Placement       string            `json:"placement,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Limit           *LimitView        `json:"limit,omitempty"`
+	Guard           string            `json:"guard,omitempty"`
+	SuccessWithinMS int64             `json:"success_within_ms,omitempty"`
+	Version         *Stamp            `json:"version,omitempty"` // of the job that is stored; it is not a setting
+}
+
+// View is the stored job as tools and the API show it.
+func (s StoredJob) View() StoredView {
+	j := s.Job
+	v := StoredView{
+		Name: j.Name, Handler: j.Handler, Payload: j.Payload, Schedule: j.Schedule, TimeZone: j.TimeZone, Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
+		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
+		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Shards: j.Shards, Params: j.Params, Placement: j.Placement.String(),
+		Labels: j.Labels, Guard: j.Guard, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
+	}
+	p := policyView(j)
+	v.Retry, v.Limit = p.Retry, p.Limit
+	if !s.Version.IsZero() {
+		v.Version = stampOf(s.Version.UnixMilli())
+	}
+	return v
+}
+
+// Stored is the stored job that v shows. The error is that of Job.
+func (v StoredView) Stored() (StoredJob, error) {
+	j, err := v.Job()
+	s := StoredJob{Job: j}
+	if v.Version != nil {
+		s.Version = time.Time(*v.Version)
+	}
+	return s, err
+}
+
+// Job is the job with these settings, without a function. The error is a *jobs.FieldError for a word that is none of the
+// setting's; Job checks nothing else.
+func (v StoredView) Job() (jobs.Job, error) {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	j := jobs.Job{
+		Name: v.Name, Handler: v.Handler, Payload: v.Payload, Schedule: v.Schedule, TimeZone: v.TimeZone, CatchUpMax: v.CatchUpMax,
+		StartWithin: ms(v.StartWithinMS), RerunMax: v.RerunMax, Timeout: ms(v.TimeoutMS), TTL: ms(v.TTLMS), Shards: v.Shards, Params: v.Params,
+		Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
+	}
+	if r := v.Retry; r != nil {
+		j.Retry = jobs.Retry{Max: r.Max, Backoff: ms(r.BackoffMS), MaxBackoff: ms(r.MaxBackoffMS)}
+	}
+	if l := v.Limit; l != nil {
+		j.Limit = jobs.Limit{Group: l.Group, Max: l.Max}
+	}
+	for _, word := range []struct {
+		field, text string
+		into        encoding.TextUnmarshaler
+	}{{"overlap", v.Overlap, &j.Overlap}, {"catch_up", v.CatchUp, &j.CatchUp}, {"on_crash", v.OnCrash, &j.OnCrash}, {"placement", v.Placement, &j.Placement}} {
+		if word.text == "" {
+			continue
+		}
+		if err := word.into.UnmarshalText([]byte(word.text)); err != nil {
+			return j, &jobs.FieldError{Field: word.field, Msg: fmt.Sprint(err)}
+		}
+	}
+	return j, nil
+}
