@@ -149,7 +149,7 @@ func policies(j scheduler.JobView) []string {
 	}
 	return []string{"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
 		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
-		"handler", strings.TrimSpace(j.Handler+" "+string(j.Payload)), "stored", stamp(j.Stored), "success in", millis(j.SuccessWithinMS)}
+		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", stamp(j.Stored), "success in", millis(j.SuccessWithinMS)}
 }
 
 // millis is a duration, "" for none.

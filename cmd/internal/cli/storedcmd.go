@@ -190,7 +190,7 @@ All are checked before any is stored. Settings that are left out are the default
 func (a *app) readJobs(path string) (file jobsFile, err error) {
 	in := a.stdin
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := os.Open(path) //nolint:gosec // the operator names the file
 		if err != nil {
 			return file, err
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,7 +22,7 @@ func TestStoredJobs(t *testing.T) {
 	if err := reg.Handle("report", func(context.Context, *jobs.Run) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	n, err := scheduler.New(client, reg, scheduler.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	n, err := scheduler.New(client, reg, scheduler.Config{Name: "a", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
