@@ -97,6 +97,8 @@ export interface JobView {
   counts: Record<string, number> | null
   generation: string
   guard: string
+  /** the handler that its runs call; "" when the program gives a function */
+  handler: string
   /** HistoryFrom is the tick with which the recorded history begins, and the earliest to which the cursor can be set back; null for a job that follows another. */
   history_from: string | null
   labels: Record<string, string> | null
@@ -125,6 +127,8 @@ export interface JobView {
   /** Pause says more while the job is paused. */
   pause?: PauseView | null
   paused: boolean
+  /** that each run of a handler gets */
+  payload?: unknown
   rerun_max: number
   retry: RetryView | null
   revision: string
@@ -132,6 +136,8 @@ export interface JobView {
   shards: number
   standby?: (string)[]
   start_within_ms: number
+  /** when it was stored, of a job that is stored at run time; null for one of a program */
+  stored: string | null
   /** the longest time without a success that is expected of the job */
   success_within_ms: number
   /** Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and Standby those of another generation that hold one of their own; by name, the first 20. */
@@ -427,6 +433,33 @@ export interface SettingsChange {
   /** as in the stored definition: ttl_ms, shards, ... */
   fields: (string)[] | null
   job: string
+}
+
+export interface StoredView {
+  catch_up?: string
+  catch_up_max?: number
+  guard?: string
+  handler: string
+  labels?: Record<string, string> | null
+  limit?: LimitView | null
+  name: string
+  on_crash?: string
+  overlap?: string
+  params?: (string)[]
+  /** any JSON */
+  payload?: unknown
+  placement?: string
+  rerun_max?: number
+  retry?: RetryView | null
+  schedule: string
+  shards?: number
+  start_within_ms?: number
+  success_within_ms?: number
+  time_zone?: string
+  timeout_ms?: number
+  ttl_ms?: number
+  /** of the job that is stored; it is not a setting */
+  version?: string | null
 }
 
 export interface TickView {
