@@ -100,7 +100,7 @@ race: redis-server
 	go test -race -vet=off -short -p 4 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
 
 # The tests of the package scheduler that run in virtual time.
-BUBBLES := awk '/^func Test/ {sub(/\(.*/, "", $$2); name = $$2} /^\tbubble\(t,/ {print name}' scheduler/*_test.go | paste -sd '|'
+BUBBLES := awk '/^func Test/ {sub(/\(.*/, "", $$2); name = $$2} /^\t+bubble\(t,/ {print name}' scheduler/*_test.go | paste -sd '|'
 
 # All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
 .PHONY: sim

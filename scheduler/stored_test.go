@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -171,4 +172,65 @@ func TestStoredJobsRefused(t *testing.T) {
 			t.Errorf("a program's job is deleted: %v", err)
 		}
 	})
+}
+
+// Stored jobs are put, changed and deleted at random while nodes come and go. No tick runs twice, and the books of those that are
+// left close.
+func TestStoredJobsChange(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				rng := rand.New(rand.NewPCG(seed, 26))
+				s := &sink{}
+				c.handlers = report(s)
+				var nodes []*running
+				for i := range 3 {
+					nodes = append(nodes, c.start(fmt.Sprint("n", i), scheduler.Config{}))
+				}
+				time.Sleep(time.Second)
+				left := make(map[string]bool)
+				for step := range 60 {
+					switch j := tenant(rng.IntN(6)); rng.IntN(8) {
+					case 0:
+						i := rng.IntN(3)
+						c.leave(nodes[i])
+						nodes[i] = c.start(fmt.Sprint("n", i, "-", step), scheduler.Config{})
+					case 1, 2:
+						if !left[j.Name] {
+							break
+						}
+						if err := c.ops().DeleteJob(t.Context(), j.Name, time.Time{}); err != nil && !errors.Is(err, scheduler.ErrRefused) {
+							t.Errorf("step %d: %v", step, err)
+						} else if err == nil {
+							delete(left, j.Name)
+						}
+					default:
+						j.Schedule = []string{"* * * * * *", "*/2 * * * * *", "@every 3s"}[rng.IntN(3)]
+						j.Shards = 1 + rng.IntN(2)
+						if _, err := c.ops().PutJob(t.Context(), j, scheduler.PutOptions{}); err != nil {
+							t.Errorf("step %d: %v", step, err)
+						}
+						left[j.Name] = true
+					}
+					time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
+				}
+				time.Sleep(5 * time.Second)
+				now := time.Now()
+				time.Sleep(8 * time.Second)
+				ran := make(map[string]bool)
+				for _, r := range s.all() {
+					ran[r.job] = ran[r.job] || r.at.After(now)
+				}
+				for name := range left {
+					if !ran[name] {
+						t.Errorf("%s does not run", name)
+					}
+				}
+				c.end()
+				if s.check(t); t.Failed() {
+					t.Log("seed", seed)
+				}
+			})
+		})
+	}
 }
