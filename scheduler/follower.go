@@ -21,6 +21,8 @@ const (
 	followEvery = 500 * time.Millisecond
 	// declareEvery is how often it says again which handlers it has.
 	declareEvery = time.Hour
+	// takeMost is after how many changes the node's jobs are changed: each time costs the same.
+	takeMost = 20_000
 )
 
 // follower keeps the node's stored jobs as the catalog has them. It is used by one goroutine.
@@ -65,14 +67,18 @@ func (f *follower) step(ctx context.Context) error {
 		}
 		f.declared = time.Now()
 	}
-	for {
-		c, err := f.ledger.CatalogSince(ctx, f.end)
+	var news []ledger.CatalogJob
+	for end := f.end; ; {
+		c, err := f.ledger.CatalogSince(ctx, end)
 		if err != nil {
 			return err
 		}
-		f.take(c.Jobs)
-		lost = lost || c.Last < f.end
-		if f.end = c.End; c.End < c.Last {
+		lost, news, end = lost || c.Last < f.end, append(news, c.Jobs...), c.End
+		if c.End < c.Last && len(news) < takeMost {
+			continue
+		}
+		f.take(news)
+		if f.end, news = end, nil; c.End < c.Last {
 			continue
 		}
 		if lost || c.Size != len(f.known) {
