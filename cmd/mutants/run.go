@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	testLimit  = time.Minute     // for the tests of one guard; then they hang
+	testLimit  = 3 * time.Minute // for the tests of one guard; then they hang
 	allLimit   = 5 * time.Minute // for all named tests of a package, on the unchanged module
 	buildLimit = 5 * time.Minute // for their build, beside others
 )
