@@ -13,31 +13,11 @@ import (
 // Add adds jobs to the node, before Run or while it runs. They are checked together with the jobs
 // that the node has; either all are added or none. Other nodes need not have them. Add does not
 // wait for Redis: a job is claimed once its definition is stored there, within about a second. To
-// change a job, Remove it and Add it again; the same rules as for a deploy apply.
+// change a job, see Change.
 func (n *Node) Add(list ...jobs.Job) error {
-	n.changing.Lock()
-	defer n.changing.Unlock()
-	if n.state.Stopping.Load() {
-		return errors.New("scheduler: the node is stopping; add the jobs to another one")
-	}
-	list = slices.Clone(list)
-	reg, err := registryOf(n.jobs.All())
-	for i, j := range list {
-		if err = errors.Join(err, reg.Add(j)); err == nil {
-			list[i], _ = reg.Get(j.Name) // with its defaults
-		}
-	}
-	if err == nil {
-		err = n.cfg.validate(reg)
-	}
-	var in []*work.Job
-	if err == nil {
-		in, err = jobsOf(list, n.cfg)
-	}
-	if err != nil {
+	if err := n.exchange(list, nil); err != nil {
 		return fmt.Errorf("scheduler: add jobs: %w", err)
 	}
-	n.change(in, nil)
 	return nil
 }
 
@@ -46,31 +26,73 @@ func (n *Node) Add(list ...jobs.Job) error {
 // after a deploy that drops it: other nodes that have the job go on, and without one its ticks
 // wait. Client.Remove deletes it. Remove refuses a job that another job of the node follows.
 func (n *Node) Remove(names ...string) error {
-	n.changing.Lock()
-	defer n.changing.Unlock()
-	var out []*work.Job
-	var errs []error
-	for _, name := range names {
-		j := n.jobs.Named(name)
-		if j == nil || slices.Contains(out, j) {
-			errs = append(errs, fmt.Errorf("the node has no job %q to remove", name))
-			continue
-		}
-		out = append(out, j)
-	}
-	if errs == nil {
-		reg, err := registryOf(slices.DeleteFunc(slices.Clone(n.jobs.All()), func(j *work.Job) bool { return slices.Contains(names, j.Name) }))
-		errs = append(errs, err, reg.Check())
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := n.exchange(nil, names); err != nil {
 		return fmt.Errorf("scheduler: remove jobs: %w", err)
 	}
-	n.change(nil, out)
 	return nil
 }
 
-// change adds and removes jobs. The agenda learns of an added job before any other role, and of a
-// removed one after all others.
+// Change adds jobs and removes others, by name, in one step, before Run or while it runs. A job
+// whose name is in both lists is replaced: its granted runs go on to their end with the old
+// function. The jobs that the node then has are checked together; either the whole change is made
+// or nothing of it. Jobs in neither list are not disturbed.
+//
+// A replaced job follows the rules for a deploy: of two nodes with different definitions and the
+// same Config.Revision, the one that was changed last wins, and a definition that was replaced
+// before comes back when no living node holds its successor.
+func (n *Node) Change(added []jobs.Job, removed []string) error {
+	if err := n.exchange(added, removed); err != nil {
+		return fmt.Errorf("scheduler: change jobs: %w", err)
+	}
+	return nil
+}
+
+// exchange checks a change of the node's jobs and makes it.
+func (n *Node) exchange(added []jobs.Job, removed []string) error {
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	if len(added) > 0 && n.state.Stopping.Load() {
+		return errors.New("the node is stopping; add the jobs to another one")
+	}
+	out, err := n.named(removed)
+	if err != nil {
+		return err
+	}
+	reg, err := registryOf(slices.DeleteFunc(slices.Clone(n.jobs.All()), func(j *work.Job) bool { return slices.Contains(out, j) }))
+	added = slices.Clone(added)
+	for i, j := range added {
+		if err = errors.Join(err, reg.Add(j)); err == nil {
+			added[i], _ = reg.Get(j.Name) // with its defaults
+		}
+	}
+	if err == nil {
+		err = n.cfg.validate(reg)
+	}
+	if err != nil {
+		return err
+	}
+	in, err := jobsOf(added, n.cfg)
+	if err == nil {
+		n.change(in, out)
+	}
+	return err
+}
+
+// named are the node's jobs of these names.
+func (n *Node) named(names []string) (list []*work.Job, err error) {
+	for _, name := range names {
+		j := n.jobs.Named(name)
+		if j == nil || slices.Contains(list, j) {
+			err = errors.Join(err, fmt.Errorf("the node has no job %q to remove", name))
+			continue
+		}
+		list = append(list, j)
+	}
+	return list, err
+}
+
+// change adds and removes jobs; other roles see both at once. The agenda learns of an added job
+// before any other role, and of a removed one after all others.
 func (n *Node) change(in, out []*work.Job) {
 	r := n.roles.Load()
 	if r == nil {

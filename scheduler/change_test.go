@@ -141,3 +141,90 @@ func TestChangesAreRefusedWhole(t *testing.T) {
 		}
 	})
 }
+
+// Three nodes get another set of jobs one after another, and later the first one again, as when a file of jobs changes on each. Each tick
+// runs once, in the definition of one of the sets. A node that does not have the new set yet takes nothing back, not even when it starts
+// again. The last node that returns to the first set brings its definitions back.
+func TestRollingChange(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s, old, fresh := &sink{}, &sink{}, &sink{}
+		started, ended := make(chan time.Time, 9), make(chan error, 9)
+		sets := func(n int) (list []jobs.Job) {
+			same, ttl, work := eachSecond("same", s), eachSecond("ttl", s), eachSecond("work", []*sink{old, fresh}[n])
+			ttl.TTL += time.Duration(n) * time.Second
+			rhythm := eachSecond("rhythm", s)
+			rhythm.Schedule = []string{"* * * * * *", "*/2 * * * * *"}[n]
+			return append(list, same, ttl, work, rhythm, eachSecond([]string{"gone", "new"}[n], s))
+		}
+		// turn replaces what differs between two sets.
+		turn := func(r *running, to int) {
+			if err := r.Change(sets(to)[1:], []string{"ttl", "work", "rhythm", []string{"new", "gone"}[to]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(ttl time.Duration, when string) {
+			t.Helper()
+			if v := c.job("ttl"); v.TTLMS != ttl.Milliseconds() {
+				t.Errorf("%s the ttl is %d ms, want %s", when, v.TTLMS, ttl)
+			}
+		}
+		var nodes [3]*running
+		for i := range nodes {
+			nodes[i] = c.start(string(rune('a'+i)), scheduler.Config{Revision: "1"}, sets(0)...)
+		}
+		if err := nodes[0].Add(lasting(30*time.Second, started, ended)); err != nil {
+			t.Fatal(err)
+		}
+		<-started
+		began := time.Now()
+		if err := nodes[0].Change([]jobs.Job{lasting(time.Second, started, ended)}, []string{"lasting"}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range nodes {
+			turn(nodes[i], 1)
+			time.Sleep(3*time.Second + time.Duration(i*370)*time.Millisecond)
+			want(6*time.Second, "after "+nodes[i].Name()+" has changed")
+			if i == 1 {
+				c.leave(nodes[2])
+				nodes[2] = c.start("c", scheduler.Config{Revision: "1"}, sets(0)...)
+				time.Sleep(4 * time.Second)
+				want(6*time.Second, "after a node with the first set was started again")
+			}
+		}
+		middle := time.Now()
+		for i := range nodes {
+			turn(nodes[i], 0)
+			time.Sleep(4*time.Second + time.Duration(i*370)*time.Millisecond)
+			want([]time.Duration{6 * time.Second, 6 * time.Second, 5 * time.Second}[i], "after "+nodes[i].Name()+" has changed back")
+		}
+		end := time.Now()
+		time.Sleep(3 * time.Second)
+		if cause := <-ended; cause != nil {
+			t.Errorf("a run of a replaced job was ended: %v", cause)
+		}
+		if late := s.each(t, sets(0)[:1], began, end); late > time.Second {
+			t.Errorf("a tick of a job that did not change was %s late", late)
+		}
+		if late := s.each(t, sets(0)[1:2], began, end); late > 3*time.Second {
+			t.Errorf("a tick of a job that changed was %s late", late)
+		}
+		both := &sink{runs: append(old.all(), fresh.all()...)}
+		slices.SortFunc(both.runs, func(a, b sunk) int { return a.at.Compare(b.at) })
+		if late := both.each(t, sets(0)[2:3], began, end); late > 3*time.Second {
+			t.Errorf("a tick of a job whose function changed was %s late", late)
+		}
+		for _, r := range old.all() {
+			if r.at.After(middle.Add(-time.Second)) && r.at.Before(middle) {
+				t.Errorf("the old function ran at %s on %s", r.at.Format(time.TimeOnly), r.node)
+			}
+		}
+		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+			if len(v.Superseded) > 0 || v.Orphan != (v.Name == "new") && v.Name != "lasting" {
+				t.Errorf("at the end: %+v", v)
+			}
+		}
+		c.end()
+		s.check(t)
+		both.check(t)
+	})
+}

@@ -11,7 +11,7 @@
 //	node, err := scheduler.New(client, reg, scheduler.Config{Name: "a1"})
 //	err = node.Run(ctx) // blocks; when ctx ends it drains, hands over, returns nil
 //
-// [Node.Add] and [Node.Remove] change the jobs of a running node.
+// [Node.Add], [Node.Remove] and [Node.Change] change the jobs of a running node.
 //
 // A [Client] reads and operates a namespace from any process: it triggers a job and waits for its
 // outcome, lists, pauses, cancels.

@@ -56,7 +56,9 @@ func (e *Agenda) remove(j *work.Job) {
 		}
 	}
 	e.order = slices.DeleteFunc(e.order, func(o *jobState) bool { return o == s })
-	delete(e.byName, j.Name)
+	if e.byName[j.Name] == s { // else its successor has the name already
+		delete(e.byName, j.Name)
+	}
 	e.countAnswers(s, 0)
 }
 
