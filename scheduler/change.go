@@ -10,6 +10,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
+// ErrStopping is returned by Node.Add and Node.Change when the node is stopping and the jobs are in
+// order otherwise. Add them to another node.
+var ErrStopping = errors.New("the node is stopping; add the jobs to another one")
+
 // Add adds jobs to the node, before Run or while it runs. They are checked together with the jobs
 // that the node has; either all are added or none. Other nodes need not have them. Add does not
 // wait for Redis: a job is claimed once its definition is stored there, within about a second. To
@@ -51,9 +55,6 @@ func (n *Node) Change(added []jobs.Job, removed []string) error {
 func (n *Node) exchange(added []jobs.Job, removed []string) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
-	if len(added) > 0 && n.state.Stopping.Load() {
-		return errors.New("the node is stopping; add the jobs to another one")
-	}
 	out, err := n.named(removed)
 	if err != nil {
 		return err
@@ -72,10 +73,14 @@ func (n *Node) exchange(added []jobs.Job, removed []string) error {
 		return err
 	}
 	in, err := jobsOf(added, n.cfg)
-	if err == nil {
-		n.change(in, out)
+	switch {
+	case err != nil:
+		return err
+	case len(in) > 0 && n.state.Stopping.Load():
+		return ErrStopping
 	}
-	return err
+	n.change(in, out)
+	return nil
 }
 
 // named are the node's jobs of these names.

@@ -65,8 +65,8 @@ func (c *checker) allJobs() {
 		}
 		j := c.job(path, entry)
 		if at, twice := first[j.Name]; twice && j.Name != "" {
-			c.fault(path+".name", "%s is the name of the job at line %d already; give one of them another name",
-				quote(j.Name), c.from.of(at).line)
+			c.fault(path+".name", "%s is the name of the job at %s already; give one of them another name",
+				quote(j.Name), c.from.of(at).seenFrom(c.from.of(path)))
 		} else {
 			first[j.Name] = path + ".name"
 		}

@@ -152,10 +152,14 @@ func (d *decoder) textMap(n *yaml.Node, path string, v reflect.Value, secret boo
 
 // list reads a sequence, of texts or of sections.
 func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
-	labels := itemLabels(n)
+	var before []string
+	if path == "jobs" {
+		before = d.jobLabels
+	}
+	labels := itemLabels(n, before)
 	switch path {
 	case "jobs":
-		d.jobLabels = labels
+		d.jobLabels = append(d.jobLabels, labels...)
 	case "notify.targets":
 		d.targetLabels = labels
 	}
@@ -170,11 +174,15 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9]*[A-Za-z._:/-][A-Za-z0-9._:/-]*$
 
 // itemLabels names the items of a sequence for messages: by the item's own name
 // where it has a plain one that no earlier item has, else by its index from 0.
-// A name of digits only would be taken for an index.
-func itemLabels(n *yaml.Node) []string {
+// A name of digits only would be taken for an index. Earlier items of the sequence,
+// from other files, have the labels before.
+func itemLabels(n *yaml.Node, before []string) []string {
 	labels, taken := make([]string, len(n.Content)), map[string]bool{}
+	for _, label := range before {
+		taken[label] = true
+	}
 	for i, item := range n.Content {
-		labels[i] = fmt.Sprint(i)
+		labels[i] = fmt.Sprint(len(before) + i)
 		for k := 0; item.Kind == yaml.MappingNode && k+1 < len(item.Content); k += 2 {
 			name := item.Content[k+1].Value
 			if item.Content[k].Value == "name" && plainName.MatchString(name) && !taken[name] {

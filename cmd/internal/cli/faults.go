@@ -16,6 +16,14 @@ type place struct {
 	name string // the flag or the environment variable
 }
 
+// seenFrom names a line for a reader of another place: by the line alone in the same file.
+func (p place) seenFrom(other place) string {
+	if p.file == other.file {
+		return fmt.Sprintf("line %d", p.line)
+	}
+	return fmt.Sprintf("%s:%d", p.file, p.line)
+}
+
 // fault is one thing wrong with the configuration.
 type fault struct {
 	place
@@ -47,7 +55,7 @@ func (f fault) String() string {
 	return at + ": " + path + ": " + f.msg
 }
 
-// configError is everything wrong with a configuration, in the order of the file;
+// configError is everything wrong with a configuration, in the order of the files;
 // what variables and flags brought in comes last.
 type configError []fault
 
@@ -83,8 +91,13 @@ func (l *faultList) err() error {
 		return nil
 	}
 	slices.SortStableFunc(l.all, func(a, b fault) int {
-		inFileFirst := cmp.Compare(b.file, a.file) // a flag or variable has no file
-		return cmp.Or(inFileFirst, cmp.Compare(a.line, b.line))
+		switch { // a flag or variable has no file, and comes last
+		case a.file == "" && b.file != "":
+			return 1
+		case a.file != "" && b.file == "":
+			return -1
+		}
+		return cmp.Or(strings.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
 	})
 	return l.all
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/notify"
 )
 
-// maxFile bounds the configuration file, in bytes: some ten thousand jobs.
+// maxFile bounds a configuration file, in bytes: some ten thousand jobs.
 const maxFile = 1 << 20
 
 // source says where a configuration comes from.
@@ -31,20 +31,25 @@ type flagValue struct {
 // loaded is a configuration that was judged and found good.
 type loaded struct {
 	Config
-	from origins
-	jobs []jobs.Job // ready to be registered, in the order of the file
+	from  origins
+	src   source
+	stamp fileStamp  // of the files, from before they were read
+	jobs  []jobs.Job // ready to be registered, in the order of the files
 
 	notify notify.Config // without targets: nobody is told
 }
 
-// load puts a configuration together: defaults, file, environment, flags, each
+// load puts a configuration together: defaults, files, environment, flags, each
 // over the one before, then the checks. The error is a faultList with everything
 // that is wrong. Nothing is connected and nothing written.
 func load(src source) (*loaded, error) {
 	d := &decoder{origins: newOrigins(src.file)}
-	l := &loaded{Config: defaults(), from: d.origins}
-	if src.file != "" && !d.readFile(src, &l.Config) {
-		return nil, d.faults.err()
+	l := &loaded{Config: defaults(), from: d.origins, src: src, stamp: stampOf(src.file)}
+	if src.file != "" {
+		if !d.readFile(src, &l.Config) {
+			return nil, d.faults.err()
+		}
+		d.readJobFiles(&l.Config)
 	}
 	applyEnv(&l.Config, src.env, l.from, &d.faults)
 	refuseUnknown(src.env, &d.faults)

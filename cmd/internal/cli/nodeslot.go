@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/api"
 	"github.com/escapement/escapement/scheduler/metrics"
@@ -30,6 +32,9 @@ type nodeSlot struct {
 	ops      atomic.Pointer[scheduler.Client]
 	metrics  *metrics.Collector              // of the node that is there now
 	notifier atomic.Pointer[notify.Notifier] // the same; nil where nobody is to be told
+
+	changing sync.Mutex // guards jobs, and node while it is replaced
+	jobs     []jobs.Job // as last loaded
 }
 
 // newNodeSlot makes the first node of a slot.
@@ -40,13 +45,15 @@ func newNodeSlot(at, next endpoint, l *loaded, cfg scheduler.Config, m *metrics.
 			p.client.AddHook(m.RedisHook())
 		}
 	}
-	s := &nodeSlot{l: l, cfg: cfg, at: at, next: next, metrics: m}
+	s := &nodeSlot{l: l, cfg: cfg, at: at, next: next, metrics: m, jobs: l.jobs}
 	return s, s.sit()
 }
 
 // sit makes a node for the Redis that the slot is at.
 func (s *nodeSlot) sit() error {
-	reg, err := s.l.registry()
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	reg, err := s.l.registry(s.jobs)
 	if err != nil {
 		return err
 	}
@@ -74,6 +81,17 @@ func (s *nodeSlot) sit() error {
 	s.ops.Store(client)
 	s.metrics.Watch(node)
 	s.api.Store(api.New(client, api.Config{Access: s.l.HTTP.access(), Version: thisBuild().Version, Node: node.Name(), Logger: cfg.Logger}))
+	return nil
+}
+
+// change changes the node's jobs to those of a configuration that was loaded again. After a move the next node has them too.
+func (s *nodeSlot) change(all, added []jobs.Job, removed []string) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if err := s.node.Load().Change(added, removed); err != nil && !errors.Is(err, scheduler.ErrStopping) {
+		return err
+	}
+	s.jobs = all
 	return nil
 }
 

@@ -25,6 +25,7 @@ func (a *app) runCommand() *cobra.Command {
 	})
 	c.Long = `Runs one node until SIGINT or SIGTERM, then drains and exits 0. A second signal
 exits at once, with code 1. Health: /healthz, /readyz and /version on http.listen.
+The jobs are read again at SIGHUP, and when the file or a file of jobs.d beside it changes.
 Under systemd (Type=notify) the unit is active when the node has registered its jobs.
 
 With redis.next the node follows the namespace when it moves to that Redis: it goes on
@@ -104,10 +105,10 @@ func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
 	}
 }
 
-// registry registers every job of the configuration.
-func (l *loaded) registry() (*jobs.Registry, error) {
+// registry registers jobs of the configuration.
+func (l *loaded) registry(list []jobs.Job) (*jobs.Registry, error) {
 	reg := jobs.NewRegistry()
-	for _, j := range l.jobs {
+	for _, j := range list {
 		if err := reg.Add(j); err != nil {
 			return nil, l.refused(err)
 		}

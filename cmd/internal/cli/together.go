@@ -76,7 +76,9 @@ func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error 
 		url += cfg.BasePath + "/"
 	}
 	started(url)
-	parts := []func(context.Context) error{srv.wait, func(ctx context.Context) error { return watch(ctx, f.supervisor, log, f.slots) }}
+	reload, end := newReloader(f.slots, log)
+	defer end()
+	parts := []func(context.Context) error{srv.wait, reload.run, func(ctx context.Context) error { return watch(ctx, f.supervisor, log, f.slots) }}
 	for _, s := range f.slots {
 		parts = append(parts, s.run)
 	}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// jobsDir is the folder beside the configuration file whose *.yaml files have more jobs.
+const jobsDir = "jobs.d"
+
+// jobFiles lists the files of jobs beside a configuration file, by name. It leaves out hidden files: editors, and volumes of
+// Kubernetes, keep theirs there.
+func jobFiles(config string) (files []string, err error) {
+	dir := filepath.Join(filepath.Dir(config), jobsDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); !strings.HasPrefix(e.Name(), ".") && (ext == ".yaml" || ext == ".yml") {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files, plainPathError(err)
+}
+
+// readJobFiles adds the jobs of the files in jobs.d.
+func (d *decoder) readJobFiles(c *Config) {
+	config := d.file
+	defer func() { d.file = config }()
+	files, err := jobFiles(config)
+	if err != nil {
+		d.faults.add(place{file: filepath.Join(filepath.Dir(config), jobsDir)}, "", "%v", err)
+	}
+	for _, d.file = range files {
+		if filepath.Ext(d.file) == ".yml" {
+			d.faults.add(place{file: d.file}, "", "files of %s end in .yaml; rename it", jobsDir)
+			continue
+		}
+		data, err := readLimited(d.file, maxFile)
+		if err != nil {
+			d.faults.add(place{file: d.file}, "", "%v", err)
+			continue
+		}
+		if root := d.parse(data); root != nil {
+			d.pairs(root, "", func(key, value *yaml.Node) { d.jobFile(key, value, c, config) })
+		}
+	}
+}
+
+// jobFile reads one key of a file of jobs, of which there is one.
+func (d *decoder) jobFile(key, value *yaml.Node, c *Config, config string) {
+	if key.Value != "jobs" {
+		d.fault(key, clip(key.Value), "a file of %s has jobs alone; put other settings into %s", jobsDir, config)
+		return
+	}
+	var list []Job
+	d.decode(value, "jobs", setting{value: reflect.ValueOf(&list).Elem()})
+	c.Jobs = append(c.Jobs, list...)
+}
+
+// fileStamp is what the file system says of the files of a configuration, by which a change is noticed.
+type fileStamp struct {
+	files []string
+	infos []fs.FileInfo // nil for a file that cannot be seen
+}
+
+// stampOf looks at the files of a configuration where symbolic links lead. So the swap of a link is a change, as Kubernetes does
+// it with a ConfigMap.
+func stampOf(config string) (s fileStamp) {
+	files, _ := jobFiles(config) // what is wrong with the folder is told when it is read
+	for _, file := range append([]string{config}, files...) {
+		info, err := os.Stat(file)
+		if err != nil {
+			info = nil
+		}
+		s.files, s.infos = append(s.files, file), append(s.infos, info)
+	}
+	return s
+}
+
+// same reports whether no file has changed between two stamps.
+func (s fileStamp) same(other fileStamp) bool {
+	if !slices.Equal(s.files, other.files) {
+		return false
+	}
+	for i, a := range s.infos {
+		b := other.infos[i]
+		if (a == nil) != (b == nil) || a != nil && (!os.SameFile(a, b) || !a.ModTime().Equal(b.ModTime()) || a.Size() != b.Size()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// pollEvery is how often a node looks whether its files have changed.
+const pollEvery = time.Second
+
+// reloader changes the jobs of the nodes of a process when the files of the configuration change, or at SIGHUP.
+type reloader struct {
+	slots    []*nodeSlot
+	log      *slog.Logger
+	asked    chan os.Signal
+	terminal func() bool // there is a terminal, and SIGHUP may say that it is gone
+
+	started *loaded   // whose settings outside the jobs the nodes have
+	now     *loaded   // whose jobs they have
+	read    fileStamp // of the files that were read last
+	seen    fileStamp // of the files that somebody may still be writing
+	ignored string    // the settings that were last said to need a restart
+}
+
+// newReloader listens for SIGHUP from now on. end gives the signal back.
+func newReloader(slots []*nodeSlot, log *slog.Logger) (r *reloader, end func()) {
+	l := slots[0].l
+	r = &reloader{slots: slots, log: log, asked: make(chan os.Signal, 1), started: l, now: l, read: l.stamp, terminal: func() bool { return false }}
+	if !signal.Ignored(syscall.SIGHUP) && hasTerminal() { // nohup ignores it: the terminal's end then means nothing
+		r.terminal = hasTerminal
+	}
+	signal.Notify(r.asked, syscall.SIGHUP)
+	return r, func() { signal.Stop(r.asked) }
+}
+
+// hasTerminal reports whether the process has a controlling terminal.
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err == nil {
+		_ = f.Close()
+	}
+	return err == nil
+}
+
+// run reloads until ctx ends, or the terminal is gone.
+func (r *reloader) run(ctx context.Context) error {
+	had := r.terminal()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.asked:
+			if had && !r.terminal() {
+				r.log.Info("stopping: the terminal is gone")
+				return nil
+			}
+			r.reload()
+		case <-tick.C:
+			r.look()
+		}
+	}
+}
+
+// look reloads when the files have changed, and not any more since the look before: who writes them may need a moment.
+func (r *reloader) look() {
+	now := stampOf(r.now.src.file)
+	switch settled := now.same(r.seen); {
+	case now.same(r.read):
+	case !settled:
+		r.seen = now
+	default:
+		r.reload()
+	}
+}
+
+// reload reads the files, and changes the jobs of the nodes to those that are there. Files that are refused change nothing.
+func (r *reloader) reload() {
+	r.read = stampOf(r.now.src.file)
+	l, err := load(r.now.src)
+	if !r.read.same(stampOf(r.now.src.file)) {
+		return // they changed under the reader: the next looks find out
+	}
+	if err == nil {
+		err = r.guarded(l)
+	}
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	r.needRestart(l)
+	c := compareJobs(&r.now.Config, &l.Config)
+	if c.empty() {
+		r.log.Info("configuration read again: no job has changed", "file", l.from.file, "jobs", len(l.jobs))
+		return
+	}
+	added := slices.DeleteFunc(slices.Clone(l.jobs), func(j jobs.Job) bool { return !c.in[j.Name] })
+	for _, s := range r.slots {
+		err = errors.Join(err, s.change(l.jobs, added, c.out))
+	}
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	r.now = l
+	c.tell(r.log)
+	r.log.Info("configuration reloaded", "file", l.from.file, "added", len(c.added), "changed", len(c.changed), "removed", len(c.removed), "jobs", len(l.jobs))
+}
+
+// guarded refuses the first job with a guard: its locks are opened when the process starts.
+func (r *reloader) guarded(l *loaded) error {
+	has := func(j jobs.Job) bool { return j.Guard != "" }
+	if i := slices.IndexFunc(l.jobs, has); i >= 0 && !slices.ContainsFunc(r.started.jobs, has) {
+		var faults faultList
+		path := "jobs[" + l.jobs[i].Name + "].guard"
+		faults.add(l.from.of(path), path, "no job had a guard when this process started, so it has no locks for one; restart it")
+		return faults.err()
+	}
+	return nil
+}
+
+// maxTold bounds the log lines about one reload.
+const maxTold = 100
+
+// refuse logs what is wrong with the files.
+func (r *reloader) refuse(err error) {
+	const words = "configuration refused: the node keeps its jobs"
+	var wrong configError
+	if !errors.As(err, &wrong) {
+		r.log.Error(words, "file", r.now.src.file, "error", err)
+		return
+	}
+	for _, f := range wrong[:min(len(wrong), maxTold)] {
+		at := []any{"file", f.file, "line", f.line}
+		if f.name != "" {
+			at = []any{"variable", f.name}
+		}
+		r.log.Error(words, append(at, "setting", f.path, "error", f.msg)...)
+	}
+	if more := len(wrong) - maxTold; more > 0 {
+		r.log.Error(words, "more", more)
+	}
+}
+
+// needRestart names the settings outside the jobs that differ from those of the start, once.
+func (r *reloader) needRestart(l *loaded) {
+	names := strings.Join(changedSettings(&r.started.Config, &l.Config), ", ")
+	if names != r.ignored && names != "" {
+		r.log.Warn("settings have changed that count after a restart of this process", "settings", names, "file", l.from.file)
+	}
+	r.ignored = names
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// jobsChange is how the jobs of two configurations differ.
+type jobsChange struct {
+	added, changed, removed []jobChange
+	in                      map[string]bool // names to add; those of changed jobs are in both
+	out                     []string        // names to remove
+}
+
+// jobChange is one job's part of it.
+type jobChange struct {
+	job  string
+	what []string // of a changed job: the settings that differ
+}
+
+// compareJobs compares the jobs of two configurations, each with the defaults of its own.
+func compareJobs(was, is *Config) (c jobsChange) {
+	c.in = map[string]bool{}
+	before := make(map[string]Job, len(was.Jobs))
+	for _, j := range was.Jobs {
+		before[j.Name] = was.Defaults.fill(j)
+	}
+	for _, j := range is.Jobs {
+		old, had := before[j.Name]
+		delete(before, j.Name)
+		if !had {
+			c.in[j.Name], c.added = true, append(c.added, jobChange{job: j.Name})
+			continue
+		}
+		if list := differences("", reflect.ValueOf(old), reflect.ValueOf(is.Defaults.fill(j)), false); len(list) > 0 {
+			c.in[j.Name], c.out, c.changed = true, append(c.out, j.Name), append(c.changed, jobChange{j.Name, list})
+		}
+	}
+	for _, j := range was.Jobs {
+		if _, gone := before[j.Name]; gone {
+			c.out, c.removed = append(c.out, j.Name), append(c.removed, jobChange{job: j.Name})
+		}
+	}
+	return c
+}
+
+// fill is an entry with the defaults that it leaves to them.
+func (d Defaults) fill(j Job) Job {
+	if j.TTL == 0 {
+		j.TTL = d.TTL
+	}
+	if j.Overlap == "" {
+		j.Overlap = d.Overlap
+	}
+	if j.CatchUp == "" && j.After == "" {
+		j.CatchUp = d.CatchUp
+	}
+	if j.TimeZone == "" && j.After == "" {
+		j.TimeZone = d.TimeZone
+	}
+	return j
+}
+
+func (c *jobsChange) empty() bool { return len(c.in) == 0 && len(c.out) == 0 }
+
+// tell logs a line for each job, up to maxTold.
+func (c *jobsChange) tell(log *slog.Logger) {
+	left := maxTold
+	for _, kind := range []struct {
+		words string
+		jobs  []jobChange
+	}{{"job added", c.added}, {"job changed", c.changed}, {"job removed", c.removed}} {
+		for _, j := range kind.jobs[:min(len(kind.jobs), left)] {
+			attrs := []any{"job", j.job}
+			if len(j.what) > 0 {
+				attrs = append(attrs, "settings", strings.Join(j.what, ", "))
+			}
+			log.Info(kind.words, attrs...)
+			left--
+		}
+	}
+}
+
+// differences names the settings in which two entries differ, with both values where they are no secret.
+func differences(path string, was, is reflect.Value, secret bool) (list []string) {
+	switch {
+	case alike(was, is):
+		return nil
+	case was.Kind() == reflect.Struct:
+		other := settings(is)
+		for i, s := range settings(was) {
+			list = append(list, differences(join(path, s.key), s.value, other[i].value, secret || s.secret)...)
+		}
+		return list
+	case was.Kind() == reflect.Pointer && !was.IsNil() && !is.IsNil():
+		return differences(path, was.Elem(), is.Elem(), secret)
+	case was.Kind() == reflect.Pointer && was.IsNil():
+		return []string{path + " added"}
+	case was.Kind() == reflect.Pointer:
+		return []string{path + " removed"}
+	case secret:
+		return []string{path + " changed"}
+	}
+	return []string{path + " " + valueText(was) + " -> " + valueText(is)}
+}
+
+// alike reports whether two values are equal. A list or map without an element is equal to none.
+func alike(a, b reflect.Value) bool {
+	if k := a.Kind(); (k == reflect.Slice || k == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
+		return true
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// valueText shows a value, clipped.
+func valueText(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case string:
+		return quote(x)
+	case time.Duration:
+		return shortDuration(x)
+	default:
+		return clip(fmt.Sprint(x))
+	}
+}
+
+// changedSettings names the settings outside the jobs, and outside their defaults, in which two configurations differ.
+func changedSettings(was, is *Config) (names []string) {
+	other := leaves(is)
+	for i, l := range leaves(was) {
+		if !strings.HasPrefix(l.path, "defaults.") && !alike(l.value, other[i].value) {
+			names = append(names, l.path)
+		}
+	}
+	if !alike(reflect.ValueOf(was.Notify.Targets), reflect.ValueOf(is.Notify.Targets)) {
+		names = append(names, "notify.targets")
+	}
+	return names
+}
