@@ -172,7 +172,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 	switch got.Word {
 	case "created", "same", "replaced":
 		if got.Word == "replaced" {
-			r.n.Log.Info("definition replaced", "job", j.Name, "schedule", j.Schedule, "next", instant(got.Cursor))
+			r.n.Log.Info("definition replaced", "job", j.Name, "schedule", j.Job.Schedule, "next", instant(got.Cursor))
 		}
 		return result{job: j, cursor: got.Cursor}, true
 	case "differs":

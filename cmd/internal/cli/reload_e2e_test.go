@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+)
+
+// volume is a folder whose files are swapped by one symbolic link, as those of a ConfigMap.
+type volume struct {
+	t   *testing.T
+	dir string
+	n   int
+}
+
+func newVolume(t *testing.T, text string) *volume {
+	t.Helper()
+	v := &volume{t: t, dir: t.TempDir()}
+	v.swap(text)
+	if err := os.Symlink("..data/config.yaml", v.config()); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func (v *volume) config() string { return filepath.Join(v.dir, "config.yaml") }
+
+func (v *volume) swap(text string) {
+	v.t.Helper()
+	v.n++
+	now, link := strings.Repeat(".", 2)+"v"+string(rune('0'+v.n)), filepath.Join(v.dir, "..data_tmp")
+	put(v.t, filepath.Join(v.dir, now, "config.yaml"), text)
+	if err := os.Symlink(now, link); err != nil {
+		v.t.Fatal(err)
+	}
+	if err := os.Rename(link, filepath.Join(v.dir, "..data")); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// put writes a file and the folder that it is in, the file in one step.
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file+"~", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+"~", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReloadUnderLoad changes the jobs of two nodes while these run: by a signal on one, by the swap of a link on the other, then by a
+// file of jobs.d. No tick of a job that stays is lost or runs twice, files that are refused change nothing, and settings outside the
+// jobs are named.
+func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(hook.Close)
+	job := func(name, more string) string {
+		return "  - {name: " + name + ", schedule: \"@every 1s\", catch_up: all, http: {url: \"" + hook.URL + "/" + name + "\"}" + more + "}\n"
+	}
+	first := "jobs:\n" + job("steady", "") + job("longer", ", ttl: 10s") + job("elsewhere", "") + job("gone", "")
+	second := "node: {weight: 2}\njobs:\n" + job("steady", "") + job("longer", ", ttl: 12s") + job("elsewhere", ", timeout: 20s") + job("came", "")
+	second = strings.Replace(second, "/elsewhere", "/other", 1)
+	env := func(name string) []string {
+		return []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=" + name, "ESCAPEMENT_NODE_REVISION=1"}
+	}
+	plain := write(t, first)
+	linked := newVolume(t, first)
+	a, b := start(t, env("a"), "run", "--config", plain), start(t, env("b"), "run", "--config", linked.config())
+	a.logged("node started")
+	b.logged("node started")
+	eitherLogged(a, b, "run ended", `"job":"longer"`)
+
+	put(t, plain, second)
+	a.signal(syscall.SIGHUP)
+	a.logged("configuration reloaded", `"added":1`, `"changed":2`, `"removed":1`)
+	a.logged("job changed", `"job":"longer"`, `"settings":"ttl 10s -> 12s"`)
+	a.logged("job changed", `"job":"elsewhere"`, `timeout 0s -> 20s`, `http.url changed`)
+	a.logged("settings have changed", `"settings":"node.weight"`)
+	linked.swap(second)
+	b.logged("configuration reloaded", `"added":1`, `"changed":2`, `"removed":1`)
+
+	more := filepath.Join(jobsDir, "more.yaml")
+	for _, dir := range []string{filepath.Dir(plain), linked.dir} {
+		put(t, filepath.Join(dir, more), "jobs:\n"+job("late", ""))
+	}
+	for _, p := range []*process{a, b} {
+		p.logged("job added", `"job":"late"`)
+	}
+	put(t, filepath.Join(filepath.Dir(plain), more), "jobs:\n"+job("late", "")+job("steady", ""))
+	a.logged("configuration refused", more, `"line":3`, `"setting":"jobs[5].name"`, plain+":3 already")
+	eitherLogged(a, b, "run ended", `"job":"late"`)
+	for _, p := range []*process{a, b} {
+		p.signal(syscall.SIGTERM)
+	}
+	for _, p := range []*process{a, b} {
+		p.exits(exitDone)
+	}
+	for _, name := range []string{"steady", "longer", "elsewhere"} {
+		consecutive(t, decode[[]runJSON](t, env("x"), "runs", "list", "--job", name))
+	}
+	if code, stdout, stderr := call(env("x"), "", "ledger", "verify"); code != exitDone {
+		t.Errorf("ledger verify: exit %d, %s%s", code, stdout, stderr)
+	}
+	if n := strings.Count(a.stderr.text(), "settings have changed"); n != 1 {
+		t.Errorf("the settings that need a restart are named %d times", n)
+	}
+}
+
+// eitherLogged returns once one of two processes has logged a line with this message and these words.
+func eitherLogged(a, b *process, message string, words ...string) {
+	a.t.Helper()
+	late := time.After(within)
+	for {
+		linesA, _, moreA := a.stderr.seen()
+		linesB, _, moreB := b.stderr.seen()
+		if a.find(linesA, message, words...) != "" || b.find(linesB, message, words...) != "" {
+			return
+		}
+		select {
+		case <-moreA:
+		case <-moreB:
+		case <-late:
+			a.t.Fatalf("log %s: not within %s", message, within)
+		}
+	}
+}
+
+// consecutive wants a run that succeeded for each second between the first and the last.
+func consecutive(t *testing.T, runs []runJSON) {
+	t.Helper()
+	slices.SortFunc(runs, func(a, b runJSON) int { return a.Tick.Compare(b.Tick) })
+	runs = slices.DeleteFunc(runs, func(r runJSON) bool { return r.Outcome == "superseded" }) // marks of new definitions; a tick would leave a gap
+	if len(runs) < 4 {
+		t.Errorf("only %d runs", len(runs))
+	}
+	for i, r := range runs {
+		if r.Outcome != "succeeded" || i > 0 && r.Tick.Sub(runs[i-1].Tick) != time.Second {
+			t.Errorf("%s at %s: %s on %s, before it %s", r.Job, r.Tick, r.Outcome, r.Node, runs[max(0, i-1)].Tick)
+		}
+	}
+}
