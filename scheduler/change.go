@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ var ErrStopping = errors.New("the node is stopping; add the jobs to another one"
 // wait for Redis: a job is claimed once its definition is stored there, within about a second. To
 // change a job, see Change.
 func (n *Node) Add(list ...jobs.Job) error {
-	if err := n.exchange(list, nil); err != nil {
+	if err := n.exchange(Change{Add: list}); err != nil {
 		return fmt.Errorf("scheduler: add jobs: %w", err)
 	}
 	return nil
@@ -30,44 +31,56 @@ func (n *Node) Add(list ...jobs.Job) error {
 // after a deploy that drops it: other nodes that have the job go on, and without one its ticks
 // wait. Client.Remove deletes it. Remove refuses a job that another job of the node follows.
 func (n *Node) Remove(names ...string) error {
-	if err := n.exchange(nil, names); err != nil {
+	if err := n.exchange(Change{Remove: names}); err != nil {
 		return fmt.Errorf("scheduler: remove jobs: %w", err)
 	}
 	return nil
 }
 
-// Change adds jobs and removes others, by name, in one step, before Run or while it runs. A job
-// whose name is in both lists is replaced: its granted runs go on to their end with the old
-// function. The jobs that the node then has are checked together; either the whole change is made
-// or nothing of it. Jobs in neither list are not disturbed.
+// Change is a change of a node's jobs.
+type Change struct {
+	// Add are jobs to add. A job whose name is in Remove too is replaced: its granted runs go on to
+	// their end with the old function.
+	Add []jobs.Job
+	// Remove are the names of jobs to remove.
+	Remove []string
+	// Revision takes the place of Config.Revision, at most 128 bytes. Default: it stays.
+	Revision string
+}
+
+// Change changes the node's jobs in one step, before Run or while it runs. The jobs that the node
+// then has are checked together; either the whole change is made or nothing of it. Jobs in neither
+// list are not disturbed.
 //
-// A replaced job follows the rules for a deploy: of two nodes with different definitions and the
-// same Config.Revision, the one that was changed last wins, and a definition that was replaced
-// before comes back when no living node holds its successor.
-func (n *Node) Change(added []jobs.Job, removed []string) error {
-	if err := n.exchange(added, removed); err != nil {
+// A replaced job follows the rules for a deploy. Of two nodes with different definitions, the one
+// with the greater revision wins. Of equal revisions the one that was changed last wins, but a
+// definition that was replaced before comes back only when no living node holds its successor.
+func (n *Node) Change(c Change) error {
+	if err := n.exchange(c); err != nil {
 		return fmt.Errorf("scheduler: change jobs: %w", err)
 	}
 	return nil
 }
 
 // exchange checks a change of the node's jobs and makes it.
-func (n *Node) exchange(added []jobs.Job, removed []string) error {
+func (n *Node) exchange(c Change) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
-	out, err := n.named(removed)
+	out, err := n.named(c.Remove)
 	if err != nil {
 		return err
 	}
 	reg, err := registryOf(slices.DeleteFunc(slices.Clone(n.jobs.All()), func(j *work.Job) bool { return slices.Contains(out, j) }))
-	added = slices.Clone(added)
+	added := slices.Clone(c.Add)
 	for i, j := range added {
 		if err = errors.Join(err, reg.Add(j)); err == nil {
 			added[i], _ = reg.Get(j.Name) // with its defaults
 		}
 	}
+	cfg := n.cfg
+	cfg.Revision = cmp.Or(c.Revision, n.jobs.Revision())
 	if err == nil {
-		err = n.cfg.validate(reg)
+		err = cfg.validate(reg)
 	}
 	if err != nil {
 		return err
@@ -79,7 +92,7 @@ func (n *Node) exchange(added []jobs.Job, removed []string) error {
 	case len(in) > 0 && n.state.Stopping.Load():
 		return ErrStopping
 	}
-	n.change(in, out)
+	n.change(in, out, cfg.Revision)
 	return nil
 }
 
@@ -98,14 +111,14 @@ func (n *Node) named(names []string) (list []*work.Job, err error) {
 
 // change adds and removes jobs; other roles see both at once. The agenda learns of an added job
 // before any other role, and of a removed one after all others.
-func (n *Node) change(in, out []*work.Job) {
+func (n *Node) change(in, out []*work.Job, revision string) {
 	r := n.roles.Load()
 	if r == nil {
-		n.jobs.Change(in, out)
+		n.jobs.Change(in, out, revision)
 		return
 	}
 	defer func() {
-		n.log.Info("the node has other jobs", "added", len(in), "removed", len(out), "jobs", n.jobs.Len())
+		n.log.Info("the node has other jobs", "added", len(in), "removed", len(out), "jobs", n.jobs.Len(), "revision", revision)
 	}()
 	for _, j := range in {
 		j.Part = r.ledger.Partition(j.Name)
@@ -113,7 +126,7 @@ func (n *Node) change(in, out []*work.Job) {
 	if len(in) > 0 {
 		r.inbox.Send(agenda.Changed{Added: in})
 	}
-	if n.jobs.Change(in, out); len(out) > 0 {
+	if n.jobs.Change(in, out, revision); len(out) > 0 {
 		r.inbox.Send(agenda.Changed{Removed: out})
 	}
 	r.cluster.Changed()

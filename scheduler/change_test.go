@@ -144,8 +144,22 @@ func TestChangesAreRefusedWhole(t *testing.T) {
 
 // Three nodes get another set of jobs one after another, and later the first one again, as when a file of jobs changes on each. Each tick
 // runs once, in the definition of one of the sets. A node that does not have the new set yet takes nothing back, not even when it starts
-// again. The last node that returns to the first set brings its definitions back.
+// again. The first set counts again with the first node that returns to it, when it has a greater revision by then, else with the last.
 func TestRollingChange(t *testing.T) {
+	for _, x := range []struct {
+		name      string
+		revisions [2]string
+		back      [3]time.Duration // of ttl, after each node has changed back
+	}{
+		{"equal", [2]string{}, [3]time.Duration{6 * time.Second, 6 * time.Second, 5 * time.Second}},
+		{"greater", [2]string{"3", "2"}, [3]time.Duration{5 * time.Second, 5 * time.Second, 5 * time.Second}},
+	} {
+		t.Run(x.name, func(t *testing.T) { rollingChange(t, x.revisions, x.back) })
+	}
+}
+
+// rollingChange changes three nodes to a second set of jobs and back to the first, with the revision of each set.
+func rollingChange(t *testing.T, revisions [2]string, back [3]time.Duration) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, old, fresh := &sink{}, &sink{}, &sink{}
 		started, ended := make(chan time.Time, 9), make(chan error, 9)
@@ -158,7 +172,7 @@ func TestRollingChange(t *testing.T) {
 		}
 		// turn replaces what differs between two sets.
 		turn := func(r *running, to int) {
-			if err := r.Change(sets(to)[1:], []string{"ttl", "work", "rhythm", []string{"new", "gone"}[to]}); err != nil {
+			if err := r.Change(scheduler.Change{Add: sets(to)[1:], Remove: []string{"ttl", "work", "rhythm", []string{"new", "gone"}[to]}, Revision: revisions[to]}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -177,7 +191,7 @@ func TestRollingChange(t *testing.T) {
 		}
 		<-started
 		began := time.Now()
-		if err := nodes[0].Change([]jobs.Job{lasting(time.Second, started, ended)}, []string{"lasting"}); err != nil {
+		if err := nodes[0].Change(scheduler.Change{Add: []jobs.Job{lasting(time.Second, started, ended)}, Remove: []string{"lasting"}}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range nodes {
@@ -195,7 +209,7 @@ func TestRollingChange(t *testing.T) {
 		for i := range nodes {
 			turn(nodes[i], 0)
 			time.Sleep(4*time.Second + time.Duration(i*370)*time.Millisecond)
-			want([]time.Duration{6 * time.Second, 6 * time.Second, 5 * time.Second}[i], "after "+nodes[i].Name()+" has changed back")
+			want(back[i], "after "+nodes[i].Name()+" has changed back")
 		}
 		end := time.Now()
 		time.Sleep(3 * time.Second)

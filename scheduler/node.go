@@ -65,7 +65,7 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	n.jobs, n.handlers = work.NewJobs(all), make(map[string]jobs.Func)
+	n.jobs, n.handlers = work.NewJobs(all, cfg.Revision), make(map[string]jobs.Func)
 	for _, name := range reg.Handlers() {
 		n.handlers[name], _ = reg.Handler(name)
 	}

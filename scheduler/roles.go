@@ -58,7 +58,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		Entry: admission.New(admission.Config{Node: c.Name, Limits: r.limits, Guards: c.Guards, Log: n.log}),
 	})
 	r.cluster = cluster.New(cluster.Config{
-		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Revision: c.Revision, Generation: c.Generation,
+		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Generation: c.Generation,
 		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.seam.Wall, ZoneData: c.seam.ZoneData(),
 		Ledger: l, Roster: roster.New(n.client, roster.Config{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,

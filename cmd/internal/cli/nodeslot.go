@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -33,7 +34,7 @@ type nodeSlot struct {
 	metrics  *metrics.Collector              // of the node that is there now
 	notifier atomic.Pointer[notify.Notifier] // the same; nil where nobody is to be told
 
-	changing sync.Mutex // guards jobs, and node while it is replaced
+	changing sync.Mutex // guards jobs, the revision of cfg, and node while it is replaced
 	jobs     []jobs.Job // as last loaded
 }
 
@@ -85,13 +86,13 @@ func (s *nodeSlot) sit() error {
 }
 
 // change changes the node's jobs to those of a configuration that was loaded again. After a move the next node has them too.
-func (s *nodeSlot) change(all, added []jobs.Job, removed []string) error {
+func (s *nodeSlot) change(all []jobs.Job, c scheduler.Change) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	if err := s.node.Load().Change(added, removed); err != nil && !errors.Is(err, scheduler.ErrStopping) {
+	if err := s.node.Load().Change(c); err != nil && !errors.Is(err, scheduler.ErrStopping) {
 		return err
 	}
-	s.jobs = all
+	s.jobs, s.cfg.Revision = all, cmp.Or(c.Revision, s.cfg.Revision)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
 )
 
 // pollEvery is how often a node looks whether its files have changed.
@@ -100,13 +101,14 @@ func (r *reloader) reload() {
 	}
 	r.needRestart(l)
 	c := compareJobs(&r.now.Config, &l.Config)
-	if c.empty() {
+	if c.empty() && l.Node.Revision == r.now.Node.Revision {
 		r.log.Info("configuration read again: no job has changed", "file", l.from.file, "jobs", len(l.jobs))
 		return
 	}
-	added := slices.DeleteFunc(slices.Clone(l.jobs), func(j jobs.Job) bool { return !c.in[j.Name] })
+	change := scheduler.Change{Remove: c.out, Revision: l.Node.Revision}
+	change.Add = slices.DeleteFunc(slices.Clone(l.jobs), func(j jobs.Job) bool { return !c.in[j.Name] })
 	for _, s := range r.slots {
-		err = errors.Join(err, s.change(l.jobs, added, c.out))
+		err = errors.Join(err, s.change(l.jobs, change))
 	}
 	if err != nil {
 		r.refuse(err)

@@ -127,11 +127,11 @@ func valueText(v reflect.Value) string {
 	}
 }
 
-// changedSettings names the settings outside the jobs, and outside their defaults, in which two configurations differ.
+// changedSettings names the settings in which two configurations differ, apart from those of jobs: their defaults, and the revision.
 func changedSettings(was, is *Config) (names []string) {
 	other := leaves(is)
 	for i, l := range leaves(was) {
-		if !strings.HasPrefix(l.path, "defaults.") && !alike(l.value, other[i].value) {
+		if !strings.HasPrefix(l.path, "defaults.") && l.path != "node.revision" && !alike(l.value, other[i].value) {
 			names = append(names, l.path)
 		}
 	}

@@ -117,7 +117,7 @@ func (a *announcer) announce(ctx context.Context) error {
 func (a *announcer) announceIn(ctx context.Context, chunks []ledger.Chunk) error {
 	call, cancel := context.WithTimeout(ctx, lane.CallTimeout+time.Duration(len(chunks))*10*time.Millisecond)
 	defer cancel()
-	return a.n.Ledger.Announce(call, a.n.Generation, a.n.Revision, chunks)
+	return a.n.Ledger.Announce(call, a.n.Generation, a.n.Jobs.Revision(), chunks)
 }
 
 // tidy removes what no node holds any more, in the partitions for which this node goes first.

@@ -20,27 +20,27 @@ import (
 
 // Config holds what a node needs to be part of a cluster.
 type Config struct {
-	ID, Name, Namespace           string
-	Version, Revision, Generation string
-	Labels                        map[string]string
-	Weight                        int
-	Grace, DrainTimeout           time.Duration
-	Wall                          func() time.Time
-	ZoneData                      string // version of its time zone rules
-	Ledger                        *ledger.Ledger
-	Roster                        *roster.Roster
-	Lanes                         *lane.Lanes
-	Clock                         *lane.Clock
-	Health                        *lane.Health
-	Jobs                          *work.Jobs
-	Slots                         *agenda.Slots
-	Inbox                         *agenda.Inbox
-	Moves                         *Moves
-	View                          *LatestView
-	State                         *NodeState
-	Beat                          chan struct{} // holds one signal: send a heartbeat now
-	Lost                          chan struct{} // holds one signal: Redis may have lost data, register every job again
-	Log                           *slog.Logger
+	ID, Name, Namespace string
+	Version, Generation string
+	Labels              map[string]string
+	Weight              int
+	Grace, DrainTimeout time.Duration
+	Wall                func() time.Time
+	ZoneData            string // version of its time zone rules
+	Ledger              *ledger.Ledger
+	Roster              *roster.Roster
+	Lanes               *lane.Lanes
+	Clock               *lane.Clock
+	Health              *lane.Health
+	Jobs                *work.Jobs
+	Slots               *agenda.Slots
+	Inbox               *agenda.Inbox
+	Moves               *Moves
+	View                *LatestView
+	State               *NodeState
+	Beat                chan struct{} // holds one signal: send a heartbeat now
+	Lost                chan struct{} // holds one signal: Redis may have lost data, register every job again
+	Log                 *slog.Logger
 }
 
 // NodeState is the state of the node that several roles read.

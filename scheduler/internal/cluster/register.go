@@ -30,8 +30,8 @@ func (r *registrar) firstDone() {
 	}
 	r.firstPending = false
 	r.n.State.Registered.Store(true)
-	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Revision, "generation", r.n.Generation)
-	if r.n.Revision == "" {
+	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Jobs.Revision(), "generation", r.n.Generation)
+	if r.n.Jobs.Revision() == "" {
 		r.n.Log.Warn("without a revision, the definition registered last wins; a deploy that is half done may not be ordered right. " +
 			"Build in a git checkout, whose commit time is taken, or set node.revision (Config.Revision), for instance to the build time")
 	}
@@ -46,7 +46,7 @@ func (r *registrar) firstDone() {
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, error) {
 	regs := make([]*Registration, len(list))
 	for i, j := range list {
-		regs[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Revision, Generation: r.n.Generation}}
+		regs[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Jobs.Revision(), Generation: r.n.Generation}}
 	}
 	r.sendTexts = false
 	results, regs, err := r.unchanged(ctx, regs)
@@ -189,7 +189,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 		return result{job: j, reason: work.Standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.Generation)}, true
 	}
 	if err == nil && !r.decides(ctx, j, r.firstPending || r.unclaimable[j] == work.Unregistered, got) {
-		return result{job: j, reason: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Revision)}, true
+		return result{job: j, reason: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Jobs.Revision())}, true
 	}
 	w.sendText = !got.Stored
 	if err == nil {
@@ -208,7 +208,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 // only replaced by a promotion.
 func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored ledger.Defined) bool {
 	if r.n.State.Drain.Load() == nil { // a drained node claims nothing, and must not stop others
-		if own := r.n.Revision; own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
+		if own := r.n.Jobs.Revision(); own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
 			return true
 		}
 	}
@@ -244,7 +244,7 @@ func (r *registrar) rank() string {
 	if r.n.State.Drain.Load() != nil {
 		return ""
 	}
-	return r.n.Revision
+	return r.n.Jobs.Revision()
 }
 
 // rivalGone reports whether a job is superseded by a definition that no living node holds any more.

@@ -60,7 +60,7 @@ func (r *registrar) current(ctx context.Context, c ledger.Chunk, regs map[string
 	err = r.n.Lanes.At("register", c.Part, func() (err error) {
 		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 		defer cancel()
-		cursors, err = r.n.Ledger.Current(call, c, r.n.Revision)
+		cursors, err = r.n.Ledger.Current(call, c, r.n.Jobs.Revision())
 		return err
 	})
 	if err != nil {

@@ -13,22 +13,23 @@ type snapshot struct {
 	followed  map[string]bool
 	nextIndex int // index of the job that is added next
 	version   int
+	revision  string
 }
 
-// NewJobs makes the list of a node's jobs and gives each its Index.
-func NewJobs(all []*Job) *Jobs {
+// NewJobs makes the list of a node's jobs, of a revision, and gives each its Index.
+func NewJobs(all []*Job, revision string) *Jobs {
 	s := &Jobs{}
 	s.now.Store(&snapshot{})
-	s.Change(all, nil)
+	s.Change(all, nil, revision)
 	return s
 }
 
-// Change adds jobs, which get an Index, and removes others. Only one caller at a time.
-func (s *Jobs) Change(in []*Job, out []*Job) {
+// Change adds jobs, which get an Index, and removes others. The jobs then are of the revision. Only one caller at a time.
+func (s *Jobs) Change(in []*Job, out []*Job, revision string) {
 	old := s.now.Load()
 	now := &snapshot{
 		all: make([]*Job, 0, len(old.all)+len(in)), byName: make(map[string]*Job, len(old.all)+len(in)), followed: make(map[string]bool),
-		nextIndex: old.nextIndex, version: old.version + 1,
+		nextIndex: old.nextIndex, version: old.version + 1, revision: revision,
 	}
 	gone := make(map[*Job]bool, len(out))
 	for _, j := range out {
@@ -57,6 +58,9 @@ func (s *Jobs) Len() int { return len(s.All()) }
 
 // Version differs after each change.
 func (s *Jobs) Version() int { return s.now.Load().version }
+
+// Revision orders the definitions of these jobs and of others.
+func (s *Jobs) Revision() string { return s.now.Load().revision }
 
 // Named returns the job of that name, nil when the node has none.
 func (s *Jobs) Named(name string) *Job { return s.now.Load().byName[name] }
