@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestJobFiles wants the jobs of jobs.d behind those of the configuration, in the order of the files' names, with its defaults.
+func TestJobFiles(t *testing.T) {
+	config := write(t, "defaults: {ttl: 20s}\n"+jobsOf("first"))
+	dir := filepath.Join(filepath.Dir(config), jobsDir)
+	put(t, filepath.Join(dir, "b.yaml"), jobsOf("third"))
+	put(t, filepath.Join(dir, "a.yaml"), jobsOf("second")+"  - {name: last, after: first, exec: {command: [x]}}\n")
+	put(t, filepath.Join(dir, "..data", "a.yaml"), jobsOf("second"))
+	put(t, filepath.Join(dir, ".hidden.yaml"), "nonsense")
+	put(t, filepath.Join(dir, "README"), "nonsense")
+	l, err := load(source{file: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, j := range l.jobs {
+		if names = append(names, j.Name); j.TTL != 20*time.Second {
+			t.Errorf("%s has ttl %s", j.Name, j.TTL)
+		}
+	}
+	if got := strings.Join(names, " "); got != "first second last third" {
+		t.Errorf("jobs %s", got)
+	}
+}
+
+// TestJobFilesAreRefused wants each fault with the file and the line that it is in.
+func TestJobFilesAreRefused(t *testing.T) {
+	for _, tt := range []struct{ name, file, text, want string }{
+		{"a name twice", "a.yaml", "\n" + jobsOf("first"), `DIR/jobs.d/a.yaml:3: jobs[1].name: "first" is the name of the job at DIR/config.yaml:2 already; give one of them another name`},
+		{"a name twice in it", "a.yaml", jobsOf("x") + "  - {name: x, schedule: '@hourly', exec: {command: [x]}}\n", `DIR/jobs.d/a.yaml:3: jobs[2].name: "x" is the name of the job at line 2 already; give one of them another name`},
+		{"another setting", "a.yaml", "redis: {url: x}\n", "DIR/jobs.d/a.yaml:1: redis: a file of jobs.d has jobs alone; put other settings into DIR/config.yaml"},
+		{"an unknown key", "a.yaml", "jobs:\n  - {name: x, shedule: '@hourly', exec: {command: [x]}}\n", "DIR/jobs.d/a.yaml:2: jobs[x].shedule: unknown key; did you mean schedule"},
+		{"not YAML", "a.yaml", "jobs: [\n", "DIR/jobs.d/a.yaml:2: not YAML"},
+		{"empty", "a.yaml", "", "DIR/jobs.d/a.yaml: the file is empty"},
+		{"another ending", "a.yml", jobsOf("x"), "DIR/jobs.d/a.yml: files of jobs.d end in .yaml; rename it"},
+		{"a file for the folder", "", "", "DIR/jobs.d: not a directory"},
+		{"a folder for a file", "a.yaml/b", "", "DIR/jobs.d/a.yaml: is a directory"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			config := write(t, jobsOf("first"))
+			put(t, filepath.Join(filepath.Dir(config), jobsDir, tt.file), tt.text)
+			_, err := load(source{file: config})
+			if err == nil {
+				t.Fatal("no fault")
+			}
+			if got := strings.ReplaceAll(err.Error(), filepath.Dir(config), "DIR"); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestStamp wants every change of the files noticed, also one that leaves time and size as they are, and nothing noticed without one.
+func TestStamp(t *testing.T) {
+	v := newVolume(t, jobsOf("first"))
+	more := filepath.Join(v.dir, jobsDir, "more.yaml")
+	last := stampOf(v.config())
+	for _, change := range []struct {
+		name string
+		make func()
+	}{
+		{"a link is swapped", func() { v.swap(jobsOf("other")) }},
+		{"a file of jobs comes", func() { put(t, more, jobsOf("more")) }},
+		{"it is replaced", func() {
+			info, err := os.Stat(more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, more+"x", jobsOf("most"))
+			if err := os.Chtimes(more+"x", info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(more+"x", more); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"it is written to", func() {
+			if err := os.WriteFile(more, []byte(jobsOf("longer")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"it goes", func() {
+			if err := os.Remove(more); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"the configuration goes", func() {
+			if err := os.Remove(v.config()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		if !last.same(stampOf(v.config())) {
+			t.Errorf("before %s: a change", change.name)
+		}
+		change.make()
+		now := stampOf(v.config())
+		if last.same(now) {
+			t.Errorf("%s: no change", change.name)
+		}
+		last = now
+	}
+}
+
+// jobsOf is a file with one job, in its second line.
+func jobsOf(name string) string {
+	return "jobs:\n  - {name: " + name + ", schedule: \"@hourly\", exec: {command: [x]}}\n"
+}

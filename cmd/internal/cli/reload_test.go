@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/escapement/escapement/scheduler/metrics"
+)
+
+// reloadable is a reloader over one node that does not run, and what it has logged.
+func reloadable(t *testing.T, text string) (r *reloader, config string, said *bytes.Buffer) {
+	t.Helper()
+	config = write(t, "redis: {url: 'redis://127.0.0.1:1'}\n"+text)
+	l, err := load(source{file: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := l.newClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said = &bytes.Buffer{}
+	log := slog.New(slog.NewTextHandler(said, nil))
+	cfg := l.nodeConfig(log)
+	cfg.Name = "a"
+	slot, err := newNodeSlot(endpoint{client: client}, endpoint{}, l, cfg, metrics.New(metrics.Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, end := newReloader([]*nodeSlot{slot}, log)
+	t.Cleanup(func() { end(); slot.close() })
+	return r, config, said
+}
+
+// names are the jobs that the node has.
+func (r *reloader) names() string {
+	var list []string
+	for _, j := range r.slots[0].jobs {
+		list = append(list, j.Name)
+	}
+	return strings.Join(list, " ")
+}
+
+// TestLookWaitsForTheWriter reads a file that changes when it has stopped changing, and reads it once.
+func TestLookWaitsForTheWriter(t *testing.T) {
+	t.Parallel()
+	r, config, said := reloadable(t, jobsOf("first"))
+	r.look()
+	put(t, config, "jo")
+	r.look()
+	put(t, config, jobsOf("second"))
+	r.look()
+	if said.Len() > 0 || r.names() != "first" {
+		t.Errorf("too early: %s %s", r.names(), said)
+	}
+	for range 3 {
+		r.look()
+	}
+	if r.names() != "second" || strings.Count(said.String(), "configuration reloaded") != 1 || strings.Contains(said.String(), "refused") {
+		t.Errorf("jobs %s: %s", r.names(), said)
+	}
+	put(t, config, "jobs: [")
+	for range 4 {
+		r.look()
+	}
+	if r.names() != "second" || strings.Count(said.String(), "level=ERROR") != 1 {
+		t.Errorf("after a broken file: jobs %s: %s", r.names(), said)
+	}
+}
+
+// TestReloadChangesAllOrNothing wants nothing changed by files with which this process cannot go on as it runs.
+func TestReloadChangesAllOrNothing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, text, want string }{
+		{"a guard, and no locks for it", jobsOf("second") + "  - {name: x, schedule: '@hourly', guard: redis, exec: {command: [x]}}\n", `line=3 setting=jobs[x].guard error="no job had a guard when this process started`},
+		{"a ttl for another max_skew", "jobs:\n  - {name: second, schedule: '@hourly', ttl: 3s, exec: {command: [x]}}\n", "must be at least three times max_skew"},
+		{"a name twice", jobsOf("second") + jobsOf("third")[6:] + jobsOf("second")[6:], `line=4 setting=jobs[2].name`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, config, said := reloadable(t, "node: {max_skew: 2s}\n"+jobsOf("first"))
+			put(t, config, tt.text)
+			r.reload()
+			if r.names() != "first" || !strings.Contains(said.String(), "level=ERROR") || !strings.Contains(said.String(), tt.want) {
+				t.Errorf("jobs %s: %s", r.names(), said)
+			}
+			put(t, config, "node: {max_skew: 2s}\n"+jobsOf("third"))
+			if r.reload(); r.names() != "third" {
+				t.Errorf("the next file is not read: jobs %s: %s", r.names(), said)
+			}
+		})
+	}
+}
+
+// TestHangUp reloads at SIGHUP, and stops at the one that says that the terminal is gone.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		has   []bool // whether there is a terminal, each time when somebody looks
+		stops bool
+	}{{"no terminal", []bool{false, false}, false}, {"a terminal", []bool{true, true}, false}, {"one that is gone", []bool{true, false}, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, _, said := reloadable(t, jobsOf("first"))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r.terminal = func() bool {
+				has := tt.has[0]
+				if tt.has = tt.has[1:]; len(tt.has) == 0 {
+					tt.has = []bool{has}
+				}
+				return has
+			}
+			done := make(chan error, 1)
+			go func() { done <- r.run(ctx) }()
+			r.asked <- syscall.SIGHUP
+			if !tt.stops {
+				r.asked <- syscall.SIGHUP // taken when the first is through
+				r.asked <- syscall.SIGHUP
+				cancel()
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if read := strings.Contains(said.String(), "configuration read again"); read == tt.stops {
+				t.Errorf("stops %v: %s", tt.stops, said)
+			}
+		})
+	}
+}

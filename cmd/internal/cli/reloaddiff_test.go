@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCompareJobs wants the settings of each job that differ, a secret by its name alone, and no difference in what is only written
+// otherwise.
+func TestCompareJobs(t *testing.T) {
+	compare := func(was, is string) (c jobsChange, settings []string) {
+		t.Helper()
+		a, err := load(source{file: write(t, was)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := load(source{file: write(t, is)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return compareJobs(&a.Config, &b.Config), changedSettings(&a.Config, &b.Config)
+	}
+	for _, tt := range []struct{ name, was, is, want string }{
+		{"nothing", "schedule: '@hourly', exec: {command: [x]}", "exec: {command: [x]}, schedule: '@hourly', overlap: skip, ttl: 15s, labels: {}", ""},
+		{"a schedule", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@daily', exec: {command: [x]}", `schedule "@hourly" -> "@daily"`},
+		{"times", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', ttl: 1m, timeout: 10m, exec: {command: [x]}", `timeout 0s -> 10m, ttl 15s -> 1m`},
+		{"a command", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', exec: {command: [x, y]}", `exec.command [x] -> [x y]`},
+		{"another work", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', http: {url: 'http://127.0.0.1/hunter2'}", `exec removed, http added`},
+		{"a secret", "schedule: '@hourly', exec: {command: [x], env: {A: hunter2}}", "schedule: '@hourly', exec: {command: [x], env: {A: hunter3}}", `exec.env changed`},
+		{"a call", "schedule: '@hourly', http: {url: 'http://127.0.0.1/hunter2'}", "schedule: '@hourly', http: {url: 'http://127.0.0.1/hunter3', method: POST}", `http.method changed, http.url changed`},
+	} {
+		c, settings := compare("jobs:\n  - {name: x, "+tt.was+"}\n", "jobs:\n  - {name: x, "+tt.is+"}\n")
+		var got string
+		if len(c.changed) > 0 {
+			got = strings.Join(c.changed[0].what, ", ")
+		}
+		if got != tt.want || len(c.added)+len(c.removed)+len(settings) > 0 || c.empty() != (tt.want == "") {
+			t.Errorf("%s: %q, want %q; %+v %v", tt.name, got, tt.want, c, settings)
+		}
+	}
+	c, settings := compare("node: {weight: 2, revision: a}\ndefaults: {ttl: 20s}\n"+jobsOf("stays")+"  - {name: goes, schedule: '@hourly', ttl: 15s, exec: {command: [x]}}\n",
+		"node: {labels: {a: b}, revision: b}\nredis: {url: 'redis://:hunter2@127.0.0.1'}\nnotify: {targets: [{name: x, command: [y]}]}\n"+jobsOf("stays")+
+			"  - {name: goes, schedule: '@hourly', exec: {command: [x]}}\n  - {name: comes, schedule: '@hourly', exec: {command: [x]}}\n")
+	if got := strings.Join(settings, " "); got != "redis.url node.labels node.weight notify.targets" {
+		t.Errorf("settings %s", got)
+	}
+	if len(c.changed) != 1 || c.changed[0].job != "stays" || !slices.Equal(c.changed[0].what, []string{"ttl 20s -> 15s"}) || len(c.added) != 1 || c.added[0].job != "comes" || len(c.removed) != 0 {
+		t.Errorf("with defaults that change: %+v", c)
+	}
+}
