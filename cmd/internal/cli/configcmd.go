@@ -15,8 +15,8 @@ func (a *app) configCommand() *cobra.Command {
 			}
 			return a.configValidate(cmd)
 		})
-	validate.Long = `Reads FILE, by default that of --config, as a node would, with the ESCAPEMENT_ variables over
-it, and prints every fault with its line. Nothing is connected.`
+	validate.Long = `Reads FILE, by default that of --config, as a node would, with the files of jobs.d beside it and
+the ESCAPEMENT_ variables over it, and prints every fault with its line. Nothing is connected.`
 	show := a.command("print", "print the configuration that a node would run with, secrets masked", wants(),
 		func(cmd *cobra.Command, _ []string) error { return a.configPrint(cmd) })
 	return a.group("config COMMAND", "check and print configurations", validate, show, a.configSchemaCommand(), a.configInitCommand())

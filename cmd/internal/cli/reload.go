@@ -131,7 +131,7 @@ func (r *reloader) guarded(l *loaded) error {
 	return nil
 }
 
-// maxTold bounds the log lines about one reload.
+// maxTold bounds the log lines of a kind about one reload.
 const maxTold = 100
 
 // refuse logs what is wrong with the files.

@@ -66,21 +66,16 @@ func (d Defaults) fill(j Job) Job {
 
 func (c *jobsChange) empty() bool { return len(c.in) == 0 && len(c.out) == 0 }
 
-// tell logs a line for each job, up to maxTold.
+// tell logs a line for each job, up to maxTold in each list.
 func (c *jobsChange) tell(log *slog.Logger) {
-	left := maxTold
-	for _, kind := range []struct {
-		words string
-		jobs  []jobChange
-	}{{"job added", c.added}, {"job changed", c.changed}, {"job removed", c.removed}} {
-		for _, j := range kind.jobs[:min(len(kind.jobs), left)] {
-			attrs := []any{"job", j.job}
-			if len(j.what) > 0 {
-				attrs = append(attrs, "settings", strings.Join(j.what, ", "))
-			}
-			log.Info(kind.words, attrs...)
-			left--
-		}
+	for _, j := range c.added[:min(len(c.added), maxTold)] {
+		log.Info("job added", "job", j.job)
+	}
+	for _, j := range c.changed[:min(len(c.changed), maxTold)] {
+		log.Info("job changed", "job", j.job, "settings", strings.Join(j.what, ", "))
+	}
+	for _, j := range c.removed[:min(len(c.removed), maxTold)] {
+		log.Info("job removed", "job", j.job)
 	}
 }
 
