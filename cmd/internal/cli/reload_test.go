@@ -63,6 +63,18 @@ func TestLookWaitsForTheWriter(t *testing.T) {
 	if r.names() != "second" || strings.Count(said.String(), "configuration reloaded") != 1 || strings.Contains(said.String(), "refused") {
 		t.Errorf("jobs %s: %s", r.names(), said)
 	}
+	if err := r.slots[0].node.Load().Remove("first"); err == nil {
+		t.Error("the node has the job still")
+	}
+	if err := r.slots[0].node.Load().Remove("second"); err != nil {
+		t.Error(err)
+	}
+	if err := r.slots[0].sit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.slots[0].node.Load().Remove("second"); err != nil {
+		t.Errorf("the node that goes on after a move: %v", err)
+	}
 	put(t, config, "jobs: [")
 	for range 4 {
 		r.look()

@@ -46,6 +46,19 @@ func TestRemovedWhileAskedFor(t *testing.T) {
 	}
 }
 
+// A job that is replaced has its name from its successor's arrival on: what is found or has ended then is the successor's.
+func TestReplacedKeepsItsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(3, "job", "other")
+		old, anew := w.jobs[0], *w.jobs[0]
+		Changed{Added: []*work.Job{&anew}}.apply(w.Agenda)
+		Changed{Removed: []*work.Job{old}}.apply(w.Agenda)
+		if s := w.byName["job"]; s == nil || s.Job != &anew || w.states[old] != nil || len(w.order) != 2 {
+			t.Errorf("the name has %v, %d jobs", s, len(w.order))
+		}
+	})
+}
+
 // noRegistrar ignores rejected jobs.
 type noRegistrar struct{}
 
