@@ -169,10 +169,10 @@ func (f *follower) take(list []ledger.CatalogJob) {
 		in = append(in, j)
 	}
 	if len(out) > 0 {
-		n.change(nil, out)
+		n.change(nil, out, n.jobs.Revision())
 	}
 	if len(in) > 0 {
-		n.change(in, nil)
+		n.change(in, nil, n.jobs.Revision())
 	}
 }
 
