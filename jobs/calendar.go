@@ -9,14 +9,16 @@ import (
 
 const daySeconds = 86400
 
-// searchDays bounds the search of next: the rarest day, 29 February, is at most eight years away (1896 to 1904).
-const searchDays = 9 * 366
+// searchDays bounds the search of next and prev: the rarest day, the fifth Monday of February, is at most forty years away (2072 to
+// 2112).
+const searchDays = 41 * 366
 
 // calendar is a set of wall-clock seconds, as bit sets of its fields. They count from 1970-01-01T00:00:00 on a clock without a
 // zone.
 type calendar struct {
 	second, minute, hour, dom, month, dow uint64
 	eitherDay                             bool // both day fields are restricted: one is enough
+	monthDays                             monthDays
 }
 
 // starBit is the parser's mark of a plain star.
@@ -87,7 +89,7 @@ func (c *calendar) nextDay(day, end int64) (int64, bool) {
 			day = time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC).Unix() / daySeconds
 			continue
 		}
-		if c.matchesDate(d, weekday(day)) {
+		if c.matchesDate(y, m, d, weekday(day)) {
 			return day, true
 		}
 		day++
@@ -98,12 +100,12 @@ func (c *calendar) nextDay(day, end int64) (int64, bool) {
 // prevDay returns the last matching day from day back, after end; days since 1970.
 func (c *calendar) prevDay(day, end int64) (int64, bool) {
 	for day > end {
-		_, m, d := civil(day)
+		y, m, d := civil(day)
 		if c.month>>uint(m)&1 == 0 {
 			day -= int64(d)
 			continue
 		}
-		if c.matchesDate(d, weekday(day)) {
+		if c.matchesDate(y, m, d, weekday(day)) {
 			return day, true
 		}
 		day--
@@ -112,12 +114,13 @@ func (c *calendar) prevDay(day, end int64) (int64, bool) {
 }
 
 func (c *calendar) matchesDay(day int64) bool {
-	_, m, d := civil(day)
-	return c.month>>uint(m)&1 != 0 && c.matchesDate(d, weekday(day))
+	y, m, d := civil(day)
+	return c.month>>uint(m)&1 != 0 && c.matchesDate(y, m, d, weekday(day))
 }
 
-func (c *calendar) matchesDate(d, weekday int) bool {
-	dom, dow := c.dom>>uint(d)&1 != 0, c.dow>>uint(weekday)&1 != 0
+func (c *calendar) matchesDate(y int, m time.Month, d, weekday int) bool {
+	dom := c.dom>>uint(d)&1 != 0 || c.monthDays.matchesDom(y, m, d, weekday)
+	dow := c.dow>>uint(weekday)&1 != 0 || c.monthDays.matchesDow(y, m, d, weekday)
 	if c.eitherDay {
 		return dom || dow
 	}

@@ -39,6 +39,12 @@ var (
 		{"day of month", 1, 31, 28, nil}, {"month", 1, 12, 12, monthNames}, {"day of week", 0, 6, 6, dayNames}}
 )
 
+// The two day fields, among six.
+const (
+	domField = 3
+	dowField = 5
+)
+
 // sunday is Sunday at the end of a week; 0 is Sunday too.
 const sunday = 7
 
@@ -65,11 +71,11 @@ func parseFields(name string, fields []string) (*Schedule, error) {
 		return nil, err
 	}
 	plain := resolve(fields, name)
-	spec, err := parseSpec(strings.Join(plain[:5], " ") + " " + foldSundays(plain[5]))
+	cal, err := parseCalendar(plain)
 	if err != nil {
 		return nil, err
 	}
-	s := &Schedule{cal: newCalendar(spec), fixed: namesFixedTimes(fields[1:3])}
+	s := &Schedule{cal: cal, fixed: namesFixedTimes(fields[1:3])}
 	if hasHash(fields) {
 		s.resolved = strings.Join(plain[first:], " ")
 	}
@@ -77,6 +83,31 @@ func parseFields(name string, fields []string) (*Schedule, error) {
 		return nil, neverFires(s.resolved)
 	}
 	return s, nil
+}
+
+// parseCalendar parses six checked fields without H.
+func parseCalendar(fields []string) (calendar, error) {
+	var m monthDays
+	dom, noDom, err := m.cut(fields[domField], domField)
+	if err != nil {
+		return calendar{}, err
+	}
+	dow, noDow, err := m.cut(fields[dowField], dowField)
+	if err != nil {
+		return calendar{}, err
+	}
+	spec, err := parseSpec(strings.Join([]string{fields[0], fields[1], fields[2], dom, fields[4], foldSundays(dow)}, " "))
+	if err != nil {
+		return calendar{}, err
+	}
+	c := newCalendar(spec)
+	if c.monthDays = m; noDom {
+		c.dom = 0
+	}
+	if noDow {
+		c.dow = 0
+	}
+	return c, nil
 }
 
 // namesFixedTimes reports whether minute and hour have neither a star nor an H with a step: fixed times, not an interval.
@@ -109,9 +140,12 @@ func checkFields(name string, fields []string) error {
 
 func checkField(name, field string, i int) (err error) {
 	for e := range strings.SplitSeq(field, ",") {
-		if isHash(e) {
+		switch {
+		case isHash(e):
 			err = checkHash(name, e, i)
-		} else {
+		case isMonthDay(e, i):
+			err = new(monthDays).add(e, i)
+		default:
 			_, _, _, err = fieldRules[i].read(e)
 		}
 		if err != nil {
@@ -128,7 +162,7 @@ func (r fieldRule) read(text string) (low, high, step int, err error) {
 	case text == "":
 		return 0, 0, 0, errors.New("has an empty element in its list; remove the comma")
 	case part == nil:
-		return 0, 0, 0, fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5", clip(text))
+		return 0, 0, 0, fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5%s", clip(text), r.monthDayForms())
 	}
 	star, from, to, by := part[1], part[2], part[3], part[4]
 	low, high, step = r.low, r.high, 1
@@ -186,6 +220,17 @@ func (r fieldRule) value(text string) (int, error) {
 		return v, nil
 	}
 	return 0, fmt.Errorf("%d is outside %d to %d", v, r.low, r.high)
+}
+
+// monthDayForms names the forms of isMonthDay.
+func (r fieldRule) monthDayForms() string {
+	switch {
+	case r.week():
+		return "; the last Friday of the month is 5L, the second one 5#2"
+	case r.high == 31:
+		return "; the last day of the month is L, its last weekday LW, the one nearest to the 15th 15W"
+	}
+	return ""
 }
 
 // short returns the name of a value in schedules: JAN.

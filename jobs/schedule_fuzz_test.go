@@ -20,6 +20,7 @@ func FuzzParseSchedule(f *testing.F) {
 	for _, expr := range []string{
 		"*/5 * * * *", "0 0 9 * * MON-FRI", "@hourly", "@every 1h30m", "CRON_TZ=Europe/Berlin 30 2 * * *", "H 0 * * *",
 		"H/15 H(9-16) H * MON-FRI", "H(0-5)/2,H H H/7 H(jan-mar) H", "H H 31 H *", "0 0 30 2 *", "0 0 29 2 */2", "5/20,1-3 ? 1,15 jan-mar 0",
+		"0 9 L,L-3 * *", "0 9 15W,LW,1 2 *", "0 9 * * 5#2,FRIL,1", "0 9 H,L * 7#5",
 		// Text on which robfig's parser panics (a zone with no space after it), or answers a
 		// schedule whose search for the next instant takes seconds (a field without a value).
 		"TZ=0", "TZ=", "CRON_TZ=UTC", "TZ=UTC\t* * * * *", ", * * * * *", "* , * * * *", "* * , * * *", "*-x * * * *",
@@ -76,7 +77,7 @@ func TestParseScheduleOfGarbage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*garbageSeed, 0))
 	pick := func(from ...string) string { return from[rng.IntN(len(from))] }
 	element := func() string {
-		text := pick("*", "*", "*", "H", "H", "1", "2", "5", "1-3", "2-5", "H(1-3)", "H(2-6)", "0", "59", "?", "L", "h", "5-1", "mon", "JAN", "H()", "-1", "",
+		text := pick("*", "*", "*", "H", "H", "1", "2", "5", "1-3", "2-5", "H(1-3)", "H(2-6)", "0", "59", "?", "L", "L-3", "LW", "15W", "5#2", "5L", "32W", "h", "5-1", "mon", "JAN", "H()", "-1", "",
 			"99999999999999999999", "٣", "\x00", "\u2028", "\xff")
 		return text + pick("", "", "", "/2", "/5", "/0", "/", ",1", ",", "-")
 	}

@@ -16,6 +16,7 @@ import (
 type twin struct {
 	values   [6]valueSet // second minute hour day month weekday
 	star     [6]bool
+	special  [6][]func(date time.Time) bool // days that depend on the month
 	interval bool
 	zone     *time.Location
 }
@@ -33,11 +34,17 @@ func (w *twin) matches(t time.Time) bool {
 	if !w.values[4][month] {
 		return false
 	}
-	day, weekday := w.values[3][date], w.values[5][t.Weekday()]
+	day, weekday := w.values[3][date] || w.specialDay(3, t), w.values[5][t.Weekday()] || w.specialDay(5, t)
 	if w.star[3] || w.star[5] {
 		return day && weekday
 	}
 	return day || weekday
+}
+
+func (w *twin) specialDay(field int, t time.Time) bool {
+	y, m, d := t.Date()
+	date := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	return slices.ContainsFunc(w.special[field], func(is func(time.Time) bool) bool { return is(date) })
 }
 
 // wallClock is what a zone's clock shows at one instant after the other.

@@ -11,7 +11,7 @@ import (
 )
 
 // drawField draws the text of field i and the set it stands for.
-func drawField(t *rapid.T, i int, few bool) (text string, values valueSet, star bool) {
+func drawField(t *rapid.T, i int, few bool) (text string, values valueSet, special []func(time.Time) bool, star bool) {
 	lo, hi := lowest[i], highest[i]
 	add := func(from, to, step int) {
 		for v := from; v <= to; v += step {
@@ -23,11 +23,18 @@ func drawField(t *rapid.T, i int, few bool) (text string, values valueSet, star 
 		a := rapid.IntRange(lo, hi).Draw(t, "a")
 		b := rapid.IntRange(a, hi).Draw(t, "b")
 		step := rapid.IntRange(1, hi-lo+1).Draw(t, "step")
-		kind := rapid.IntRange(0, 5).Draw(t, "kind")
+		kinds := 5
+		if i == 3 || i == 5 {
+			kinds = 9
+		}
+		kind := rapid.IntRange(0, kinds).Draw(t, "kind")
 		if few {
 			kind = 0
 		}
 		switch kind {
+		case 6, 7, 8, 9:
+			text, is := drawMonthDay(t, i)
+			parts, special = append(parts, text), append(special, is)
 		case 0:
 			parts = append(parts, fmt.Sprint(a))
 			add(a, a, 1)
@@ -52,7 +59,7 @@ func drawField(t *rapid.T, i int, few bool) (text string, values valueSet, star 
 			star = true
 		}
 	}
-	return strings.Join(parts, ","), values, star
+	return strings.Join(parts, ","), values, special, star
 }
 
 // zonesWithHistory are drawn with instants at which their clocks were set.
@@ -132,8 +139,8 @@ func drawSchedule(t *rapid.T) (s *jobs.Schedule, w *twin, near, step int64) {
 			}
 			continue
 		}
-		text, values, star := drawField(t, i, i < 3 && rapid.Bool().Draw(t, "few"))
-		fields, w.values[i], w.star[i] = append(fields, text), values, star
+		text, values, special, star := drawField(t, i, i < 3 && rapid.Bool().Draw(t, "few"))
+		fields, w.values[i], w.special[i], w.star[i] = append(fields, text), values, special, star
 	}
 	if w.interval = w.star[1] || w.star[2]; step == 0 || near%60 != 0 {
 		step = 1

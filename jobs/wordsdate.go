@@ -17,13 +17,13 @@ func (c *calendar) dateWords() []string {
 	var out []string
 	switch {
 	case c.eitherDay:
-		out = append(out, dayOfMonthWords(dates, months)+" or on "+days.list()+" (either is enough)")
-	case !dates.full() && dates.size() == 1 && months.size() <= 3:
+		out = append(out, c.domWords(dates, months)+" or "+c.dowWords(days)+" (either is enough)")
+	case !dates.full() && dates.size() == 1 && months.size() <= 3 && c.monthDays == (monthDays{}):
 		return append(out, fewDates(dates.all()[0], months))
 	case !dates.full():
-		out = append(out, dayOfMonthWords(dates, months))
+		out = append(out, c.domWords(dates, months))
 	case !days.full():
-		out = append(out, "on "+days.list())
+		out = append(out, c.dowWords(days))
 	case in == "" && c.wholeDay():
 		return nil
 	default:
@@ -33,6 +33,30 @@ func (c *calendar) dateWords() []string {
 		out = append(out, in)
 	}
 	return out
+}
+
+// domWords is "on days 1 and 15 and the last day of the month".
+func (c *calendar) domWords(dates, months valueWords) string {
+	more := c.monthDays.domWords()
+	switch {
+	case len(more) == 0 || dates.full():
+		return dayOfMonthWords(dates, months)
+	case dates.size() > 0:
+		more = append([]string{dates.plural("day")}, more...)
+	}
+	return "on " + andList(more) + " of the month"
+}
+
+// dowWords is "on Monday and the 2nd Friday of the month".
+func (c *calendar) dowWords(days valueWords) string {
+	more := c.monthDays.dowWords()
+	switch {
+	case len(more) == 0 || days.full():
+		return "on " + days.list()
+	case days.size() > 0:
+		more = append([]string{days.list()}, more...)
+	}
+	return "on " + andList(more) + " of the month"
 }
 
 // fewDates is "on 1 January and 1 July". A month that never has the day is left out.
