@@ -19,6 +19,7 @@ type calendar struct {
 	second, minute, hour, dom, month, dow uint64
 	eitherDay                             bool // both day fields are restricted: one is enough
 	monthDays                             monthDays
+	days                                  daySet // of except and only
 }
 
 // starBit is the parser's mark of a plain star.
@@ -40,7 +41,12 @@ func (c *calendar) next(wall int64) (int64, bool) {
 			return day*daySeconds + int64(s), true
 		}
 	}
-	day, ok := c.nextDay(day+1, day+searchDays)
+	end := day
+	if c.days != nil {
+		_, last := c.days.ends()
+		end = max(day, last)
+	}
+	day, ok := c.nextDay(day+1, end+searchDays)
 	if !ok {
 		return 0, false
 	}
@@ -54,7 +60,12 @@ func (c *calendar) prev(wall int64) (int64, bool) {
 	if end := int(wall-day*daySeconds) + 1; c.matchesDay(day) && c.below(end) > 0 {
 		return day*daySeconds + int64(c.lastBelow(end)), true
 	}
-	day, ok := c.prevDay(day-1, day-searchDays)
+	end := day
+	if c.days != nil {
+		first, _ := c.days.ends()
+		end = min(day, first)
+	}
+	day, ok := c.prevDay(day-1, end-searchDays)
 	if !ok {
 		return 0, false
 	}
@@ -84,6 +95,14 @@ func (c *calendar) nextInDay(sec int) (int, bool) {
 // nextDay returns the first matching day from day on, before end; days since 1970.
 func (c *calendar) nextDay(day, end int64) (int64, bool) {
 	for day < end {
+		span, ok := c.days.next(day)
+		if !ok {
+			return 0, false
+		}
+		if span.first > day {
+			day = span.first
+			continue
+		}
 		y, m, d := civil(day)
 		if c.month>>uint(m)&1 == 0 {
 			day = time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC).Unix() / daySeconds
@@ -100,6 +119,14 @@ func (c *calendar) nextDay(day, end int64) (int64, bool) {
 // prevDay returns the last matching day from day back, after end; days since 1970.
 func (c *calendar) prevDay(day, end int64) (int64, bool) {
 	for day > end {
+		span, ok := c.days.prev(day)
+		if !ok {
+			return 0, false
+		}
+		if span.last < day {
+			day = span.last
+			continue
+		}
 		y, m, d := civil(day)
 		if c.month>>uint(m)&1 == 0 {
 			day -= int64(d)
@@ -114,6 +141,9 @@ func (c *calendar) prevDay(day, end int64) (int64, bool) {
 }
 
 func (c *calendar) matchesDay(day int64) bool {
+	if !c.days.has(day) {
+		return false
+	}
 	y, m, d := civil(day)
 	return c.month>>uint(m)&1 != 0 && c.matchesDate(y, m, d, weekday(day))
 }

@@ -27,6 +27,10 @@ type Definition struct {
 	Name         string            `json:"name"`
 	Schedule     string            `json:"schedule"`
 	TimeZone     string            `json:"time_zone"`
+	Except       []string          `json:"except,omitempty"`
+	Only         []string          `json:"only,omitempty"`
+	StartAt      int64             `json:"start_at_ms,omitempty"`
+	EndAt        int64             `json:"end_at_ms,omitempty"`
 	Overlap      Overlap           `json:"overlap,omitempty"`
 	CatchUp      CatchUp           `json:"catch_up,omitempty"`
 	CatchUpMax   int               `json:"catch_up_max,omitempty"`
@@ -63,6 +67,7 @@ func (j Job) Definition() Definition {
 	j = j.WithDefaults(Defaults{})
 	d := Definition{
 		V: definitionVersion, Name: j.Name, Schedule: j.Schedule, TimeZone: j.TimeZone,
+		Except: slices.Clone(j.Except), Only: slices.Clone(j.Only), StartAt: milliOf(j.StartAt), EndAt: milliOf(j.EndAt),
 		Overlap: j.Overlap, CatchUp: j.CatchUp, CatchUpMax: j.CatchUpMax,
 		StartWithin: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash, RerunMax: j.RerunMax,
 		Timeout: j.Timeout.Milliseconds(), TTL: j.TTL.Milliseconds(),
@@ -84,6 +89,7 @@ func (d Definition) Job() Job {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	return Job{
 		Name: d.Name, Schedule: d.Schedule, TimeZone: d.TimeZone,
+		Except: slices.Clone(d.Except), Only: slices.Clone(d.Only), StartAt: timeOf(d.StartAt), EndAt: timeOf(d.EndAt),
 		Overlap: d.Overlap, CatchUp: d.CatchUp, CatchUpMax: d.CatchUpMax,
 		StartWithin: ms(d.StartWithin), OnCrash: d.OnCrash, RerunMax: d.RerunMax,
 		Timeout: ms(d.Timeout), TTL: ms(d.TTL),
@@ -108,6 +114,33 @@ func compact(text []byte) json.RawMessage {
 		return text
 	}
 	return b.Bytes()
+}
+
+// milliOf returns an instant in milliseconds since 1970; 0 for the zero time, which timeOf returns for 0.
+func milliOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// SameTicks reports whether the settings that decide the ticks are those of another definition.
+func (d Definition) SameTicks(other Definition) bool {
+	return d.Schedule == other.Schedule && d.TimeZone == other.TimeZone && d.After == other.After &&
+		slices.Equal(d.Except, other.Except) && slices.Equal(d.Only, other.Only) && d.StartAt == other.StartAt && d.EndAt == other.EndAt
+}
+
+// WithoutTicks returns d without the settings that SameTicks compares.
+func (d Definition) WithoutTicks() Definition {
+	d.Schedule, d.TimeZone, d.After, d.Except, d.Only, d.StartAt, d.EndAt = "", "", "", nil, nil, 0, 0
+	return d
 }
 
 // Digest returns the first 16 hexadecimal characters of the SHA-256 of d's canonical JSON. Equal settings have equal
@@ -173,7 +206,7 @@ func (d Definition) inRange() error {
 		{"rerun_max", int64(d.RerunMax)}, {"timeout_ms", d.Timeout}, {"ttl_ms", d.TTL},
 		{"retry_max", int64(d.RetryMax)}, {"retry_backoff_ms", d.RetryBackoff},
 		{"retry_max_backoff_ms", d.RetryMaxBack}, {"shards", int64(d.Shards)}, {"success_within_ms", d.SuccessWithin},
-		{"limit_max", int64(d.LimitMax)},
+		{"limit_max", int64(d.LimitMax)}, {"start_at_ms", d.StartAt}, {"end_at_ms", d.EndAt},
 	} {
 		if f.n < 0 || f.n > maxMS {
 			return fmt.Errorf("definition %q: %s %d is outside 0 to %d", d.Name, f.key, f.n, maxMS)

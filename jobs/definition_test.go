@@ -31,6 +31,14 @@ func later() jobs.Job {
 	return j
 }
 
+// bounded has the bounds of ticks.
+func bounded() jobs.Job {
+	j := good()
+	j.Except, j.Only = []string{"2026-12-24..2027-01-02"}, []string{"2026-12-01..2040-12-31"}
+	j.StartAt, j.EndAt = time.UnixMilli(1_790_000_000_000).UTC(), time.UnixMilli(1_990_000_000_001).UTC()
+	return j
+}
+
 func follower() jobs.Job { return jobs.Job{Name: "follower", After: "report", Func: nothing} }
 
 // The stored form and its digest are a format: a change of either makes every node of a
@@ -47,6 +55,8 @@ func TestDefinitionFormat(t *testing.T) {
 			`"labels":{"disk":"\u003cssd\u003e","z":"1"}}`, "643ca7fa5608756c"},
 		{later(), `{"v":1,"name":"report","schedule":"*/5 * * * *","time_zone":"UTC","ttl_ms":15000,` +
 			`"shards":2,"params":["a","\u003cb\u003e"],"placement":"race","limit_group":"db","limit_max":3,"guard":"paper"}`, "689f1d4040c99c0b"},
+		{bounded(), `{"v":1,"name":"report","schedule":"*/5 * * * *","time_zone":"UTC",` +
+			`"except":["2026-12-24..2027-01-02"],"only":["2026-12-01..2040-12-31"],"start_at_ms":1790000000000,"end_at_ms":1990000000001,"ttl_ms":15000}`, "4dba96ee4b2eb6cc"},
 		{follower(), `{"v":1,"name":"follower","schedule":"","time_zone":"UTC","ttl_ms":15000,"after":"report"}`, "f3ce22ba112a091f"},
 	} {
 		d := c.job.Definition()
@@ -115,6 +125,10 @@ func drawJob(t *rapid.T) jobs.Job {
 		j.TimeZone = rapid.SampledFrom([]string{"", "Asia/Tokyo"}).Draw(t, "zone")
 		j.CatchUp = rapid.SampledFrom([]jobs.CatchUp{0, 1, 2}).Draw(t, "catch_up")
 	}
+	if j.After == "" && rapid.Bool().Draw(t, "bounded") {
+		b := bounded()
+		j.Except, j.Only, j.StartAt, j.EndAt = b.Except, b.Only, b.StartAt, b.EndAt
+	}
 	if j.CatchUp == jobs.CatchUpAll {
 		j.CatchUpMax = rapid.SampledFrom([]int{0, 10, 11}).Draw(t, "catch_up_max")
 	}
@@ -137,6 +151,10 @@ func TestDigestSeesEverySetting(t *testing.T) {
 	for name, edit := range map[string]func(*jobs.Job){
 		"name":        func(j *jobs.Job) { j.Name = "b" },
 		"schedule":    func(j *jobs.Job) { j.Schedule = "0 6 * * *" },
+		"except":      func(j *jobs.Job) { j.Except = []string{"2026-12-24"} },
+		"only":        func(j *jobs.Job) { j.Only = []string{"2026-12-24"} },
+		"start_at":    func(j *jobs.Job) { j.StartAt = time.UnixMilli(1_790_000_000_000) },
+		"end_at":      func(j *jobs.Job) { j.EndAt = time.UnixMilli(1_790_000_000_000) },
 		"zone":        func(j *jobs.Job) { j.TimeZone = "UTC" },
 		"overlap":     func(j *jobs.Job) { j.Overlap = jobs.OverlapSkip },
 		"catch_up":    func(j *jobs.Job) { j.CatchUp = jobs.CatchUpNone },
@@ -195,7 +213,7 @@ func TestParseDefinitionRefuses(t *testing.T) {
 
 // What is accepted must be stored again without loss.
 func FuzzParseDefinition(f *testing.F) {
-	for _, j := range []jobs.Job{good(), full(), later(), follower()} {
+	for _, j := range []jobs.Job{good(), full(), later(), bounded(), follower()} {
 		text, err := json.Marshal(j.Definition())
 		if err != nil {
 			f.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -37,6 +38,14 @@ type Job struct {
 	Schedule string
 	// TimeZone is the zone of the schedule, such as Europe/Berlin. Default UTC. A job with After may name UTC only.
 	TimeZone string
+	// Except and Only are dates, such as 2026-12-24, and ranges with their first and last day, such as 2026-12-24..2027-01-02, in
+	// TimeZone: 500 together at most, in the years 2000 to 2199. There is no tick on a day of Except, nor, with Only, on any other day
+	// than those. A fixed time that the clock jumps over belongs to the day on which the clock would have shown it. A job with After
+	// has neither. Default none.
+	Except, Only []string
+	// StartAt and EndAt are the first and the last instant at which there may be a tick: whole milliseconds. A job whose end is past has
+	// no further ticks, which is no fault. A job with After has neither. The zero time, the default: no bound.
+	StartAt, EndAt time.Time
 	// Func is called for each granted run, once or as often as Retry says. Required, unless Handler names it.
 	Func Func
 	// Handler names the function instead: one of the registry's handlers, see [Registry.Handle]. Default none.
@@ -156,13 +165,25 @@ func (j Job) WithDefaults(d Defaults) Job {
 	return j
 }
 
-// ParsedSchedule parses the job's schedule, with H resolved by the name. For a job with After it returns nil, nil.
+// ParsedSchedule parses the job's schedule, with H resolved by the name, and with its bounds. For a job with After it returns nil, nil.
 func (j Job) ParsedSchedule() (*Schedule, error) {
 	if j.After != "" {
 		return nil, nil
 	}
-	return ParseScheduleFor(j.Name, j.Schedule, j.TimeZone)
+	s, b, err := parseUnbounded(j.Name, j.Schedule, j.TimeZone)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.set():
+		return nil, inSchedule(j.Schedule, fmt.Errorf("has%s; write bounds as except, only, start_at and end_at of the job", clip(b.text())))
+	}
+	if err := s.bound(j.bounds()); err != nil {
+		return nil, inSchedule(j.Schedule, err)
+	}
+	return s, nil
 }
+
+func (j Job) bounds() bounds { return bounds{j.Except, j.Only, j.StartAt.UTC(), j.EndAt.UTC()} }
 
 // defaultZone returns the zone of a job without one. For a bad prefix it is "", so that the fault is reported once, as one
 // of the schedule.
@@ -187,5 +208,6 @@ func (j Job) clone() Job {
 	j.Labels = maps.Clone(j.Labels)
 	j.Params = slices.Clone(j.Params)
 	j.Payload = bytes.Clone(j.Payload)
+	j.Except, j.Only = slices.Clone(j.Except), slices.Clone(j.Only)
 	return j
 }

@@ -8,6 +8,15 @@ import (
 // Prev returns the last tick before an instant, strictly, in UTC and whole milliseconds. The zero time means that there is
 // none since the year 1. Prev(Next(t)) <= t, and Next(Prev(t)) >= t.
 func (s *Schedule) Prev(before time.Time) time.Time {
+	tick := s.prev(s.bounds.end(before))
+	if tick.Before(s.bounds.from) {
+		return time.Time{}
+	}
+	return tick
+}
+
+// prev is Prev without start and end.
+func (s *Schedule) prev(before time.Time) time.Time {
 	if s.every > 0 {
 		return s.prevEvery(before)
 	}
@@ -15,10 +24,10 @@ func (s *Schedule) Prev(before time.Time) time.Time {
 	for at >= minSecond {
 		p := s.periodAt(at)
 		wall, ok := s.cal.prev(at + p.offset)
-		if !ok {
+		if !ok && p.start < at-maxZoneStep {
 			return time.Time{}
 		}
-		if tick := wall - p.offset; wall >= s.firstWallOf(p) {
+		if tick := wall - p.offset; ok && wall >= s.firstWallOf(p) {
 			if tick < minSecond {
 				return time.Time{}
 			}

@@ -24,11 +24,13 @@ type Schedule struct {
 	cal      calendar
 	zone     *time.Location
 	fixed    bool // has fixed times; see "Daylight saving" in the package comment
+	bounds   bounds
 }
 
 // ParseSchedule parses a schedule without H. It accepts 5 or 6 fields, the descriptors, "@every d" with 100ms <= d <= 8760h,
-// and a prefix CRON_TZ= or TZ=. zone "" is UTC; with a prefix too, both must be equal. A schedule without any tick is refused.
-// It never panics, whatever the text.
+// and a prefix CRON_TZ= or TZ=. zone "" is UTC; with a prefix too, both must be equal. Behind the fields it accepts what a job
+// has as settings of their own: "except 2026-12-24,2027-05-01 only 2026-12-01..2027-12-31 from T until T", with RFC 3339 instants.
+// A schedule without any tick is refused. It never panics, whatever the text.
 func ParseSchedule(expr, zone string) (*Schedule, error) {
 	return ParseScheduleFor("", expr, zone)
 }
@@ -36,23 +38,48 @@ func ParseSchedule(expr, zone string) (*Schedule, error) {
 // ParseScheduleFor parses a schedule as ParseSchedule does, and also H, whose value follows from the job's name. Without a
 // name H is refused.
 func ParseScheduleFor(name, expr, zone string) (*Schedule, error) {
-	prefix, rest, found, err := cutZone(expr)
+	s, b, err := parseUnbounded(name, expr, zone)
+	if err == nil {
+		err = inSchedule(expr, s.bound(b))
+	}
 	if err != nil {
 		return nil, err
 	}
-	if n := len(strings.TrimSpace(rest)); n > maxScheduleLen {
-		return nil, fmt.Errorf("schedule of %d bytes is longer than %d", n, maxScheduleLen)
+	return s, nil
+}
+
+// parseUnbounded parses a schedule without its bounds, which it returns.
+func parseUnbounded(name, expr, zone string) (*Schedule, bounds, error) {
+	prefix, rest, found, err := cutZone(expr)
+	if err != nil {
+		return nil, bounds{}, err
+	}
+	fields, b, err := cutBounds(strings.Fields(rest))
+	if err != nil {
+		return nil, b, inSchedule(expr, err)
+	}
+	text := strings.Join(fields, " ")
+	if n := len(text); n > maxScheduleLen {
+		return nil, b, fmt.Errorf("schedule of %d bytes is longer than %d", n, maxScheduleLen)
 	}
 	loc, err := agreedZone(prefix, zone, found)
 	if err != nil {
-		return nil, err
+		return nil, b, err
 	}
-	s, err := parseBody(name, rest)
+	s, err := parseBody(name, fields)
 	if err != nil {
-		return nil, shorten(fmt.Errorf("schedule %q: %w", clip(expr), err))
+		return nil, b, inSchedule(expr, err)
 	}
-	s.zone = loc
-	return s, nil
+	s.text, s.zone = text, loc
+	return s, b, nil
+}
+
+// inSchedule names the schedule in an error; nil stays nil.
+func inSchedule(expr string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return shorten(fmt.Errorf("schedule %q: %w", clip(expr), err))
 }
 
 // maxErrorLen bounds the error about a schedule, in bytes.
@@ -65,34 +92,27 @@ func shorten(err error) error {
 	return err
 }
 
-// parseBody parses an expression without its zone.
-func parseBody(name, expr string) (*Schedule, error) {
-	fields := strings.Fields(expr)
+// parseBody parses the fields of an expression, to a schedule without text and zone.
+func parseBody(name string, fields []string) (*Schedule, error) {
 	if len(fields) == 0 {
 		return nil, errors.New(`is empty; write 5 fields such as "*/5 * * * *", or "@every 90s"`)
 	}
-	text := strings.Join(fields, " ")
 	if fields[0] == "@every" {
 		every, err := parseEvery(fields[1:])
-		return &Schedule{text: text, every: every}, err
+		return &Schedule{every: every}, err
 	}
-	if strings.HasPrefix(text, "@") {
-		meaning, ok := descriptors[text]
+	if strings.HasPrefix(fields[0], "@") {
+		meaning, ok := descriptors[strings.Join(fields, " ")]
 		if !ok {
 			return nil, fmt.Errorf("descriptor is not known; use one of %s, or @every with a duration", descriptorList)
 		}
 		fields = strings.Fields(meaning)
 	}
-	s, err := parseFields(name, fields)
-	if err != nil {
-		return nil, err
-	}
-	s.text = text
-	return s, nil
+	return parseFields(name, fields)
 }
 
-// String returns the expression with single spaces, and with a CRON_TZ= prefix unless the zone is UTC or has no effect. H
-// stays H. ParseScheduleFor parses the result, with the same name, to the same schedule.
+// String returns the expression with single spaces, with a CRON_TZ= prefix unless the zone is UTC or has no effect, and with the
+// bounds of its ticks behind it. H stays H. ParseScheduleFor parses the result, with the same name, to the same schedule.
 func (s *Schedule) String() string { return s.prefixed(s.text) }
 
 // Resolved returns the expression as String does, with the value of each H. Its ticks are those of the schedule, except at
@@ -105,18 +125,31 @@ func (s *Schedule) Resolved() string {
 }
 
 func (s *Schedule) prefixed(text string) string {
-	if s.zone == time.UTC || s.every > 0 {
+	text += s.bounds.text()
+	if s.zone == time.UTC || s.every > 0 && s.cal.days == nil {
 		return text
 	}
 	return "CRON_TZ=" + s.zone.String() + " " + text
 }
 
-// Zone returns the zone of the schedule. It has no effect on @every.
+// Zone returns the zone of the schedule. It has no effect on @every, except that a day of Except and Only is one of the zone.
 func (s *Schedule) Zone() *time.Location { return s.zone }
 
 // Next returns the first tick after an instant, strictly, in UTC and whole milliseconds. The zero time means that there is
 // none up to the end of the year 9999.
 func (s *Schedule) Next(after time.Time) time.Time {
+	if first := s.bounds.from.Add(-time.Nanosecond); !s.bounds.from.IsZero() && after.Before(first) {
+		after = first
+	}
+	tick := s.next(after)
+	if end := s.bounds.until; !end.IsZero() && tick.After(end) {
+		return time.Time{}
+	}
+	return tick
+}
+
+// next is Next without start and end.
+func (s *Schedule) next(after time.Time) time.Time {
 	if s.every > 0 {
 		return s.nextEvery(after)
 	}
@@ -128,16 +161,16 @@ func (s *Schedule) Next(after time.Time) time.Time {
 			return unixUTC(p.start)
 		}
 		wall, ok := s.cal.next(s.firstWall(p, at))
-		if !ok {
+		if !ok && p.end > at+maxZoneStep {
 			return time.Time{}
 		}
-		if tick := wall - p.offset; tick < p.end {
+		if tick := wall - p.offset; ok && tick < p.end {
 			if tick > maxSecond {
 				return time.Time{}
 			}
 			return unixUTC(tick)
 		}
-		at = p.end
+		at = p.end // where the clock may go back to a day that has ticks
 	}
 	return time.Time{}
 }

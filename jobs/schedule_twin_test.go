@@ -19,6 +19,7 @@ type twin struct {
 	special  [6][]func(date time.Time) bool // days that depend on the month
 	interval bool
 	zone     *time.Location
+	bounds   twinBounds
 }
 
 type valueSet [60]bool
@@ -26,6 +27,9 @@ type valueSet [60]bool
 var lowest, highest = [6]int{0, 0, 0, 1, 1, 0}, [6]int{59, 59, 23, 31, 12, 6}
 
 func (w *twin) matches(t time.Time) bool {
+	if !w.bounds.hasDay(t) {
+		return false
+	}
 	hour, minute, second := t.Clock()
 	if !w.values[0][second] || !w.values[1][minute] || !w.values[2][hour] {
 		return false
@@ -89,7 +93,7 @@ func (w *twin) ticks(c wallClock, from int64) (out []int64, gaps []bool) {
 				due, gap = true, gap || reached < wall
 			}
 		}
-		if due && sec >= from {
+		if due && sec >= from && w.bounds.hasInstant(sec*1000) {
 			out, gaps = append(out, sec), append(gaps, gap)
 		}
 	}

@@ -12,17 +12,23 @@ import (
 //
 // The words come from the values of the fields. Two schedules with the same words have the same ticks, except at a change of the
 // clock: "0 * * * *" and "0 0-23 * * *" are both "every hour at minute 0", and only the first fires twice in the repeated hour.
+// Of many dates of Except and Only the words have the first three and the number of the others.
 func (s *Schedule) Words() string {
-	if s.every > 0 {
-		return "every " + durationWords(s.every) + ", counted from 1970-01-01T00:00:00Z"
-	}
 	zone := "UTC"
 	if s.zone != time.UTC {
 		zone = s.zone.String() + " time"
 	}
-	parts := []string{s.cal.timeWords()}
-	parts = append(parts, s.cal.dateWords()...)
-	text := strings.Join(append(parts, zone), ", ")
+	var parts []string
+	if s.every > 0 {
+		parts = append(parts, "every "+durationWords(s.every), "counted from 1970-01-01T00:00:00Z")
+	} else {
+		parts = append(append(parts, s.cal.timeWords()), s.cal.dateWords()...)
+	}
+	parts = append(parts, s.bounds.words()...)
+	if s.every == 0 || s.cal.days != nil {
+		parts = append(parts, zone)
+	}
+	text := strings.Join(parts, ", ")
 	if s.resolved != "" {
 		text += " (H taken from the job's name)"
 	}
