@@ -132,6 +132,9 @@ func (s *Schedule) prefixed(text string) string {
 	return "CRON_TZ=" + s.zone.String() + " " + text
 }
 
+// Bounds returns what the text of String has behind the fields, such as "except 2026-12-24"; "" for nothing.
+func (s *Schedule) Bounds() string { return strings.TrimPrefix(s.bounds.text(), " ") }
+
 // Zone returns the zone of the schedule. It has no effect on @every, except that a day of Except and Only is one of the zone.
 func (s *Schedule) Zone() *time.Location { return s.zone }
 

@@ -163,6 +163,7 @@ func scheduleChange(c generations.Change, now time.Time) ScheduleChange {
 		if err != nil || s == nil {
 			return v, nil // it follows another job, or cannot be read
 		}
+		v.Schedule = strings.TrimSpace(v.Schedule + " " + s.Bounds())
 		v.Ticks, _ = s.Count(now, tomorrow)
 		return v, s
 	}

@@ -21,6 +21,11 @@ type PolicyView struct {
 	Handler       string            `json:"handler"`           // the handler that its runs call; "" when the program gives a function
 	Payload       json.RawMessage   `json:"payload,omitempty"` // that each run of a handler gets
 
+	Except  []string `json:"except"` // days without ticks: dates such as 2026-12-24, and ranges such as 2026-12-24..2027-01-02
+	Only    []string `json:"only"`   // the only days with ticks; [] for all
+	StartAt *Stamp   `json:"start_at"`
+	EndAt   *Stamp   `json:"end_at"`
+
 	SuccessWithinMS int64 `json:"success_within_ms"` // the longest time without a success that is expected of the job
 }
 
@@ -42,6 +47,13 @@ func policyView(j jobs.Job) PolicyView {
 		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
 		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
 		Guard: j.Guard, Handler: j.Handler, Payload: j.Payload, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
+	}
+	v.Except, v.Only = append([]string{}, j.Except...), append([]string{}, j.Only...)
+	if !j.StartAt.IsZero() {
+		v.StartAt = stampOf(j.StartAt.UnixMilli())
+	}
+	if !j.EndAt.IsZero() {
+		v.EndAt = stampOf(j.EndAt.UnixMilli())
 	}
 	if v.Labels == nil {
 		v.Labels = map[string]string{}

@@ -36,7 +36,7 @@ func (c *cluster) known() ([]audit.Job, error) {
 		for v, same := range definitions(versions, name) {
 			job, _ := versions[v].Get(name)
 			def := job.Definition()
-			schedule, err := scheduleOf(def)
+			schedule, err := def.Job().ParsedSchedule()
 			if err != nil {
 				return nil, err
 			}
@@ -58,14 +58,6 @@ func (c *cluster) felt(died time.Time) time.Time {
 		}
 	}
 	return died
-}
-
-// scheduleOf is the schedule of a definition; nil where it follows another job.
-func scheduleOf(def jobs.Definition) (*jobs.Schedule, error) {
-	if def.After != "" {
-		return nil, nil
-	}
-	return jobs.ParseScheduleFor(def.Name, def.Schedule, def.TimeZone)
 }
 
 // eligible notes which nodes may run a job, where not all may.

@@ -244,7 +244,7 @@ func (p Plan) judgeable(version int) (errs []error) {
 	}
 	for _, j := range p.jobs(version) {
 		def := j.Definition()
-		if _, err := scheduleOf(def); err != nil {
+		if _, err := def.Job().ParsedSchedule(); err != nil {
 			refuse("job %s: its schedule cannot be judged: %v", j.Name, err)
 		}
 		for _, before := range p.Jobs {

@@ -111,7 +111,7 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	}
 	x := &explanation{
 		Schedule: s.String(), Resolved: s.Resolved(), Words: s.Words(), TimeZone: s.Zone().String(), FixedTimes: s.FixedTimes(),
-		From: scheduler.Stamp(from), Ticks: []explainedTick{}, every: strings.HasPrefix(s.String(), "@every"),
+		From: scheduler.Stamp(from), Ticks: []explainedTick{}, every: strings.Contains(s.String(), "@every"),
 	}
 	if x.Resolved != x.Schedule {
 		x.Job, x.assumed = name, o.job == ""

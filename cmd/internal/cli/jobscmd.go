@@ -147,7 +147,8 @@ func policies(j scheduler.JobView) []string {
 	if l := j.Limit; l != nil {
 		limit = fmt.Sprintf("%d of %s", l.Max, l.Group)
 	}
-	return []string{"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
+	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", stamp(j.StartAt), "end at", stamp(j.EndAt),
+		"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
 		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
 		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", stamp(j.Stored), "success in", millis(j.SuccessWithinMS)}
 }

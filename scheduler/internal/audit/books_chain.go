@@ -13,7 +13,7 @@ func (c *bookCheck) recompute() {
 	if c.def.V == 0 {
 		return
 	}
-	s, err := jobs.ParseScheduleFor(c.entry.Job, c.def.Schedule, c.def.TimeZone)
+	s, err := c.def.Job().ParsedSchedule()
 	if err != nil {
 		c.add(Unsound, 0, []any{cursorOf(c.entry)}, "its schedule cannot be recomputed: %v", err)
 		return

@@ -17,8 +17,8 @@ func (t *trial) schedule() {
 			continue
 		}
 		asks := t.scheduled(v)
-		if text := v.Definition.Schedule; text != "" {
-			text += " " + v.Definition.TimeZone
+		if v.Definition.Schedule != "" {
+			text := v.Schedule.String()
 			asks = slices.Compact(slices.Sorted(slices.Values(append(bySchedule[text], asks...))))
 			bySchedule[text] = asks
 		}

@@ -77,13 +77,14 @@ func (k *Known) Compare(name string) (c Comparison) {
 
 // Rescheduled reports whether the job would run at other times.
 func (c Change) Rescheduled() bool {
-	return c.Now.Schedule != c.New.Schedule || c.Now.TimeZone != c.New.TimeZone || c.Now.After != c.New.After
+	return !c.Now.SameTicks(c.New)
 }
 
 // Settings are the settings in which the definitions differ, other than when the job runs.
 func (c Change) Settings() []string {
 	fields := func(d jobs.Definition) (m map[string]json.RawMessage) {
-		d.V, d.Schedule, d.TimeZone, d.After, d.Generation = 0, "", "", "", ""
+		d = d.WithoutTicks()
+		d.V, d.Generation = 0, ""
 		raw, err := json.Marshal(d)
 		if err == nil {
 			_ = json.Unmarshal(raw, &m) // it was just written

@@ -95,6 +95,9 @@ export interface JobView {
   catch_up_max: number
   /** Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was first registered. */
   counts: Record<string, number> | null
+  end_at: string | null
+  /** days without ticks: dates such as 2026-12-24, and ranges such as 2026-12-24..2027-01-02 */
+  except: (string)[] | null
   generation: string
   guard: string
   /** the handler that its runs call; "" when the program gives a function */
@@ -117,6 +120,8 @@ export interface JobView {
   /** why no living node can run it, "" when one can */
   no_node?: string
   on_crash: string
+  /** the only days with ticks; [] for all */
+  only: (string)[] | null
   /** the run that holds it, granted or pending, "" for none */
   open: string
   /** no living node of its generation holds it: it stands still until one does */
@@ -135,6 +140,7 @@ export interface JobView {
   schedule: string
   shards: number
   standby?: (string)[]
+  start_at: string | null
   start_within_ms: number
   /** when it was stored, of a job that is stored at run time; null for one of a program */
   stored: string | null
