@@ -46,7 +46,9 @@ func (b twinBounds) hasDay(wall time.Time) bool {
 	return !in(b.except) && (len(b.only) == 0 || in(b.only))
 }
 
-func (b twinBounds) hasInstant(ms int64) bool { return (b.from == 0 || ms >= b.from) && (b.until == 0 || ms <= b.until) }
+func (b twinBounds) hasInstant(ms int64) bool {
+	return (b.from == 0 || ms >= b.from) && (b.until == 0 || ms <= b.until)
+}
 
 // drawBounds draws bounds that matter near an instant, and mostly none.
 func drawBounds(t *rapid.T, near int64) (b twinBounds) {

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,10 @@ func TestDigestSeesEverySetting(t *testing.T) {
 			t.Errorf("changing %s gives the digest of changing %s", name, other)
 		}
 		seen[digest] = name
+		ticks := slices.Contains([]string{"schedule", "zone", "after", "except", "only", "start_at", "end_at"}, name)
+		if was, is := base.Definition(), j.Definition(); was.SameTicks(is) == ticks || reflect.DeepEqual(was.WithoutTicks(), is.WithoutTicks()) != ticks {
+			t.Errorf("%s: it decides about ticks: %v, and SameTicks says %v", name, ticks, was.SameTicks(is))
+		}
 	}
 	// Every field of Job but Func must be among the edits; Retry counts three.
 	if want := reflect.TypeFor[jobs.Job]().NumField() - 1 - 1 + reflect.TypeFor[jobs.Retry]().NumField(); len(seen)-1 != want {

@@ -38,7 +38,9 @@ func drawMonthDay(t *rapid.T, i int) (text string, is func(date time.Time) bool)
 			return last.Month() == d.Month() && last.AddDate(0, 0, 1).Month() != d.Month()
 		}
 	case 1:
-		return "LW", func(d time.Time) bool { return d.Equal(nearestWeekday(time.Date(d.Year(), d.Month()+1, 0, 0, 0, 0, 0, time.UTC))) }
+		return "LW", func(d time.Time) bool {
+			return d.Equal(nearestWeekday(time.Date(d.Year(), d.Month()+1, 0, 0, 0, 0, 0, time.UTC)))
+		}
 	default:
 		return fmt.Sprintf("%dW", n+1), func(d time.Time) bool {
 			of := time.Date(d.Year(), d.Month(), n+1, 0, 0, 0, 0, time.UTC)

@@ -40,6 +40,7 @@ func (c *checker) check() {
 	c.defaults()
 	c.notify()
 	c.locks()
+	c.calendars()
 	c.allJobs()
 }
 

@@ -117,6 +117,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	c.policy(path+".catch_up", catchUp, &j.CatchUp)
 	c.policy(path+".on_crash", e.OnCrash, &j.OnCrash)
 	c.policy(path+".placement", e.Placement, &j.Placement)
+	c.bounds(path, e, &j)
 	takeIdle(&j)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
 	j.Func = c.work(path, e)

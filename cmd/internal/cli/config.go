@@ -22,7 +22,10 @@ type Config struct {
 	Defaults  Defaults `yaml:"defaults"`
 	Notify    Notify   `yaml:"notify"`
 	Locks     Locks    `yaml:"locks"`
-	Jobs      []Job    `yaml:"jobs"`
+	// Calendars are lists of dates and ranges by name, for except and only of jobs: {holidays: [2026-12-24, 2026-12-31..2027-01-01]}.
+	// Default none.
+	Calendars map[string][]string `yaml:"calendars"`
+	Jobs      []Job               `yaml:"jobs"`
 }
 
 // Locks says where locks are: those of the command lock, and those that runs of jobs with a guard hold besides.
@@ -201,9 +204,15 @@ type Defaults struct {
 // Job is one entry under jobs. What its fields mean stands at jobs.Job; the
 // zero value of each means "not given".
 type Job struct {
-	Name        string            `yaml:"name"`
-	Schedule    string            `yaml:"schedule"`
-	TimeZone    string            `yaml:"time_zone"`
+	Name     string `yaml:"name"`
+	Schedule string `yaml:"schedule"`
+	TimeZone string `yaml:"time_zone"`
+	// Except and Only may also name calendars; they are stored with the dates of these.
+	Except  []string `yaml:"except"`
+	Only    []string `yaml:"only"`
+	StartAt string   `yaml:"start_at"`
+	EndAt   string   `yaml:"end_at"`
+
 	Overlap     string            `yaml:"overlap" words:"skip queue replace allow"`
 	CatchUp     string            `yaml:"catch_up" words:"latest all none"`
 	CatchUpMax  int               `yaml:"catch_up_max"`
@@ -277,6 +286,9 @@ func defaults() Config {
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},
 		Locks:    Locks{Driver: driverRedis, Servers: []string{}},
-		Notify:   Notify{Every: 5 * time.Second, GroupFor: 10 * time.Second, LateAfter: time.Minute, AtMost: 20},
+
+		Calendars: map[string][]string{},
+
+		Notify: Notify{Every: 5 * time.Second, GroupFor: 10 * time.Second, LateAfter: time.Minute, AtMost: 20},
 	}
 }

@@ -69,7 +69,7 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 		}
 	case v.Kind() == reflect.Map:
 		if d.is(n, yaml.MappingNode, path, s.secret) {
-			d.textMap(n, path, v, s.secret)
+			d.freeMap(n, path, v, s.secret)
 		}
 	case v.Kind() == reflect.Slice:
 		if d.is(n, yaml.SequenceNode, path, s.secret) {
@@ -135,19 +135,19 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 	}
 }
 
-// textMap reads a mapping of free keys to texts: labels and env.
-func (d *decoder) textMap(n *yaml.Node, path string, v reflect.Value, secret bool) {
-	m := map[string]string{}
+// freeMap reads a mapping of free keys to texts, or to lists of them: labels, env and calendars.
+func (d *decoder) freeMap(n *yaml.Node, path string, v reflect.Value, secret bool) {
+	m := reflect.MakeMap(v.Type())
 	d.pairs(n, path, func(key, value *yaml.Node) {
-		var text string
+		one := reflect.New(v.Type().Elem()).Elem()
 		name := key.Value
 		if i := strings.IndexAny(name, "=:"); secret && i >= 0 { // {PASSWORD=x}: a value that became part of the key
 			name = name[:i+1] + "..."
 		}
-		d.decode(value, join(path, name), setting{value: reflect.ValueOf(&text).Elem(), secret: secret})
-		m[key.Value] = text
+		d.decode(value, join(path, name), setting{value: one, secret: secret})
+		m.SetMapIndex(reflect.ValueOf(key.Value), one)
 	})
-	v.Set(reflect.ValueOf(m))
+	v.Set(m)
 }
 
 // list reads a sequence, of texts or of sections.

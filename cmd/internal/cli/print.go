@@ -150,7 +150,7 @@ func valueNode(v reflect.Value, sparse bool) *yaml.Node {
 	case v.Kind() == reflect.Struct:
 		return sectionNode(v, sparse)
 	case v.Kind() == reflect.Map:
-		return mapNode(v.Interface().(map[string]string))
+		return mapNode(v)
 	case v.Kind() == reflect.Slice:
 		return listNode(v)
 	default:
@@ -158,10 +158,13 @@ func valueNode(v reflect.Value, sparse bool) *yaml.Node {
 	}
 }
 
-func mapNode(m map[string]string) *yaml.Node {
+// mapNode writes texts, or lists of them, by their keys.
+func mapNode(v reflect.Value) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		n.Content = append(n.Content, textNode(key), textNode(m[key]))
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		n.Content = append(n.Content, textNode(key.String()), valueNode(v.MapIndex(key), true))
 	}
 	return n
 }

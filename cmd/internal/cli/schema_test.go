@@ -79,6 +79,9 @@ func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 		return s.section(t.Elem(), reflect.Value{})
 	case t.Kind() == reflect.Struct:
 		return s.section(t, v)
+	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Slice:
+		list := schemaObject{"type": []string{"array", "null"}, "items": schemaObject{"type": plainTypes}}
+		return schemaObject{"type": []string{"object", "null"}, "additionalProperties": list}
 	case t.Kind() == reflect.Map:
 		return schemaObject{"type": []string{"object", "null"}, "additionalProperties": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
