@@ -1,5 +1,6 @@
 // Package jobs defines jobs: a [Job] with its policies, the [Registry] of a program, the [Run] that a job's function
-// gets, and the [Schedule] with its ticks. It uses no network and no clock.
+// gets, and the [Schedule] with its ticks. It uses no network, and no clock except in [Job.Validate]:
+// a list of days that leaves no tick within five years from now is refused.
 //
 // # A job
 //
@@ -35,6 +36,14 @@
 //   - The zone is the job's time zone, or a CRON_TZ= (or TZ=) prefix; both only if equal.
 //     Zone data come from the system, else from the copy embedded in the program.
 //   - H instead of a value: the job's name decides the value, see below.
+//
+// Days that depend on the month: in the day of month L is the last day, L-3 the third before it, 15W the weekday nearest to the
+// 15th in the same month (the 14th when that is a Saturday, the 16th when it is a Sunday) and LW the last weekday; in the day of week
+// 5#2 or FRI#2 is the second Friday and 5L or FRIL the last one. They may be elements of a list. A month without the day, such as 31W
+// in June, has no tick.
+//
+// [Job.Except], [Job.Only], [Job.StartAt] and [Job.EndAt] bound the ticks. What they leave out is no tick: it is not caught up, and
+// has no row in the history. [Schedule.String] has the bounds behind the fields, and [ParseSchedule] reads them there.
 //
 // As in every cron, when both day fields are restricted a day matches if either does.
 //

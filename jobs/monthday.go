@@ -104,19 +104,17 @@ func (m monthDays) matchesDom(y int, month time.Month, d, weekday int) bool {
 // Monday after, and neither is in another month: that of Saturday the first is Monday the third.
 func (m monthDays) isNearest(d, last, weekday int) bool {
 	at := func(day int) bool { return day >= 1 && day <= last && m.nearest>>uint(day)&1 != 0 }
-	switch time.Weekday(weekday) {
-	case time.Saturday, time.Sunday:
+	lastWeekday := d == last
+	switch day := time.Weekday(weekday); {
+	case day == time.Saturday || day == time.Sunday:
 		return false
-	case time.Monday:
-		if at(d-1) || d == 3 && at(1) {
-			return true
-		}
-	case time.Friday:
-		if at(d+1) || d == last-2 && at(last) {
-			return true
-		}
+	case day == time.Monday && (at(d-1) || d == 3 && at(1)):
+		return true
+	case day == time.Friday && (at(d+1) || d == last-2 && at(last)):
+		return true
+	case day == time.Friday:
+		lastWeekday = d >= last-2
 	}
-	lastWeekday := d == last || time.Weekday(weekday) == time.Friday && d >= last-2
 	return at(d) || m.nearest&1 != 0 && lastWeekday
 }
 
