@@ -122,34 +122,6 @@ func (j Job) checkFunc(f *faults) {
 	}
 }
 
-// checkSchedule checks schedule and after, and the bounds of its ticks. With both, the fault is one of after, and the schedule is not
-// checked.
-func (j Job) checkSchedule(f *faults) {
-	zone := j.TimeZone
-	if _, err := loadZone(zone); err != nil {
-		f.add("time_zone", "%v", err)
-		zone = ""
-	} else if j.After != "" && zone != defaultTimeZone {
-		f.add("time_zone", "%s is not used: a job with after has no schedule; leave it out", zone)
-	}
-	if j.After != "" {
-		j.checkUnbounded(f)
-		return
-	}
-	before := len(*f)
-	j.checkBounds(f)
-	plain := j
-	plain.TimeZone, plain.Except, plain.Only, plain.StartAt, plain.EndAt = zone, nil, nil, time.Time{}, time.Time{}
-	if j.Schedule == "" {
-		f.add("schedule", `is empty; write one such as "*/5 * * * *" or "@every 90s", or name in after the job to run after`)
-	} else if _, err := plain.ParsedSchedule(); err != nil {
-		f.add("schedule", "%v", err)
-	}
-	if len(*f) == before && j.bounds().set() {
-		j.checkTicksLeft(f, time.Now())
-	}
-}
-
 func (j Job) checkAfter(f *faults) {
 	switch {
 	case j.After == "":
