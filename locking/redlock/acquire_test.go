@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// TestAcquireOutcomes has masters answer phase 1 with codes, and shows what that
+// TestAcquireOutcomes has masters answer an acquisition with codes, and shows what that
 // makes: p promised, h held by x, y held by y, r returned, f too far, a amnesiac,
 // e unreachable, n refused by Redis, s without an answer.
 func TestAcquireOutcomes(t *testing.T) {
@@ -25,10 +25,10 @@ func TestAcquireOutcomes(t *testing.T) {
 		takeBack bool
 	}{
 		{"ppp", "granted", false},
-		{"pps", "granted", false},
+		{"pps", "granted", true}, // s answers when the lease is over
 		{"ppe", "granted", false},
 		{"hhp", "held", true},
-		{"hhs", "held", true},
+		{"hhs", "held", true}, // s may have promised
 		{"hys", "held", true},
 		{"hyp", "held", true},
 		{"phs", "unreachable", true},
@@ -39,11 +39,11 @@ func TestAcquireOutcomes(t *testing.T) {
 		{"pea", "unreachable", false},
 		{"aaa", "unreachable", false},
 		{"aap", "unreachable", false},
-		{"rrr", "lost", true},
+		{"rrr", "lost", false}, // nothing to take back
 		{"rre", "lost", true},
 		{"rpe", "unreachable", true}, // it gave back what it had without a quorum
 		{"rhs", "unreachable", true},
-		{"fff", "refused", true},
+		{"fff", "refused", false},
 		{"ffp", "refused", true},
 		{"fpp", "granted", false}, // one master's clock is wrong
 		{"fpe", "unreachable", true},
@@ -56,13 +56,16 @@ func TestAcquireOutcomes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				released := make(chan struct{}, 9)
 				d := fakeDriver(t, func(m int, script string) (any, error) {
-					if script == "release" {
+					switch script {
+					case "release":
 						released <- struct{}{}
 						return int64(1), nil
+					case "node":
+						return nil, context.DeadlineExceeded
 					}
 					switch tt.answers[m] {
 					case 'p':
-						return reply(m, codePromised, "7", 1000), nil
+						return reply(m, codePromised, "", 0), nil
 					case 'h':
 						return reply(m, codeHeld, "x", 1000+m), nil
 					case 'y':
@@ -72,7 +75,7 @@ func TestAcquireOutcomes(t *testing.T) {
 					case 'f':
 						return reply(m, codeTooFar, "", 0), nil
 					case 'a':
-						return reply(m, codeLostState, "empty", 0), nil
+						return reply(m, codeLostState, "", 0), nil
 					case 'e':
 						return nil, context.DeadlineExceeded
 					case 'n':
@@ -94,8 +97,8 @@ func TestAcquireOutcomes(t *testing.T) {
 				if got != tt.want {
 					t.Errorf("got %s: %v; want %s", got, err, tt.want)
 				}
-				if words := map[string]string{"aaa": "3 are new, or were emptied, and do not vote yet; call redlock.Bootstrap once",
-					"pea": "1 of 3 promised, and 2 are needed, 1 new, 1 without an answer: "}[tt.answers]; words != "" && !strings.Contains(err.Error(), words) {
+				if words := map[string]string{"aaa": "3 are new, were emptied or were restarted, and grant no locks; call redlock.Bootstrap once",
+					"pea": "2 must promise; 1 did, 0 refused, 1 do not vote: "}[tt.answers]; words != "" && !strings.Contains(err.Error(), words) {
 					t.Errorf("got %v; want %q in it", err, words)
 				}
 				var held *locking.HeldError
@@ -132,7 +135,7 @@ func TestSameServerTwice(t *testing.T) {
 		case mixed.Load():
 			m = 0
 		}
-		return reply(m, codePromised, "7", 1000), nil
+		return reply(m, codePromised, "", 0), nil
 	})
 	acquire := func() error {
 		_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: "o", TTL: time.Second})
@@ -161,7 +164,7 @@ func TestManyAcquisitions(t *testing.T) {
 		d := fakeDriver(t, func(m int, script string) (any, error) {
 			time.Sleep(roundTrip)
 			if script == "acquire" {
-				return reply(m, codeHeld, "7:7:another", 1000), nil
+				return reply(m, codeHeld, "another", 1000), nil
 			}
 			return int64(1), nil
 		})

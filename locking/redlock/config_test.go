@@ -52,7 +52,7 @@ func TestRefusedConfig(t *testing.T) {
 		"longest":          {clients: three, cfg: Config{MaxTTL: 60 * 24 * time.Hour}},
 		"too long":         {three, Config{MaxTTL: 60*24*time.Hour + 1}, "Config.MaxTTL is 1440h0m0.000000001s; use at most 1440h0m0s"},
 		"would overflow":   {three, Config{MaxTTL: math.MaxInt64}, "use at most 1440h0m0s"},
-		"nil of a type":    {[]redis.UniversalClient{three[0], (*redis.Client)(nil), three[2]}, Config{}, "masters[1] is a nil *redis.Client"},
+		"nil of a type":    {[]redis.UniversalClient{three[0], (*redis.Client)(nil), three[2]}, Config{}, "masters[1] is refused: redis client: it is nil"},
 		"nil of a cluster": {[]redis.UniversalClient{three[0], (*redis.ClusterClient)(nil), three[2]}, Config{}, "masters[1] is a Redis Cluster"},
 	}
 	for name, tt := range tests {

@@ -16,9 +16,9 @@ type fakeMasters struct {
 }
 
 var scriptNames = map[string]string{
-	acquireScript.Hash(): "acquire", confirmScript.Hash(): "confirm", renewScript.Hash(): "renew", topupScript.Hash(): "topup",
+	acquireScript.Hash(): "acquire", renewScript.Hash(): "renew",
 	releaseScript.Hash(): "release", revokeScript.Hash(): "revoke", ownerScript.Hash(): "owner",
-	nodeScript.Hash(): "node", repairScript.Hash(): "repair",
+	nodeScript.Hash(): "node",
 }
 
 // hook answers for one master.
@@ -69,6 +69,6 @@ func fakeClients(answer func(master int, script string) (any, error)) (clients [
 }
 
 // reply is one of acquire.lua's.
-func reply(master, code int, text string, left int) []any {
-	return []any{int64(code), text, int64(left), "who", fmt.Sprint("run", master), "5", int64(60000), int64(0)}
+func reply(master, code int, owner string, left int) []any {
+	return []any{int64(code), int64(7), owner, int64(left), "who", fmt.Sprint("run", master)}
 }

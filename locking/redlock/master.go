@@ -3,6 +3,8 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,127 +14,104 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// maxCalls bounds the calls under way to one master, also those whose caller has returned. With more, a call
-// fails at once.
-const maxCalls = 512
-
 // master is one of the independent servers.
 type master struct {
 	client redis.UniversalClient
 	addr   string
-	calls  atomic.Int64
-	lost   atomic.Pointer[lostState] // nil: it votes, as far as is known
-	repair atomic.Bool               // a repair is under way
+	index  int         // among the masters
+	lost   atomic.Bool // it did not vote when an acquisition asked last
 }
 
-func newMaster(c redis.UniversalClient) *master {
-	return &master{client: c, addr: redisconn.Addr(c)}
-}
-
-// enter reports whether another call may be made; leave ends it.
-func (m *master) enter() bool {
-	if m.calls.Add(1) > maxCalls {
-		m.calls.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (m *master) leave() { m.calls.Add(-1) }
-
-var errBusy = errors.New("too many calls to this master have no answer; check whether it hangs")
-
-// explain names the master in err.
-func (m *master) explain(op string, err error) error {
-	if errors.Is(err, errBusy) {
-		return errors.Join(redisconn.Classify(op+" at redis "+m.addr, locking.ErrUnreachable), err)
-	}
-	return redisconn.Classify(op+" at redis "+m.addr, err)
+// question is a call to several masters at once.
+type question[T any] struct {
+	op      string
+	masters []*master // nil: all
+	timeout time.Duration
+	call    func(ctx context.Context, m *master) (T, error)
+	take    func(a answer[T]) (enough bool)
+	then    func(a answer[T]) // called behind call, in its goroutine; may be nil
 }
 
 // answer is the answer of one master, or the reason why there is none.
 type answer[T any] struct {
-	master int
+	master *master
 	value  T
-	err    error
+	err    error // names the master
 }
 
-// askAll calls f for every master at once, each in a goroutine of its own, and returns a channel with one
-// answer from each; the caller may leave answers unread. f must end soon after its context does, MasterTimeout
-// and extra from now; maxCalls bounds the goroutines of a client that does not. If turns is not nil, each call
-// waits for its turn and ends it.
+// ask calls call for each master, each in a goroutine of its own, and passes the answers to take until it has
+// enough. A master without an answer within timeout, or before ctx ends, counts with an error.
 //
-// The end of the caller's ctx does not end f, because go-redis closes the connection of a call that is
-// cancelled, and MasterTimeout is short.
-func askAll[T any](ctx context.Context, d *driver, extra time.Duration, turns []turn, f func(ctx context.Context, i int, m *master) (T, error)) <-chan answer[T] {
-	answers := make(chan answer[T], len(d.masters))
-	for i, m := range d.masters {
-		if !m.enter() {
-			if turns != nil {
-				turns[i].end()
+// The end of the caller's ctx does not end a call, because go-redis closes the connection of a call that is
+// cancelled, and timeout is short. Calls that go on after ask has returned end by their timeouts.
+func ask[T any](ctx context.Context, d *driver, q question[T]) {
+	if q.masters == nil {
+		q.masters = d.masters
+	}
+	answers := make(chan answer[T], len(q.masters))
+	explain := func(m *master, err error) error { return redisconn.Classify(q.op+" at redis "+m.addr, err) }
+	for _, m := range q.masters {
+		callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.timeout)
+		d.start(func() {
+			value, err := q.call(callCtx, m)
+			cancel()
+			a := answer[T]{m, value, explain(m, err)}
+			answers <- a
+			if q.then != nil {
+				q.then(a)
 			}
-			answers <- answer[T]{master: i, err: m.explain("call", errBusy)}
-			continue
-		}
-		callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.MasterTimeout+extra)
-		d.calls.start(func() {
-			defer m.leave()
-			defer cancel()
-			if turns != nil {
-				defer turns[i].end()
-				if err := turns[i].wait(callCtx); err != nil {
-					answers <- answer[T]{master: i, err: m.explain("call", err)}
-					return
-				}
-			}
-			v, err := f(callCtx, i, m)
-			answers <- answer[T]{i, v, err}
 		})
 	}
-	return answers
-}
-
-// gather passes answers to take until take has enough, all n have come, ctx ends or timeout has passed.
-func gather[T any](ctx context.Context, answers <-chan answer[T], n int, timeout time.Duration, take func(a answer[T]) (enough bool)) {
-	timer := time.NewTimer(timeout)
+	timer := time.NewTimer(q.timeout)
 	defer timer.Stop()
-	for range n {
+	waiting, late := slices.Clone(q.masters), error(nil)
+	for len(waiting) > 0 && late == nil {
 		select {
 		case a := <-answers:
-			if take(a) {
+			waiting = slices.DeleteFunc(waiting, func(m *master) bool { return m == a.master })
+			if q.take(a) {
 				return
 			}
 		case <-timer.C:
-			return
+			late = fmt.Errorf("%w: no answer within %s", locking.ErrUnreachable, q.timeout)
 		case <-ctx.Done():
-			return
+			late = fmt.Errorf("%w: %w", locking.ErrUnreachable, context.Cause(ctx))
 		}
+	}
+	for _, m := range waiting {
+		q.take(answer[T]{master: m, err: explain(m, late)})
 	}
 }
 
-// repeat calls f until it succeeds, three times at most, each with MasterTimeout. after is called after each.
-func (d *driver) repeat(ctx context.Context, after func(), f func(ctx context.Context) error) error {
-	for try := 0; ; try++ {
-		callCtx, cancel := context.WithTimeout(ctx, d.cfg.MasterTimeout)
-		err := f(callCtx)
-		cancel()
-		after()
-		if err == nil || errors.Is(err, redis.ErrClosed) || try == 2 || !pause(ctx, d.cfg.MasterTimeout) {
-			return err
-		}
+// reason returns why masters gave no answer.
+func reason(errs []error) error {
+	if len(errs) == 0 {
+		return errors.New("the masters do not agree")
 	}
+	return errors.Join(errs...)
 }
 
-// repeatTime is how much longer than one call repeat takes at most.
-func (d *driver) repeatTime() time.Duration { return 4 * d.cfg.MasterTimeout }
+// start runs f in a goroutine that Wait waits for.
+func (d *driver) start(f func()) {
+	d.mu.Lock()
+	d.running++
+	d.mu.Unlock()
+	go func() {
+		f()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.running--; d.running == 0 {
+			d.idle.Broadcast()
+		}
+	}()
+}
 
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+// Wait waits for the calls that go on after their caller has returned: some MasterTimeouts at most. New calls
+// may begin meanwhile.
+func (d *driver) Wait() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.running > 0 {
+		d.idle.Wait()
 	}
 }

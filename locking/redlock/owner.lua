@@ -2,10 +2,10 @@
 --
 -- Behind token.lua and head.lua, which names the KEYS.
 --
--- Returns {value, left, who, votes}: the lock's value, '' when it is free; ms until
--- others can have it; the holder's text; 1, or 0 when this master has lost its state.
-local vote = 0
-if votes(server_id()) then vote = 1 end
+-- Returns {votes, owner, token, revoked, left, who}: votes is 1, or 0 when nobody holds the
+-- lock and this master does not vote; owner is '' when it is free; revoked is 1 or 0;
+-- left is in ms until others can have it; who is the holder's text.
 local value = redis.call('GET', lock)
-if not value then return {'', 0, '', vote} end
-return {value, redis.call('PTTL', lock), redis.call('HGET', state, 'h') or '', vote}
+if not value then return {own(server_id()) and 1 or 0, '', 0, 0, 0, ''} end
+local owner, token, _, revoked = holder_of(value)
+return {1, owner or value, token, revoked and 1 or 0, redis.call('PTTL', lock), redis.call('HGET', state, 'h') or ''}

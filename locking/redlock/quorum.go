@@ -12,7 +12,7 @@ import (
 func majority(n int) int { return n/2 + 1 }
 
 // chooseToken returns the token of an acquisition whose quorum made these promises. settled: a majority of n
-// masters has promised this very token, so phase 2 would change nothing.
+// masters has promised this very token, so none needs to be asked again.
 func chooseToken(n int, promised []locking.Token) (t locking.Token, settled bool) {
 	same := 0
 	for _, p := range promised {
@@ -38,6 +38,14 @@ func quarantine(longest time.Duration) time.Duration {
 	return longest + longest/10 + time.Second
 }
 
+// Codes of the scripts: 0 and less are "no". acquire.lua has others, see codeHeld.
+const (
+	codeYes        = 1
+	codeOtherToken = 2
+	codeRevoked    = 3
+	codeLostState  = 4
+)
+
 // votes counts what n masters answered to one request.
 type votes struct {
 	n       int
@@ -47,13 +55,26 @@ type votes struct {
 	revoked int // of no, to a renewal: the lock was revoked
 }
 
-// pending is the number of masters that have not answered.
-func (v votes) pending() int { return v.n - v.yes - v.no - v.failed - v.other }
+func (v *votes) count(code int, err error) {
+	switch {
+	case err != nil, code == codeLostState:
+		v.failed++
+	case code == codeYes:
+		v.yes++
+	case code == codeOtherToken:
+		v.other++
+	case code == codeRevoked:
+		v.revoked++
+		v.no++
+	default:
+		v.no++
+	}
+}
 
 // won: a majority answered yes. lost: a majority answered no. over: the other answers change nothing.
 func (v votes) won() bool  { return v.yes >= majority(v.n) }
 func (v votes) lost() bool { return v.no >= majority(v.n) }
-func (v votes) over() bool { return v.won() || v.lost() || v.pending() == 0 }
+func (v votes) over() bool { return v.won() || v.lost() || v.yes+v.no+v.failed+v.other == v.n }
 
 // renewal returns the answer for one lock. A master with another token may have promised it when the lock was
 // granted, so the lock is gone only when a majority has another token.
@@ -69,28 +90,28 @@ func (v votes) renewal(ttl, elapsed time.Duration) locking.RenewAnswer {
 	return locking.Unknown
 }
 
-// claim is a lock as one master holds it.
+// claim is a lock as one master holds it, or several do.
 type claim struct {
 	owner, holder string
-	token         locking.Token
+	token         locking.Token // 0 in answers to Acquire
 	left          time.Duration
 	revoked       bool
+	masters       int
 }
 
-// strongest returns a claim of the owner with the most claims, and their number, 0 without claims. Of two
-// owners it prefers the larger token, and then the longer life, so that all callers choose the same.
-func strongest(claims []claim) (best claim, count int) {
-	counts := make(map[string]int)
-	for _, c := range claims {
-		counts[c.owner]++
+// agreed joins the claims of the owner and token that most masters have.
+func agreed(claims []claim) (most claim) {
+	type grant struct {
+		owner string
+		token locking.Token
 	}
+	joined := make(map[grant]claim)
 	for _, c := range claims {
-		n := counts[c.owner]
-		switch {
-		case n < count:
-		case n > count, c.token > best.token, c.token == best.token && c.left > best.left:
-			best, count = c, n
+		g := grant{c.owner, c.token}
+		c.masters, c.left, c.revoked = joined[g].masters+1, max(c.left, joined[g].left), c.revoked || joined[g].revoked
+		if joined[g] = c; c.masters > most.masters {
+			most = c
 		}
 	}
-	return best, count
+	return most
 }

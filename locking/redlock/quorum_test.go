@@ -67,15 +67,15 @@ func TestOwnerVotes(t *testing.T) {
 			d := fakeDriver(t, func(m int, _ string) (any, error) {
 				switch answers[m] {
 				case 'x':
-					return []any{"7:1:x", int64(500), "", int64(1)}, nil
+					return []any{int64(1), "x", int64(7), int64(0), int64(500), ""}, nil
 				case 'X':
-					return []any{"9:1:x", int64(500), "", int64(1)}, nil
+					return []any{int64(1), "x", int64(9), int64(0), int64(500), ""}, nil
 				case 'y':
-					return []any{"7:1:y", int64(500), "", int64(1)}, nil
+					return []any{int64(1), "y", int64(7), int64(0), int64(500), ""}, nil
 				case 'f':
-					return []any{"", int64(0), "", int64(1)}, nil
+					return []any{int64(1), "", int64(0), int64(0), int64(0), ""}, nil
 				case 'a':
-					return []any{"", int64(0), "", int64(0)}, nil
+					return []any{int64(0), "", int64(0), int64(0), int64(0), ""}, nil
 				}
 				return nil, context.DeadlineExceeded
 			})

@@ -1,10 +1,11 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -59,7 +60,7 @@ type Config struct {
 // Locker, and then the clients. The error holds an *locking.InputError for each argument that is refused;
 // nothing is sent.
 //
-// New masters do not vote until Bootstrap is called once.
+// New masters grant no locks until Bootstrap is called once.
 func New(clients []redis.UniversalClient, cfg Config) (*locking.Locker, error) {
 	d, err := newDriver(clients, cfg)
 	if err != nil {
@@ -73,9 +74,12 @@ type driver struct {
 	masters []*master
 	cfg     Config
 	grants  grants
-	order   callOrder
-	attempt atomic.Int64
-	calls   calls // under way, also after their caller has returned
+
+	mu       sync.Mutex
+	attempt  int64     // number of the last one
+	rejoined time.Time // when rejoin looked last
+	running  int       // calls under way, also after their caller has returned
+	idle     sync.Cond // running is 0
 }
 
 var _ locking.Driver = (*driver)(nil)
@@ -86,32 +90,20 @@ func newDriver(clients []redis.UniversalClient, cfg Config) (*driver, error) {
 	if err := errors.Join(cfg.check(), checkClients(clients)); err != nil {
 		return nil, err
 	}
-	d := &driver{cfg: cfg}
-	for _, c := range clients {
-		d.masters = append(d.masters, newMaster(c))
+	d := &driver{cfg: cfg, grants: grants{given: make(map[string]grant)}}
+	d.idle.L = &d.mu
+	for i, c := range clients {
+		d.masters = append(d.masters, &master{client: c, addr: redisconn.Addr(c), index: i})
 	}
 	return d, nil
 }
 
-// Wait waits for the calls that go on after their caller has returned: some MasterTimeouts at most.
-func (d *driver) Wait() { d.calls.wait() }
-
 func (c Config) withDefaults() Config {
-	if c.Namespace == "" {
-		c.Namespace = defaultNamespace
-	}
-	if c.MasterTimeout == 0 {
-		c.MasterTimeout = defaultMasterTimeout
-	}
-	if c.MaxTTL == 0 {
-		c.MaxTTL = defaultMaxTTL
-	}
-	if c.CallTimeout == 0 {
-		c.CallTimeout = max(time.Second, 2*c.MasterTimeout+callSlack)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Namespace = cmp.Or(c.Namespace, defaultNamespace)
+	c.MasterTimeout = cmp.Or(c.MasterTimeout, defaultMasterTimeout)
+	c.MaxTTL = cmp.Or(c.MaxTTL, defaultMaxTTL)
+	c.CallTimeout = cmp.Or(c.CallTimeout, max(time.Second, 2*c.MasterTimeout+callSlack))
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
 
@@ -165,13 +157,8 @@ func checkClients(clients []redis.UniversalClient) error {
 
 // checkClient returns what is wrong with one client.
 func checkClient(field string, c redis.UniversalClient) error {
-	switch c := c.(type) {
-	case *redis.ClusterClient:
+	if _, is := c.(*redis.ClusterClient); is {
 		return refuse("", field, "is a Redis Cluster; use one server for each master, or package redislock")
-	case *redis.Client:
-		if c == nil {
-			return refuse("", field, "is a nil *redis.Client; make one with redis.NewClient")
-		}
 	}
 	if err := redisconn.Check(c); err != nil {
 		return refuse("", field, "is refused: %v", err)
@@ -188,6 +175,3 @@ func sentinel(c redis.UniversalClient) bool {
 func refuse(lock, field, format string, args ...any) *locking.InputError {
 	return &locking.InputError{Lock: lock, Field: field, Why: fmt.Sprintf(format, args...)}
 }
-
-// clockMicros returns this client's clock, which tokens follow where they can.
-func clockMicros() int64 { return time.Now().UnixMicro() }

@@ -8,24 +8,22 @@
 --
 -- Returns
 --   1  released, now or before
---   0  another owner holds the lock
+--   0  another owner holds the lock, or this one after a later attempt
 --  -1  nobody does
---   4  nobody does, and this master has lost its state
+--   4  nobody does, and this master does not vote
 local owner, upto, release, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 
 local value = redis.call('GET', lock)
 local holder, _, attempt = holder_of(value)
-if holder == owner and attempt > upto then return 0 end -- a repeated call; the owner has asked again since
-local mine = value and holder == owner
-if mine then redis.call('DEL', lock) end
-if mine and not release and redis.call('HGET', state, 'g') == owner then
-  redis.call('HSET', state, 'g', redis.call('HGET', state, 'pg') or '', 'gt', redis.call('HGET', state, 'pt') or '0')
+if holder == owner then
+  if attempt > upto then return 0 end
+  redis.call('DEL', lock)
+  if release then
+    redis.call('HSET', state, 'o', owner)
+    redis.call('PEXPIRE', state, keep)
+  end
+  return 1
 end
-if release then
-  redis.call('HSET', state, mine and 'o' or 'u', owner)
-  redis.call('PEXPIRE', state, keep)
-end
-if mine or redis.call('HGET', state, 'o') == owner then return 1 end
+if redis.call('HGET', state, 'o') == owner then return 1 end
 if value then return 0 end
-if votes(server_id()) then return -1 end
-return 4
+return own(server_id()) and -1 or 4

@@ -11,10 +11,10 @@ import (
 	"github.com/escapement/escapement/locking/redlock"
 )
 
-// holders counts the masters at which owner has lock a.
-func holders(c cluster, all []*redistest.Embedded, owner string) (n int) {
+// holders counts the masters at which owner has a lock.
+func holders(c cluster, all []*redistest.Embedded, name, owner string) (n int) {
 	for _, e := range all {
-		if v, _ := e.Mini().Get("{" + c.cfg.Namespace + ":redlock:a}"); strings.HasSuffix(v, ":"+owner) {
+		if v, _ := e.Mini().Get("{" + c.cfg.Namespace + ":redlock:" + name + "}"); strings.HasSuffix(v, ":"+owner) {
 			n++
 		}
 	}
@@ -49,14 +49,14 @@ func TestThinAmongOthers(t *testing.T) {
 					}
 					d.Wait()
 				}
-				if n := holders(c, all, "H"); n != 2 {
+				if n := holders(c, all, "a", "H"); n != 2 {
 					t.Fatalf("H has it at %d masters; want 2", n)
 				}
 				if _, err := d.Renew(t.Context(), renewal(g)); err != nil {
 					t.Fatal(err)
 				}
 				d.Wait()
-				if n := holders(c, all, "H"); n != 3 {
+				if n := holders(c, all, "a", "H"); n != 3 {
 					t.Errorf("renewed at %d masters; want 3", n)
 				}
 			})
@@ -106,8 +106,35 @@ func TestRepeatedRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Wait()
-		if n := holders(c, all, "H"); n != 3 {
+		if n := holders(c, all, "a", "H"); n != 3 {
 			t.Errorf("H has it at %d masters; want 3", n)
 		}
 	})
+}
+
+// TestNoMemory: masters without memory renew and release what they have granted.
+func TestNoMemory(t *testing.T) {
+	c, _ := servers(t, 3)
+	d, _ := c.driver(t)
+	g, err := d.Acquire(t.Context(), request("a", "H"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, _ := c.clients(t)
+	for _, client := range clients {
+		if err := client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Acquire(t.Context(), request("b", "H2")); err == nil || errors.Is(err, locking.ErrUnreachable) {
+		t.Errorf("a new lock: %v; want Redis' own error", err)
+	}
+	for range 2 {
+		if renewed, err := d.Renew(t.Context(), renewal(g)); err != nil || renewed[0] != locking.Renewed {
+			t.Errorf("renewal: %v, %v", renewed, err)
+		}
+	}
+	if err := d.Release(t.Context(), "a", "H"); err != nil {
+		t.Errorf("release: %v", err)
+	}
 }

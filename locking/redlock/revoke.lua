@@ -8,12 +8,9 @@
 --   1  revoked, now or before
 --   0  another grant holds the lock
 --  -1  nobody does
---   4  nobody does, and this master has lost its state
+--   4  nobody does, and this master does not vote
 local value = redis.call('GET', lock)
-if not value then
-  if votes(server_id()) then return -1 end
-  return 4
-end
+if not value then return own(server_id()) and -1 or 4 end
 local holder, token, _, revoked = holder_of(value)
 if not holder or token ~= tonumber(ARGV[1]) then return 0 end
 if not revoked then redis.call('SET', lock, '-' .. value, 'KEEPTTL') end

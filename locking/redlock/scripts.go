@@ -1,44 +1,45 @@
 package redlock
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-var (
-	//go:embed head.lua
-	headLua string
-	//go:embed acquire.lua
-	acquireLua string
-	//go:embed confirm.lua
-	confirmLua string
-	//go:embed renew.lua
-	renewLua string
-	//go:embed topup.lua
-	topupLua string
-	//go:embed release.lua
-	releaseLua string
-	//go:embed revoke.lua
-	revokeLua string
-	//go:embed owner.lua
-	ownerLua string
-	//go:embed node.lua
-	nodeLua string
-	//go:embed repair.lua
-	repairLua string
+//go:embed *.lua
+var texts embed.FS
 
-	acquireScript = lockScript("redlock acquire", acquireLua)
-	confirmScript = lockScript("redlock confirm", confirmLua)
-	renewScript   = lockScript("redlock renew", renewLua)
-	topupScript   = lockScript("redlock topup", topupLua)
-	releaseScript = lockScript("redlock release", releaseLua)
-	revokeScript  = lockScript("redlock revoke", revokeLua)
-	ownerScript   = lockScript("redlock owner", ownerLua)
-	nodeScript    = redisconn.NewScript("redlock node", redisconn.TokenLua+nodeLua)
-	repairScript  = redisconn.NewScript("redlock repair", redisconn.TokenLua+repairLua)
+var (
+	acquireScript = script("acquire", "head")
+	renewScript   = script("renew", "head")
+	releaseScript = script("release", "head")
+	revokeScript  = script("revoke", "head")
+	ownerScript   = script("owner", "head")
+	nodeScript    = script("node")
 )
 
-func lockScript(name, text string) *redisconn.Script {
-	return redisconn.NewScript(name, redisconn.TokenLua+headLua+text)
+// script returns the script of a file, behind token.lua and the files of before.
+func script(name string, before ...string) *redisconn.Script {
+	src := redisconn.TokenLua
+	for _, file := range append(before, name) {
+		text, err := texts.ReadFile(file + ".lua")
+		if err != nil {
+			panic(err)
+		}
+		src += string(text)
+	}
+	return redisconn.NewScript("redlock "+name, src)
 }
+
+// keyInfix separates a namespace from the name of a lock.
+const keyInfix = ":redlock:"
+
+// keys returns the two keys of a lock at one master, and the master's own: lock, state and node of head.lua.
+// Because of the braces, a name with a colon cannot have the keys of another.
+func (c Config) keys(name string) []string {
+	lock := "{" + c.Namespace + keyInfix + name + "}"
+	return []string{lock, lock + ":state", c.nodeKey()}
+}
+
+// nodeKey is the key for a master's own state.
+func (c Config) nodeKey() string { return "{" + c.Namespace + ":redlock}" }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -13,10 +14,11 @@ type phase uint8
 const (
 	idle phase = iota
 	asking
-	confirming
 	holding
 	renewing
 )
+
+var errLost = errors.New("the reply was lost")
 
 // simClient asks for a lock, again and again, mostly each time as another owner.
 // Its messages arrive one at a time, in any order, or never.
@@ -34,15 +36,16 @@ type simClient struct {
 	ballot  ballot
 	arrived []int // when the ballot's promises came
 	votes   votes
-	token   locking.Token // of phase 2
+	token   locking.Token // the largest promise
+	after   locking.Token // what the promises must exceed; 0 when it asks for the first time
 	asked   int           // when this operation began
-	ripe    []int         // masters that had said before it began that they lost their state long enough ago
 
 	held, past int // number of the grant in world.grants, and of the one that this owner had before; 0: none
 	known      int // until when the driver remembers the grant
 	renewed    int // the grant that is being renewed
 	second     bool
-	missed     []int
+	missed     []letter // what masters without the lock are sent after one more renewal that begins now
+	lacking    []letter // and of the renewal under way, or the last one
 }
 
 func (w *world) act(c *simClient) {
@@ -51,8 +54,6 @@ func (w *world) act(c *simClient) {
 		w.start(c)
 	case asking:
 		w.ask(c)
-	case confirming:
-		w.confirm(c)
 	case holding:
 		w.hold(c)
 	case renewing:
@@ -72,7 +73,7 @@ func (w *world) start(c *simClient) {
 	name, ttl := w.rng.IntN(2), simTTL>>w.rng.IntN(2)
 	*c = simClient{
 		id: c.id, skew: c.skew, owner: strconv.Itoa(c.id) + "." + strconv.Itoa(w.begun+1), name: name, ttl: ttl,
-		toSend: c.toSend, ballot: c.ballot, arrived: c.arrived, ripe: c.ripe, missed: c.missed,
+		toSend: c.toSend, ballot: c.ballot, arrived: c.arrived,
 	}
 	if w.chance(6) {
 		c.from = w.nameOne(name)
@@ -80,16 +81,11 @@ func (w *world) start(c *simClient) {
 	w.begin(c)
 }
 
-// begin is phase 1 from its start.
+// begin asks for the first time.
 func (w *world) begin(c *simClient) {
 	w.operation(c, asking)
-	c.attempt = w.begun
-	b := &c.ballot
-	for i := range b.runIDs {
-		b.runIDs[i] = ""
-	}
-	*b = ballot{votes: votes{n: w.n}, promises: b.promises[:0], claims: b.claims[:0], errs: b.errs[:0], runIDs: b.runIDs}
-	c.arrived = c.arrived[:0]
+	c.attempt, c.after = w.begun, 0
+	w.newBallot(c)
 }
 
 // operation begins something that asks all masters.
@@ -97,12 +93,9 @@ func (w *world) operation(c *simClient, p phase) {
 	w.begun++
 	c.phase, c.began, c.asked = p, w.begun, w.now
 	c.votes = votes{n: w.n}
-	c.toSend, c.ripe = c.toSend[:0], c.ripe[:0]
-	for i, m := range w.masters {
+	c.toSend = c.toSend[:0]
+	for i := range w.masters {
 		c.toSend = append(c.toSend, i)
-		if !m.votes() && w.quarantined(m) {
-			c.ripe = append(c.ripe, i)
-		}
 	}
 	w.shuffle(c.toSend)
 }
@@ -115,28 +108,28 @@ func (c *simClient) next() int {
 	return i
 }
 
-// ask delivers one request of phase 1, or loses it or its reply.
+// ask delivers one request for a promise, or loses it or its reply.
 func (w *world) ask(c *simClient) {
 	i := c.next()
-	q := simAsk{
-		name: c.name, owner: c.owner, attempt: c.attempt, ttl: c.ttl, hint: w.hint(c), from: c.from,
-		now: w.now, keeps: w.rules.takeOverKeeps,
-	}
+	q := simAsk{name: c.name, owner: c.owner, attempt: c.attempt, ttl: c.ttl, hint: w.hint(c), after: c.after, from: c.from, now: w.now}
 	if !w.timed {
 		q.ttl = never
 	}
 	if w.chance(8) {
 		w.send(letter{what: lateAsk, to: i, ask: q})
 	}
+	m := w.masters[i]
 	if !w.chance(12) {
-		a := answer[promise]{master: i, value: w.masters[i].promise(q)}
+		a := answer[promise]{master: &w.indexes[i], value: m.promise(q, w.rules)}
 		if w.chance(12) {
-			a.err = errBusy
+			a.err = errLost
 		}
-		before := len(c.ballot.promises)
 		c.ballot.take(a)
-		if len(c.ballot.promises) > before {
+		if a.err == nil && a.value.code == codePromised {
 			c.arrived = append(c.arrived, w.now)
+		}
+		if c.after > 0 && w.loss && w.chance(5) && w.mayFall(m) {
+			m.restartEmpty(w.begun, w.now, w.rules) // the worst moment
 		}
 	}
 	// Some wait for all answers, some go on at the quorum.
@@ -144,57 +137,44 @@ func (w *world) ask(c *simClient) {
 		return
 	}
 	if !c.ballot.won() {
-		w.giveUp(c, c.ballot.no > 0)
+		w.giveUp(c, c.ballot.refused() > 0)
 		return
 	}
 	var settled bool
-	c.token, settled = chooseToken(w.n, c.ballot.tokens())
+	c.token, settled = chooseToken(w.n, c.ballot.tokens)
 	if settled || w.rules.noWriteBack {
-		w.count.fast++
+		if c.after == 0 {
+			w.count.fast++
+		}
 		w.grant(c, w.settledAt(c))
 		return
 	}
-	c.phase, c.votes, c.toSend = confirming, votes{n: w.n}, c.toSend[:0]
-	for _, p := range c.ballot.promises {
-		c.toSend = append(c.toSend, p.master)
+	c.toSend, c.after = c.toSend[:0], c.token-1
+	for _, m := range c.ballot.promised {
+		c.toSend = append(c.toSend, m.index)
 	}
 	w.shuffle(c.toSend)
+	w.newBallot(c)
+}
+
+// newBallot is for the answers to the next requests.
+func (w *world) newBallot(c *simClient) {
+	b := &c.ballot
+	*b = ballot{n: w.n, promised: b.promised[:0], tokens: b.tokens[:0], claims: b.claims[:0], errs: b.errs[:0], runIDs: w.runIDs}
+	c.arrived = c.arrived[:0]
 }
 
 // settledAt is when a majority had promised the token.
 func (w *world) settledAt(c *simClient) int {
 	same := 0
-	for i, p := range c.ballot.promises {
-		if p.token == c.token {
+	for i, t := range c.ballot.tokens {
+		if t == c.token {
 			if same++; same == majority(w.n) {
 				return c.arrived[i]
 			}
 		}
 	}
 	return w.now
-}
-
-func (w *world) confirm(c *simClient) {
-	i := c.next()
-	if w.chance(8) {
-		w.send(letter{what: lateConfirm, to: i, name: c.name, owner: c.owner, token: c.token, attempt: c.attempt})
-	}
-	if !w.chance(12) {
-		m := w.masters[i]
-		code := m.confirm(c.name, c.owner, c.token, c.attempt, w.now, w.rules)
-		if !w.chance(12) {
-			c.votes.count(code, nil)
-		}
-		if w.loss && w.chance(5) && w.mayFall(m) {
-			m.restartEmpty(w.begun, w.now, w.rules) // the worst moment
-		}
-	}
-	switch {
-	case c.votes.won():
-		w.grant(c, w.now)
-	case len(c.toSend) == 0:
-		w.giveUp(c, c.votes.no > 0)
-	}
 }
 
 // elapsed is the time since the operation began; a step is 10 ms. Where no clock is
@@ -214,16 +194,6 @@ func (w *world) grant(c *simClient, accepted int) {
 		return
 	}
 	w.granted(c, accepted)
-	floor, _ := repairFloor(c.ballot.promises)
-	if w.rules.lowFloor {
-		floor = 0
-	}
-	for _, i := range c.ripe {
-		m := w.masters[i]
-		if !m.votes() && w.quarantined(m) && w.chance(2) {
-			m.voting, m.largest = m.life, max(m.largest, floor)
-		}
-	}
 	c.phase, c.known = holding, w.now+c.ttl
 }
 
@@ -240,7 +210,7 @@ func (w *world) giveUp(c *simClient, takeBack bool) {
 func (w *world) giveBack(c *simClient, release bool) {
 	upto, what := c.attempt, lateWithdraw
 	if release {
-		upto, what = allAttempts, lateRelease
+		upto, what = w.begun, lateRelease
 		w.ends(c)
 	}
 	for i, m := range w.masters {

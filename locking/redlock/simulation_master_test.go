@@ -10,11 +10,8 @@ type simLock struct {
 	until   int // when it lapses
 	life    int // the run_id under which the counter was last set
 	counter locking.Token
-	last    simGiven // the last grant, as far as this master knows
-	before  simGiven // the one before
 	back    string   // who gave it back last
-	unseen  string   // who gave it back last without having it here
-	topped  simGiven // what a top-up has put here, while nothing has taken it away: for a check, no script knows it
+	set     simGiven // what a second renewal has set here, while nothing has taken it away: for a check, no script knows it
 }
 
 // simGiven is to whom a lock was given, and with which token.
@@ -23,15 +20,15 @@ type simGiven struct {
 	token locking.Token
 }
 
-// simAsk is one request of phase 1.
+// simAsk is one request of acquire.lua.
 type simAsk struct {
-	name       int
-	owner      string
-	attempt    int
-	ttl        int
-	hint, from locking.Token
-	now        int
-	keeps      bool // see rules.takeOverKeeps
+	name        int
+	owner       string
+	attempt     int
+	ttl         int
+	hint, after locking.Token
+	from        locking.Token
+	now         int
 }
 
 // simMaster is one master: the scripts, in as few words as will do.
@@ -58,11 +55,12 @@ func (m *simMaster) at(name, now int) *simLock {
 	return l
 }
 
-func (l *simLock) free() { l.owner, l.token, l.attempt, l.topped = "", 0, 0, simGiven{} }
+func (l *simLock) free() { l.owner, l.token, l.attempt, l.set = "", 0, 0, simGiven{} }
 
-// raise makes c the counter of a lock, which is owner's.
-func (m *simMaster) raise(l *simLock, c locking.Token, owner string) {
-	l.counter, l.life, m.largest, l.last.owner = c, m.life, max(m.largest, c), owner
+// raise makes the counter of a lock at least c.
+func (m *simMaster) raise(l *simLock, c locking.Token) {
+	l.counter, l.life = max(m.counter(l), c), m.life
+	m.largest = max(m.largest, l.counter)
 }
 
 func (m *simMaster) counter(l *simLock) locking.Token {
@@ -73,90 +71,75 @@ func (m *simMaster) counter(l *simLock) locking.Token {
 }
 
 // promise is acquire.lua.
-func (m *simMaster) promise(q simAsk) (p promise) {
+func (m *simMaster) promise(q simAsk, r rules) (p promise) {
 	l := m.at(q.name, q.now)
 	switch {
 	case !m.votes():
 		p.code = codeLostState
 		return p
+	case r.blindWrite && q.after > 0:
+		m.raise(l, q.after+1)
+		p.code, p.token = codePromised, q.after+1
+		return p
 	case l.owner == q.owner:
-		l.attempt = max(l.attempt, q.attempt)
 	case l.owner != "" && l.token != q.from:
-		p.code, p.held, p.largest = codeHeld, claim{owner: l.owner, token: l.token}, m.largest
+		p.code, p.held = codeHeld, claim{owner: l.owner}
 		return p
 	case l.back == q.owner:
-		p.code, p.largest = codeReturned, m.largest
+		p.code = codeReturned
 		return p
+	case r.takeOverKeeps && l.owner != "":
+		l.owner, l.attempt, l.set = q.owner, 0, simGiven{}
 	default:
-		token := max(m.counter(l)+1, q.hint)
-		if q.keeps && l.owner != "" {
-			token = l.token
-		}
-		if l.last.owner != q.owner {
-			l.before = simGiven{}
-			if l.life == m.life {
-				l.before = l.last
-			}
-		}
-		l.owner, l.token, l.attempt, l.topped = q.owner, token, q.attempt, simGiven{}
-		m.raise(l, token, q.owner)
-		l.last.token = token
+		l.owner, l.token, l.attempt, l.set = q.owner, max(m.counter(l)+1, q.hint), 0, simGiven{}
 	}
-	l.until = q.now + q.ttl
-	p.code, p.token, p.largest = codePromised, l.token, m.largest
+	if before := l.token; q.attempt >= l.attempt || r.lateRaises {
+		l.token = max(l.token, q.after+1)
+		if r.plainAccept && q.after > 0 {
+			l.token = q.after + 1
+		}
+		if l.token != before {
+			l.set = simGiven{}
+		}
+	}
+	m.raise(l, l.token)
+	l.attempt, l.until = max(l.attempt, q.attempt), q.now+q.ttl
+	p.code, p.token = codePromised, l.token
 	return p
 }
 
-// confirm is confirm.lua.
-func (m *simMaster) confirm(name int, owner string, t locking.Token, number, now int, r rules) int {
-	l := m.at(name, now)
-	if r.blindWrite && m.votes() {
-		m.raise(l, max(m.counter(l), t), l.last.owner)
-		return codeYes
-	}
-	if !m.votes() || l.owner != owner || l.token > t && !r.plainAccept || l.attempt > number && !r.confirmLate {
-		return 0
-	}
-	l.token, l.last.token, l.topped = t, t, simGiven{}
-	m.raise(l, max(m.counter(l), t), owner)
-	return codeYes
+// simRenew is one call of renew.lua; seen is 0 in a first one.
+type simRenew struct {
+	name   int
+	owner  string
+	token  locking.Token
+	number int
+	seen   int
+	until  int
 }
 
 // renew is renew.lua.
-func (m *simMaster) renew(name int, owner string, t locking.Token, until, now int, r rules) int {
-	l := m.at(name, now)
+func (m *simMaster) renew(q simRenew, now int, r rules) int {
+	l := m.at(q.name, now)
 	switch {
-	case l.owner == "" && m.votes():
-		return codeFree
-	case l.owner == "":
+	case r.setBlind && q.seen != 0:
+	case l.owner == "" && !m.votes():
 		return codeLostState
-	case l.owner != owner:
+	case l.owner == "":
+		late := int(m.counter(l)) != q.seen
+		if late && !(r.setLate && q.seen != 0) || l.back == q.owner {
+			return -int(m.counter(l))
+		}
+	case l.owner != q.owner:
 		return 0
-	case l.token != t && !r.renewAnyToken:
+	case l.token != q.token && !r.renewAnyToken:
 		return codeOtherToken
+	default:
+		l.until, l.attempt = q.until, max(l.attempt, q.number)
+		return codeYes
 	}
-	l.until = until
-	return codeYes
-}
-
-// topUp is topup.lua.
-func (m *simMaster) topUp(name int, owner string, t locking.Token, number, until, now int, r rules) int {
-	l := m.at(name, now)
-	since := func(g simGiven) bool { return l.life == m.life && g.owner != owner && g.token >= t }
-	switch {
-	case r.topUpBlind:
-	case !m.votes(), l.owner != "" && l.owner != owner, l.attempt > number && !r.topUpOver:
-		return 0
-	case l.owner == "" && (l.back == owner || l.unseen == owner), since(l.last), since(l.before):
-		return 0
-	}
-	if !r.topUpKeeps || l.owner == "" {
-		l.token = t
-	}
-	l.owner, l.attempt, l.until, l.topped = owner, number, until, simGiven{owner, t}
-	m.raise(l, max(m.counter(l), t), owner)
-	l.last.token = t
-	l.before = l.last
+	l.owner, l.token, l.attempt, l.until, l.set = q.owner, q.token, q.number, q.until, simGiven{q.owner, q.token}
+	m.raise(l, q.token)
 	return codeYes
 }
 
@@ -169,15 +152,9 @@ func (m *simMaster) release(name int, owner string, upto int, release bool, now 
 	}
 	if mine {
 		l.free()
-		if !release && l.last.owner == owner {
-			l.last = l.before
-		}
 	}
-	switch {
-	case release && mine:
+	if mine && release {
 		l.back = owner
-	case release:
-		l.unseen = owner
 	}
 	switch {
 	case mine || l.back == owner:
@@ -185,7 +162,7 @@ func (m *simMaster) release(name int, owner string, upto int, release bool, now 
 	case l.owner != "":
 		return 0
 	case m.votes():
-		return codeFree
+		return -1
 	}
 	return codeLostState
 }

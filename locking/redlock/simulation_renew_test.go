@@ -5,6 +5,8 @@ import "github.com/escapement/escapement/locking"
 // hold is what a holder does: mostly it renews and gives back.
 func (w *world) hold(c *simClient) {
 	switch roll := w.rng.IntN(100); {
+	case len(c.lacking) > 0 && !w.chance(6): // the round before a lock is set
+		w.beginRenew(c, c.renewed, false)
 	case roll < 40:
 		w.beginRenew(c, c.held, false)
 	case roll < 50:
@@ -31,28 +33,26 @@ func (w *world) askAgain(c *simClient) {
 
 func (w *world) beginRenew(c *simClient, grant int, second bool) {
 	w.operation(c, renewing)
-	c.renewed, c.second, c.missed = grant, second, c.missed[:0]
+	if grant != c.renewed {
+		c.lacking = nil
+	}
+	c.renewed, c.second, c.missed, c.lacking = grant, second, c.lacking, nil
 }
 
 // renew delivers one renewal, or loses it or its reply.
 func (w *world) renew(c *simClient) {
 	i, g := c.next(), &w.grants[c.renewed-1]
 	if w.chance(8) {
-		w.send(letter{what: lateRenew, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl})
+		w.send(letter{what: lateRenew, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl, attempt: g.number})
 	}
 	if !w.chance(12) {
-		code := w.renewAt(w.masters[i], c.name, c.owner, g.token, c.ttl)
-		switch {
-		case w.chance(12):
-			c.votes.failed++
-		case code == codeOtherToken:
-			c.votes.other++
-		default:
-			c.votes.count(code, nil)
+		l := letter{what: lateRenew, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl, attempt: g.number}
+		code, err := w.renewAt(l), error(nil)
+		if w.chance(12) {
+			err = errLost
 		}
-		if code == codeFree || code == codeOtherToken {
-			c.missed = append(c.missed, i)
-		}
+		c.votes.count(code, err)
+		w.lacks(l, code)
 	}
 	if c.votes.over() || len(c.toSend) == 0 {
 		w.decide(c, g)
@@ -63,15 +63,15 @@ func (w *world) renew(c *simClient) {
 func (w *world) decide(c *simClient, g *granted) {
 	answer := c.votes.renewal(w.elapsed(c))
 	for _, i := range c.toSend {
-		w.send(letter{what: lateRenew, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl, attempt: c.began, mayMend: answer == locking.Renewed})
+		w.send(letter{what: lateRenew, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl, attempt: g.number})
 	}
 	c.phase = holding
 	switch answer {
 	case locking.Renewed:
 		w.kept(c, g)
 		c.known = w.now + c.ttl
-		for _, i := range c.missed {
-			w.topUp(letter{what: lateTopUp, to: i, name: c.name, owner: c.owner, token: g.token, ttl: c.ttl, attempt: c.began})
+		for _, l := range c.missed {
+			w.set(l)
 		}
 		if c.second {
 			w.count.kept++

@@ -9,6 +9,7 @@ type granted struct {
 	token      locking.Token
 	from       locking.Token
 	began, won int  // of the acquisition
+	number     int  // among the owner's attempts
 	accepted   int  // when a majority had accepted it
 	until      int  // its holder is sure of it until then
 	taken      int  // when a take-over named it, 0 never: then it is not alone
@@ -73,7 +74,7 @@ func (w *world) granted(c *simClient, accepted int) {
 		}
 		g.ended, c.past = true, c.held
 	}
-	w.grants = append(w.grants, granted{name: c.name, owner: c.owner, token: c.token, from: c.from, began: c.asked, won: w.now, accepted: accepted})
+	w.grants = append(w.grants, granted{name: c.name, owner: c.owner, token: c.token, from: c.from, began: c.asked, won: w.now, number: w.begun, accepted: accepted})
 	c.held = len(w.grants)
 	g := &w.grants[c.held-1]
 	for _, n := range w.named {

@@ -9,19 +9,20 @@ import (
 
 // rules are what a mutant breaks. The zero value is the protocol.
 type rules struct {
-	blindWrite    bool // phase 2 writes whatever holds the lock
-	noWriteBack   bool // the largest promise is the token, and no phase 2
+	blindWrite    bool // a master raises the token whatever holds the lock
+	noWriteBack   bool // the largest promise is the token, and nobody is asked for it again
 	amnesiacVote  bool // a master that lost its state votes at once
-	noQuarantine  bool // it is repaired without waiting for what was under way
-	lowFloor      bool // it is repaired without what the others know
-	plainAccept   bool // phase 2 accepts a token that is smaller than the promise
-	confirmLate   bool // phase 2 accepts a token though its owner has asked again
+	noQuarantine  bool // it rejoins without waiting for what was under way
+	lowFloor      bool // it rejoins without what the others know
+	earlyFloor    bool // it asks the others before it has waited
+	plainAccept   bool // a master lowers its promise
+	lateRaises    bool // a master raises the token though its owner has asked again
 	renewAnyToken bool // a renewal compares the owner only
-	topUpBlind    bool // a top-up writes whatever is there
-	topUpOver     bool // a top-up writes over what its owner was granted since
-	topUpKeeps    bool // a top-up leaves the token that it finds
+	setBlind      bool // a second renewal sets the lock whatever is there
+	setLate       bool // it sets the lock though it was granted to another since
+	setAtOnce     bool // it sets the lock without another round
 	takeOverKeeps bool // who takes a lock over gets the token of who had it
-	freshSecond   bool // an owner that asks again asks in phase 1
+	freshSecond   bool // an owner that asks again asks for promises
 }
 
 // kind is what sort of schedules are played.
@@ -51,21 +52,25 @@ type world struct {
 	begun   int // operations of clients
 	grants  []granted
 	named   []named
+	rejoins []rejoin
+	runIDs  []string
+	indexes []master
 	bad     string // what is wrong
 	count   counts
 }
 
 // counts are how often something happened: a schedule without shows nothing.
-type counts struct{ grants, fast, renewed, gone, topped, taken, again, kept, late int }
+type counts struct{ grants, fast, renewed, gone, set, taken, again, kept, late, rejoined int }
 
 func (c *counts) add(o counts) {
-	c.grants, c.fast, c.renewed, c.gone, c.topped = c.grants+o.grants, c.fast+o.fast, c.renewed+o.renewed, c.gone+o.gone, c.topped+o.topped
-	c.taken, c.again, c.kept, c.late = c.taken+o.taken, c.again+o.again, c.kept+o.kept, c.late+o.late
+	c.grants, c.fast, c.renewed, c.gone, c.set = c.grants+o.grants, c.fast+o.fast, c.renewed+o.renewed, c.gone+o.gone, c.set+o.set
+	c.taken, c.again, c.kept, c.late, c.rejoined = c.taken+o.taken, c.again+o.again, c.kept+o.kept, c.late+o.late, c.rejoined+o.rejoined
 }
 
 func newWorld(seed uint64, k kind, r rules) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 3)), rules: r, kind: k}
-	for range k.n {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 3)), rules: r, kind: k, runIDs: make([]string, k.n), indexes: make([]master, k.n)}
+	for i := range k.n {
+		w.indexes[i].index = i
 		w.masters = append(w.masters, newSimMaster())
 	}
 	for i := range 4 {
@@ -88,6 +93,8 @@ func (w *world) play() string {
 			m.restartEmpty(w.begun, w.now, w.rules)
 		case roll < 16:
 			w.deliver()
+		case roll < 20 && w.loss:
+			w.rejoin()
 		default:
 			w.act(w.clients[w.rng.IntN(len(w.clients))])
 		}
@@ -149,16 +156,15 @@ type letter struct {
 	ask     simAsk
 	ttl     int
 	attempt int
-	mayMend bool // a renewal that was decided without it: a top-up follows if need be
+	seen    int // of a second renewal
 }
 
 type what uint8
 
 const (
 	lateAsk what = iota
-	lateConfirm
 	lateRenew
-	lateTopUp
+	lateSet
 	lateWithdraw
 	lateRelease
 )
@@ -187,46 +193,98 @@ func (w *world) deliver() {
 	switch l.what {
 	case lateAsk:
 		l.ask.now = w.now
-		m.promise(l.ask)
-	case lateConfirm:
-		m.confirm(l.name, l.owner, l.token, l.attempt, w.now, w.rules)
+		m.promise(l.ask, w.rules)
 	case lateRenew:
-		if code := w.renewAt(m, l.name, l.owner, l.token, l.ttl); l.mayMend && (code == codeFree || code == codeOtherToken) {
-			l.what, l.mayMend = lateTopUp, false
-			w.topUp(l)
-		}
-	case lateTopUp:
-		w.topUpAt(l)
+		w.lacks(l, w.renewAt(l))
+	case lateSet:
+		w.setAt(l)
 	case lateWithdraw, lateRelease:
 		m.release(l.name, l.owner, l.attempt, l.what == lateRelease, w.now)
 	}
 }
 
-// topUp delivers a top-up soon, late or never.
-func (w *world) topUp(l letter) {
+// lacks notes that a master answered a renewal of a client's present grant with code.
+func (w *world) lacks(l letter, code int) {
+	for _, c := range w.clients {
+		if c.owner == l.owner && c.renewed > 0 && w.grants[c.renewed-1].token == l.token && code < 0 {
+			l.what, l.seen = lateSet, -code
+			if c.lacking = append(c.lacking, l); w.rules.setAtOnce {
+				w.set(l)
+			}
+		}
+	}
+}
+
+// set delivers the call that sets a lock soon, late or never.
+func (w *world) set(l letter) {
 	switch w.rng.IntN(6) {
 	case 0:
 	case 1, 2:
 		w.send(l)
 	default:
-		w.topUpAt(l)
+		w.setAt(l)
 	}
 }
 
-func (w *world) topUpAt(l letter) {
-	if w.masters[l.to].topUp(l.name, l.owner, l.token, l.attempt, w.until(l.ttl), w.now, w.rules) == codeYes {
-		w.count.topped++
+func (w *world) setAt(l letter) {
+	q := simRenew{l.name, l.owner, l.token, l.attempt, l.seen, w.until(l.ttl)}
+	if w.masters[l.to].renew(q, w.now, w.rules) == codeYes {
+		w.count.set++
 	}
 }
 
-// renewAt renews at one master. Where a top-up has put the lock, it is ours.
-func (w *world) renewAt(m *simMaster, name int, owner string, t locking.Token, ttl int) int {
-	topped := m.at(name, w.now).topped == simGiven{owner, t}
-	code := m.renew(name, owner, t, w.until(ttl), w.now, w.rules)
-	if topped && code != codeYes {
-		w.wrong(owner, " was topped up with token ", t, " at a master that does not renew it")
+// renewAt renews at one master. Where a second renewal has set the lock, it is ours.
+func (w *world) renewAt(l letter) int {
+	m := w.masters[l.to]
+	set := m.at(l.name, w.now).set == simGiven{l.owner, l.token}
+	code := m.renew(simRenew{name: l.name, owner: l.owner, token: l.token, number: l.attempt, until: w.until(l.ttl)}, w.now, w.rules)
+	if set && code != codeYes {
+		w.wrong(l.owner, " has token ", l.token, " set at a master that does not renew it")
 	}
 	return code
+}
+
+// rejoin is one that has begun: a master whose loss was old enough when it answered.
+type rejoin struct {
+	master *simMaster
+	life   int
+	asked  bool // a majority has been asked for its tokens
+	floor  locking.Token
+}
+
+// rejoin begins one, or does the next step of any.
+func (w *world) rejoin() {
+	m := w.masters[w.rng.IntN(w.n)]
+	if !m.votes() && (w.quarantined(m) || w.rules.earlyFloor) {
+		w.rejoins = append(w.rejoins, rejoin{master: m, life: m.life})
+	}
+	if len(w.rejoins) == 0 {
+		return
+	}
+	at := w.rng.IntN(len(w.rejoins))
+	r := w.rejoins[at]
+	w.rejoins = append(w.rejoins[:at], w.rejoins[at+1:]...)
+	if r.asked {
+		if !r.master.votes() && r.master.life == r.life && w.quarantined(r.master) {
+			r.master.voting, r.master.largest = r.life, max(r.master.largest, r.floor)
+			w.count.rejoined++
+		}
+		return
+	}
+	voting := 0
+	for _, i := range w.rng.Perm(w.n) {
+		if o := w.masters[i]; o.votes() && voting < majority(w.n) {
+			voting++
+			r.floor = max(r.floor, o.largest)
+		}
+	}
+	if w.rules.lowFloor {
+		r.floor = 0
+	}
+	if voting == majority(w.n) {
+		r.asked = true
+		w.rejoins = append(w.rejoins, r)
+	}
 }
 
 func (w *world) wrong(parts ...any) {
