@@ -168,11 +168,8 @@ func (f *follower) take(list []ledger.CatalogJob) {
 		}
 		in = append(in, j)
 	}
-	if len(out) > 0 {
-		n.change(nil, out, n.jobs.Revision())
-	}
-	if len(in) > 0 {
-		n.change(in, nil, n.jobs.Revision())
+	if len(in)+len(out) > 0 {
+		n.change(in, out, n.jobs.Revision())
 	}
 }
 

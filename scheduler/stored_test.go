@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -232,5 +233,26 @@ func TestStoredJobsChange(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What is shown of a stored job makes the same job.
+func TestStoredView(t *testing.T) {
+	j := jobs.Job{
+		Name: "a", Handler: "report", Payload: []byte(`{"n":1}`), Schedule: "0 6 * * *", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue,
+		CatchUp: jobs.CatchUpAll, CatchUpMax: 3, StartWithin: time.Minute, OnCrash: jobs.OnCrashRerun, RerunMax: 2, Timeout: time.Hour, TTL: 9 * time.Second,
+		Retry: jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute}, Shards: 2, Params: []string{"x", "y"}, Placement: jobs.PlacementRace,
+		Labels: map[string]string{"disk": "ssd"}, Limit: jobs.Limit{Group: "db", Max: 3}, Guard: "paper", Expect: jobs.Expect{SuccessWithin: 26 * time.Hour},
+		Except: []string{"2026-12-24"}, Only: []string{"2026-12-01..2026-12-31"},
+		StartAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), EndAt: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	again, err := scheduler.StoredJob{Job: j}.View().Job()
+	if err != nil || again.Definition().Digest() != j.Definition().Digest() {
+		t.Errorf("%v:\n%+v\n%+v", err, again, j)
+	}
+	for i, v := 0, reflect.ValueOf(j); i < v.NumField(); i++ {
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Func" && name != "After" {
+			t.Errorf("%s is not tried", name)
+		}
 	}
 }

@@ -32,6 +32,10 @@ type StoredView struct {
 	Limit           *LimitView        `json:"limit,omitempty"`
 	Guard           string            `json:"guard,omitempty"`
 	SuccessWithinMS int64             `json:"success_within_ms,omitempty"`
+	Except          []string          `json:"except,omitempty"`
+	Only            []string          `json:"only,omitempty"`
+	StartAt         *Stamp            `json:"start_at,omitempty"`
+	EndAt           *Stamp            `json:"end_at,omitempty"`
 	Version         *Stamp            `json:"version,omitempty"` // of the job that is stored; it is not a setting
 }
 
@@ -45,7 +49,7 @@ func (s StoredJob) View() StoredView {
 		Labels: j.Labels, Guard: j.Guard, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
 	}
 	p := policyView(j)
-	v.Retry, v.Limit = p.Retry, p.Limit
+	v.Retry, v.Limit, v.Except, v.Only, v.StartAt, v.EndAt = p.Retry, p.Limit, j.Except, j.Only, p.StartAt, p.EndAt
 	if !s.Version.IsZero() {
 		v.Version = stampOf(s.Version.UnixMilli())
 	}
@@ -69,7 +73,13 @@ func (v StoredView) Job() (jobs.Job, error) {
 	j := jobs.Job{
 		Name: v.Name, Handler: v.Handler, Payload: v.Payload, Schedule: v.Schedule, TimeZone: v.TimeZone, CatchUpMax: v.CatchUpMax,
 		StartWithin: ms(v.StartWithinMS), RerunMax: v.RerunMax, Timeout: ms(v.TimeoutMS), TTL: ms(v.TTLMS), Shards: v.Shards, Params: v.Params,
-		Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
+		Except: v.Except, Only: v.Only, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
+	}
+	if v.StartAt != nil {
+		j.StartAt = time.Time(*v.StartAt)
+	}
+	if v.EndAt != nil {
+		j.EndAt = time.Time(*v.EndAt)
 	}
 	if r := v.Retry; r != nil {
 		j.Retry = jobs.Retry{Max: r.Max, Backoff: ms(r.BackoffMS), MaxBackoff: ms(r.MaxBackoffMS)}

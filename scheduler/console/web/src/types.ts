@@ -444,12 +444,15 @@ export interface SettingsChange {
 export interface StoredView {
   catch_up?: string
   catch_up_max?: number
+  end_at?: string | null
+  except?: (string)[]
   guard?: string
   handler: string
   labels?: Record<string, string> | null
   limit?: LimitView | null
   name: string
   on_crash?: string
+  only?: (string)[]
   overlap?: string
   params?: (string)[]
   /** any JSON */
@@ -459,6 +462,7 @@ export interface StoredView {
   retry?: RetryView | null
   schedule: string
   shards?: number
+  start_at?: string | null
   start_within_ms?: number
   success_within_ms?: number
   time_zone?: string
