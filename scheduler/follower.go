@@ -108,7 +108,12 @@ func (f *follower) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.take(slices.DeleteFunc(found, func(j ledger.CatalogJob) bool { return j.Definition == "" })) // deleted meanwhile
+	for _, j := range found {
+		if j.Definition == "" { // deleted meanwhile, as the next changes will say
+			f.known[j.Job] = names[j.Job]
+		}
+	}
+	f.take(found)
 	var again []ledger.CatalogChange
 	for name, version := range f.known {
 		if names[name] >= version {
@@ -126,9 +131,17 @@ func (f *follower) compare(ctx context.Context) error {
 		again = append(again, ledger.CatalogChange{Job: name, Definition: string(text), Version: strconv.FormatInt(version, 10)})
 	}
 	for some := range slices.Chunk(again, ledger.CatalogPage) {
-		if _, err := f.ledger.ChangeCatalog(ctx, some); err != nil { // what is newer there is read with the next changes
+		answers, err := f.ledger.ChangeCatalog(ctx, some)
+		if err != nil {
 			return err
 		}
+		var older []ledger.CatalogJob // than what is there: dropped here, and compared again
+		for i, a := range answers {
+			if !a.Done {
+				older = append(older, ledger.CatalogJob{Job: some[i].Job, Version: a.Version})
+			}
+		}
+		f.take(older)
 	}
 	if len(again) > 0 {
 		f.log.Warn("stored jobs that Redis had lost are stored again", "jobs", len(again))

@@ -22,7 +22,9 @@ local function drop(job, version)
   redis.call('ZREM', k.catalogat, job)
   redis.call('ZADD', k.catalogdropped, int(version), job)
   redis.call('ZREMRANGEBYSCORE', k.catalogdropped, '-inf', int(ms - args.keep))
-  redis.call('ZREMRANGEBYRANK', k.catalogdropped, 0, -args.most - 1)
+  if redis.call('ZCARD', k.catalogdropped) > args.most then
+    redis.call('ZREM', k.catalogdropped, redis.call('ZRANGE', k.catalogdropped, 0, 0)[1])
+  end
 end
 
 local function set(job, version, text)
