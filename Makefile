@@ -97,7 +97,7 @@ waiting-lane calculating-lane:
 .PHONY: race
 race: redis-server
 	go test -race -vet=off -run '^$$' ./... >/dev/null
-	go test -race -vet=off -short -p 4 -parallel 6 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
+	go test -race -vet=off -short -p 3 -parallel 5 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
 
 # The tests of the package scheduler that run in virtual time.
 BUBBLES := awk '/^func Test/ {sub(/\(.*/, "", $$2); name = $$2} /^\t+bubble\(t,/ {print name}' scheduler/*_test.go | paste -sd '|'

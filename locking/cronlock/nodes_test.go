@@ -40,16 +40,17 @@ func TestThreeNodes(t *testing.T) {
 	nodes := make([]*node, len(skews))
 	for i, skew := range skews {
 		nodes[i] = &node{bin: bin, skew: skew, args: []string{server.Addr(), receiver.URL, fmt.Sprint("n", i)}}
-		nodes[i].start(t)
 		t.Cleanup(nodes[i].kill)
 	}
+	nodes[1].start(t)
+	nodes[2].start(t)
 	began := time.Now()
 	seed := uint64(began.UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	kills, down := 0, nodes[0]
+	pause := time.After(4 * time.Second) // ticks of the others: the node ahead has most of them once it is up
 	for end := time.After(length); ; {
-		pause := time.After(time.Duration(300+random.IntN(2500)) * time.Millisecond)
 		select {
 		case <-end:
 			for _, n := range nodes {
@@ -59,11 +60,11 @@ func TestThreeNodes(t *testing.T) {
 			return
 		case <-pause:
 		}
-		down.kill() // the first time it is up
 		down.start(t)
 		down = nodes[max(0, random.IntN(4)-1)] // the node ahead in half of the cases: it has most runs
 		down.kill()
 		kills++
+		pause = time.After(time.Duration(300+random.IntN(2500)) * time.Millisecond)
 	}
 }
 
@@ -151,6 +152,9 @@ func (n *node) start(t *testing.T) {
 
 // kill ends the node at once, kill -9, and may be called again.
 func (n *node) kill() {
+	if n.cmd == nil {
+		return
+	}
 	_ = n.cmd.Process.Kill()
 	_ = n.cmd.Wait()
 	_ = n.in.Close()
