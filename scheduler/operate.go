@@ -173,6 +173,10 @@ func (c *Client) Remove(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
+	d, _ := jobs.ParseDefinition(s.Definition) // an unreadable one names no job that it follows
+	if len(nodes) > 0 && d.Stored > 0 {
+		return fmt.Errorf("%w: remove %s: it is a stored job, which nodes hold; delete it (`jobs delete`, DeleteJob)", ErrRefused, name)
+	}
 	if len(nodes) > 0 {
 		return fmt.Errorf("%w: remove %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, generations.Some(nodes))
 	}
@@ -182,7 +186,6 @@ func (c *Client) Remove(ctx context.Context, name string) (err error) {
 	if err := l.Remove(ctx, name); err != nil {
 		return err
 	}
-	d, _ := jobs.ParseDefinition(s.Definition) // an unreadable one names no job that it follows
 	if d.After == "" {
 		return nil
 	}

@@ -89,6 +89,9 @@ func TestStoredJobs(t *testing.T) {
 			t.Error("the new node does not run it")
 		}
 
+		if err := c.ops().Remove(t.Context(), "tenant-1"); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "jobs delete") {
+			t.Errorf("a stored job is removed: %v", err)
+		}
 		if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
 			t.Error(err)
 		}

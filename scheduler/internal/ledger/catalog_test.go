@@ -1,0 +1,62 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A change of the catalog is compared with the version that is stored; what was known by its version is stored again unless
+// something later is there; changes are read in pages, each once.
+func TestCatalog(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		change := func(c ...CatalogChange) []CatalogAnswer { return must(r.led.ChangeCatalog(t.Context(), c)) }
+		first := change(CatalogChange{Job: "a", Definition: "one", Was: "0"})[0]
+		second := change(CatalogChange{Job: "a", Definition: "two", Was: ms(first.Version)})[0]
+		if !first.Done || !second.Done || second.Version <= first.Version {
+			t.Fatalf("%+v, then %+v", first, second)
+		}
+		for _, c := range []CatalogChange{{Job: "a", Definition: "x", Was: "0"}, {Job: "a", Definition: "x", Was: ms(first.Version)}, {Job: "a", Definition: "x", Version: ms(first.Version)}} {
+			if got := change(c)[0]; got.Done || got.Version != second.Version {
+				t.Errorf("%+v: %+v, want version %d to stay", c, got, second.Version)
+			}
+		}
+		if got := change(CatalogChange{Job: "nope", Was: "5"})[0]; got.Done || got.Version != 0 {
+			t.Errorf("deleting what is not there: %+v", got)
+		}
+		gone := change(CatalogChange{Job: "a", Was: ms(second.Version)})[0]
+		if got := change(CatalogChange{Job: "a", Definition: "two", Version: ms(second.Version)})[0]; got.Done || got.Version != gone.Version {
+			t.Errorf("a deleted job is stored again: %+v", got)
+		}
+		if got := change(CatalogChange{Job: "lost", Definition: "d", Version: ms(gone.Version + 5)})[0]; !got.Done || got.Version != gone.Version+5 {
+			t.Errorf("a job that Redis had lost: %+v", got)
+		}
+		later := change(CatalogChange{Job: "later", Definition: "d"})[0]
+		if later.Version <= gone.Version+5 {
+			t.Errorf("version %d after %d", later.Version, gone.Version+5)
+		}
+		for page := range 3 {
+			var some []CatalogChange
+			for i := range CatalogPage - page {
+				some = append(some, CatalogChange{Job: fmt.Sprint("job-", page, "-", i), Definition: "d"})
+			}
+			change(some...)
+		}
+		seen, end, last := make(map[string]string), int64(0), int64(-1)
+		for end != last {
+			c := must(r.led.CatalogSince(t.Context(), end))
+			for _, j := range c.Jobs {
+				if was, twice := seen[j.Job]; twice {
+					t.Fatalf("%s is read as %q and again as %q", j.Job, was, j.Definition)
+				}
+				seen[j.Job] = j.Definition
+			}
+			end, last = c.End, c.Last
+			if want := 3*CatalogPage - 3 + 2; c.Size != want {
+				t.Fatalf("the catalog has %d jobs, want %d", c.Size, want)
+			}
+		}
+		if text, told := seen["a"]; len(seen) != 3*CatalogPage-3+3 || !told || text != "" {
+			t.Errorf("%d changes were read; the deletion: %v %q", len(seen), told, text)
+		}
+	})
+}
