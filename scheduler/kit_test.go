@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"log/slog"
 	"net"
@@ -56,9 +55,6 @@ func parallel(t *testing.T) {
 // bubble runs a test with a cluster in virtual time, over the embedded Redis, in parallel to other tests.
 func bubble(t *testing.T, test func(t *testing.T, c *cluster, server *redistest.Embedded)) {
 	t.Helper()
-	if testing.Short() && crc32.ChecksumIEEE([]byte(t.Name()))%3 > 0 {
-		t.Skip("virtual time: with -short a third of such tests, make sim plays all")
-	}
 	parallel(t)
 	synctest.Test(t, func(t *testing.T) {
 		server, err := redistest.Embed()

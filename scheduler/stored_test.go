@@ -181,7 +181,7 @@ func TestStoredJobsRefused(t *testing.T) {
 // Stored jobs are put, changed and deleted at random while nodes come and go. No tick runs twice, and the books of those that are
 // left close.
 func TestStoredJobsChange(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 				rng := rand.New(rand.NewPCG(seed, 26))

@@ -166,15 +166,7 @@ func TestConformanceEmbedded(t *testing.T) {
 }
 
 func TestHistories(t *testing.T) {
-	locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: histories(), Bubble: true}, inBubble)
-}
-
-// histories is how many a test plays. With -short, under the race detector, they are a quarter.
-func histories() int {
-	if testing.Short() {
-		return (*historyCount + 3) / 4
-	}
-	return *historyCount
+	locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true}, inBubble)
 }
 
 // inBubble is a store on an embedded server, in a bubble.

@@ -58,7 +58,7 @@ func TestConformanceShares(t *testing.T) {
 func TestHistoriesShares(t *testing.T) {
 	for what, share := range exclusive {
 		t.Run(what, func(t *testing.T) {
-			locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: histories(), Bubble: true},
+			locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true},
 				func(tb testing.TB) locktest.Store { return of(share, inBubble(tb)) })
 		})
 	}
@@ -71,7 +71,7 @@ var shares = map[string]locking.Share{"permits": {Permits: 2}, "readers and writ
 func TestHistoriesSeveral(t *testing.T) {
 	for what, share := range shares {
 		t.Run(what, func(t *testing.T) {
-			locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: histories(), Bubble: true, Share: share}, inBubble)
+			locktest.Histories(t, locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true, Share: share}, inBubble)
 		})
 	}
 }

@@ -52,9 +52,6 @@ func TestExample(t *testing.T) {
 // Play a time table: what happens stands in a file, and the rows of history that must come of it. The file is the README's; its
 // schedule comes before the job's own.
 func TestExampleScenario(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its clusters take long under the race detector: make sim plays them")
-	}
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

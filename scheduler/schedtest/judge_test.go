@@ -204,9 +204,6 @@ var spoilings = []spoiling{
 // Each way to spoil true evidence is found, for every job that it can be done to; and the evidence itself is sound. Another
 // seed is played where one has no row to spoil, such as a range.
 func TestSpoiltEvidenceIsFound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many clusters: make sim plays them")
-	}
 	var played []Result
 	for _, s := range spoilings {
 		t.Run(s.name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 		"flush scripts":    {Fault{Do: FlushScripts, At: BeforeClaim}, "script asked for again after it was flushed"},
 	}
 	for i, name := range slices.Sorted(maps.Keys(faults)) {
-		if testing.Short() && i%8 > 0 {
+		if testing.Short() && i%4 > 0 {
 			continue // as TestScenarios
 		}
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ func TestScenarios(t *testing.T) {
 		t.Errorf("%d scenarios", len(files))
 	}
 	for i, file := range files {
-		if testing.Short() && i%32 > 0 {
+		if testing.Short() && i%16 > 0 {
 			continue // under the race detector some; all are played without it
 		}
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), scenarios+"/"), ".txt")
