@@ -52,6 +52,7 @@ type Definition struct {
 	Guard        string            `json:"guard,omitempty"`
 	Handler      string            `json:"handler,omitempty"`
 	Payload      json.RawMessage   `json:"payload,omitempty"`
+	ManagedBy    string            `json:"managed_by,omitempty"`
 	// SuccessWithin is that of the job's Expect.
 	SuccessWithin int64 `json:"success_within_ms,omitempty"`
 	// Generation is the label of the deployed cluster. It is not a setting of the job. The scheduler sets it before it
@@ -76,7 +77,7 @@ func (j Job) Definition() Definition {
 		Params:       slices.Clone(j.Params), Placement: j.Placement,
 		Labels: maps.Clone(j.Labels), After: j.After, SuccessWithin: j.Expect.SuccessWithin.Milliseconds(),
 		LimitGroup: j.Limit.Group, LimitMax: j.Limit.Max, Guard: j.Guard,
-		Handler: j.Handler, Payload: compact(j.Payload),
+		Handler: j.Handler, Payload: compact(j.Payload), ManagedBy: j.ManagedBy,
 	}
 	if j.Shards != 1 {
 		d.Shards = j.Shards
@@ -97,7 +98,7 @@ func (d Definition) Job() Job {
 		Shards: max(d.Shards, 1), Params: slices.Clone(d.Params), Placement: d.Placement,
 		Labels: maps.Clone(d.Labels), After: d.After, Expect: Expect{SuccessWithin: ms(d.SuccessWithin)},
 		Limit: Limit{Group: d.LimitGroup, Max: d.LimitMax}, Guard: d.Guard,
-		Handler: d.Handler, Payload: bytes.Clone(d.Payload),
+		Handler: d.Handler, Payload: bytes.Clone(d.Payload), ManagedBy: d.ManagedBy,
 	}
 }
 

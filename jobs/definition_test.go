@@ -177,6 +177,7 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"limit":       func(j *jobs.Job) { j.Limit = jobs.Limit{Group: "db", Max: 3} },
 		"guard":       func(j *jobs.Job) { j.Guard = "paper" },
 		"handler":     func(j *jobs.Job) { j.Handler = "report" },
+		"managed by":  func(j *jobs.Job) { j.ManagedBy = "tenants" },
 		"payload":     func(j *jobs.Job) { j.Payload = []byte(`{"n": 1}`) },
 	} {
 		j := full()

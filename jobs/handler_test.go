@@ -31,6 +31,8 @@ func TestHandlers(t *testing.T) {
 		`handler: there is no handler "reprot" here`: {Handler: "reprot"},
 		`handler: "a b" is not a handler's name`:     {Handler: "a b"},
 		"payload: is no JSON":                        {Handler: "report", Payload: []byte("{")},
+		`managed_by: "a b" is not a name`:            {Handler: "report", ManagedBy: "a b"},
+		"managed_by: is not used":                    {ManagedBy: "tenants", Func: func(context.Context, *jobs.Run) error { return nil }},
 		"payload: 20000 bytes are more than 16384":   {Handler: "report", Payload: []byte(strings.Repeat("1", 20000))},
 		"payload: is not used":                       {Func: j.Func, Payload: []byte("1")},
 	} {

@@ -52,6 +52,9 @@ type Job struct {
 	Handler string
 	// Payload is JSON, at most 16 KiB, that each run gets which is not given a payload of its own. Only with Handler.
 	Payload []byte
+	// ManagedBy names who keeps this stored job and others together, such as a file of them: what is not in the file any more can
+	// be told then from what others have stored. A name as a job's. Only with Handler. Default none.
+	ManagedBy string
 
 	// Overlap says what happens to a tick while another run of the job goes on anywhere in
 	// the cluster: skip it, queue it, replace that run, or allow both. Default skip.

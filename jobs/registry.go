@@ -17,6 +17,7 @@ type Registry struct {
 	mu       sync.RWMutex
 	byName   map[string]Job
 	handlers map[string]Func
+	shapes   map[string]string // of the payloads of handlers with a type
 }
 
 // NewRegistry returns an empty registry.

@@ -120,6 +120,13 @@ func (j Job) checkFunc(f *faults) {
 	case !json.Valid(j.Payload):
 		f.add("payload", "is no JSON")
 	}
+	switch {
+	case j.ManagedBy == "":
+	case j.Handler == "":
+		f.add("managed_by", "is not used: only a stored job is kept with others; leave it out, or name a handler")
+	case !namePattern.MatchString(j.ManagedBy):
+		f.add("managed_by", "%q is not a name; %s", clip(j.ManagedBy), nameForm)
+	}
 }
 
 func (j Job) checkAfter(f *faults) {

@@ -24,13 +24,13 @@ func ExampleClient_PutJob() {
 	}
 	reported := make(chan int)
 	reg := jobs.NewRegistry()
-	if err := reg.Handle("report", jobs.Typed(func(ctx context.Context, _ *jobs.Run, in tenant) error {
+	if err := jobs.HandleTyped(reg, "report", func(ctx context.Context, _ *jobs.Run, in tenant) error {
 		select {
 		case reported <- in.ID:
 		case <-ctx.Done():
 		}
 		return nil
-	})); err != nil {
+	}); err != nil {
 		panic(err)
 	}
 	node, err := scheduler.New(client, reg, scheduler.Config{Name: "a1", Logger: slog.New(slog.DiscardHandler)})

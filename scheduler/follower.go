@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -61,8 +60,7 @@ func (f *follower) step(ctx context.Context) error {
 	server := f.n.clock.Server()
 	lost := server != f.server // what this server has may be older than what is known
 	if lost || time.Since(f.declared) > declareEvery {
-		names := slices.Sorted(maps.Keys(f.n.handlers))
-		if err := f.ledger.DeclareHandlers(ctx, names, f.n.clock.Now().UnixMilli()); err != nil {
+		if err := f.ledger.DeclareHandlers(ctx, f.n.shapes, f.n.clock.Now().UnixMilli()); err != nil {
 			return err
 		}
 		f.declared = time.Now()

@@ -36,6 +36,7 @@ type Node struct {
 	jobs   *work.Jobs
 	// handlers are the functions of jobs that are stored at run time.
 	handlers map[string]jobs.Func
+	shapes   map[string]string // of the payloads of these handlers
 
 	clock    *lane.Clock
 	health   *lane.Health
@@ -65,9 +66,10 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	n.jobs, n.handlers = work.NewJobs(all, cfg.Revision), make(map[string]jobs.Func)
+	n.jobs, n.handlers, n.shapes = work.NewJobs(all, cfg.Revision), make(map[string]jobs.Func), make(map[string]string)
 	for _, name := range reg.Handlers() {
 		n.handlers[name], _ = reg.Handler(name)
+		n.shapes[name] = reg.PayloadShape(name)
 	}
 	n.moves = cluster.NewMoves(cluster.MovesConfig{
 		Client: client, Next: cfg.Next, Namespace: cfg.Namespace, Name: cfg.Name, Jobs: n.jobs, Log: n.log,

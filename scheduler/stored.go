@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
 // StoredJob is a job that is stored in the namespace, and not in a program.
@@ -38,7 +36,7 @@ type PutOptions struct {
 // wait, as those of any job without a node. Its history and cursor go on when it is replaced.
 //
 // It returns ErrRefused with a *jobs.FieldError for each setting that is wrong, for a handler that no node has declared in
-// this namespace, for a name that a program's job has, and for another version than o says. Nothing is stored then.
+// this namespace, for a payload that does not fit the type of a handler of jobs.HandleTyped, for a name that a program's job has, and for another version than o says. Nothing is stored then.
 func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJob, error) {
 	all, err := c.PutJobs(ctx, []jobs.Job{j}, o)
 	if len(all) == 0 {
@@ -156,7 +154,7 @@ func (c *Client) checkStored(ctx context.Context, l *ledger.Ledger, list []jobs.
 }
 
 // storable checks one job.
-func storable(j jobs.Job, handlers []string) error {
+func storable(j jobs.Job, handlers map[string]string) error {
 	bad := func(field, format string, args ...any) error {
 		return &jobs.FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}
 	}
@@ -170,14 +168,15 @@ func storable(j jobs.Job, handlers []string) error {
 	if err := j.Validate(); err != nil {
 		return err
 	}
-	if !slices.Contains(handlers, j.Handler) {
-		known := "no node has declared any in this namespace"
-		if len(handlers) > 0 {
-			known = "declared are " + strings.Join(handlers[:min(20, len(handlers))], ", ")
+	shape, known := handlers[j.Handler]
+	if !known {
+		others := "no node has declared any in this namespace"
+		if names := slices.Sorted(maps.Keys(handlers)); len(names) > 0 {
+			others = "declared are " + strings.Join(names[:min(20, len(names))], ", ")
 		}
-		return bad("handler", "no node has declared a handler %q; %s", j.Handler, known)
+		return bad("handler", "no node has declared a handler %q; %s", j.Handler, others)
 	}
-	return nil
+	return jobs.CheckPayload(shape, j.Payload)
 }
 
 // StoredJobs reads stored jobs by their names, all of them without names. A name without a stored job is ErrUnknownJob.
@@ -218,45 +217,6 @@ func (c *Client) StoredJobs(ctx context.Context, names ...string) ([]StoredJob, 
 		all = append(all, StoredJob{Job: d.Job(), Version: time.UnixMilli(f.Version).UTC()})
 	}
 	return all, errors.Join(faults...)
-}
-
-// deleteWithin is how long DeleteJob waits until no node holds the job.
-const deleteWithin = 5 * time.Second
-
-// DeleteJob deletes a stored job, with its history. Nodes claim nothing more of it. It waits until they have dropped it, for
-// five seconds at most. With a run in flight the job is deleted and its history stays; the error wraps ErrRefused, and Remove
-// deletes the history later. was is the version that is deleted, zero for any. It returns ErrUnknownJob, and ErrRefused when
-// another version is stored.
-func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) (err error) {
-	defer func() { c.noted(ctx, &err, Action{Name: "jobs delete", Target: name}) }()
-	l, err := c.openCatalog(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := c.StoredJobs(ctx, name); err != nil && !errors.Is(err, ErrUnknownFormat) {
-		return err
-	}
-	answers, err := l.ChangeCatalog(ctx, []ledger.CatalogChange{{Job: name, Was: PutOptions{Was: was}.was()}})
-	if err != nil {
-		return err
-	}
-	if !answers[0].Done {
-		return fmt.Errorf("%w: delete job %s: %s; read it again", ErrRefused, name, standing(answers[0]))
-	}
-	for began := time.Now(); ; wait.For(ctx, followEvery/2) {
-		held, _, err := inspect.HeldBy(ctx, l, c.roster(), name)
-		switch {
-		case err != nil:
-			return err
-		case ctx.Err() != nil || time.Since(began) > deleteWithin:
-			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it with Remove", ErrRefused, name, strings.Join(held, ", "))
-		case len(held) == 0:
-			if err := l.Remove(ctx, name); err != nil && !errors.Is(err, ErrUnknownJob) { // never registered
-				return fmt.Errorf("job %s is deleted; its history stays, delete it with Remove: %w", name, err)
-			}
-			return nil
-		}
-	}
 }
 
 // standing says which version is stored.

@@ -150,17 +150,26 @@ func TestStoredJobsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
 		c.handlers = report(s)
+		c.register = func(r *jobs.Registry) error {
+			return jobs.HandleTyped(r, "typed", func(context.Context, *jobs.Run, struct {
+				Tenant int `json:"tenant"`
+			}) error {
+				return nil
+			})
+		}
 		c.start("a", scheduler.Config{}, eachSecond("code", s))
 		time.Sleep(2 * time.Second)
 		for want, edit := range map[string]func(*jobs.Job){
-			`handler: no node has declared a handler "reprot"; declared are report`: func(j *jobs.Job) { j.Handler = "reprot" },
-			"handler: is missing":                         func(j *jobs.Job) { j.Handler, j.Payload = "", nil },
-			"after: is not possible":                      func(j *jobs.Job) { j.After, j.Schedule = "code", "" },
-			`schedule "61 * * * *": minute`:               func(j *jobs.Job) { j.Schedule = "61 * * * *" },
-			"payload: is no JSON":                         func(j *jobs.Job) { j.Payload = []byte("{") },
-			"a program has registered a job of that name": func(j *jobs.Job) { j.Name = "code" },
-			`put job tenant-1: it stands there twice`:     func(j *jobs.Job) { j.Name = "tenant-1" },
-			`name: "a b" is not a job name`:               func(j *jobs.Job) { j.Name = "a b" },
+			`handler: no node has declared a handler "reprot"; declared are report, typed`: func(j *jobs.Job) { j.Handler = "reprot" },
+			"payload.tenant: is a JSON string":                                             func(j *jobs.Job) { j.Handler, j.Payload = "typed", []byte(`{"tenant": "7"}`) },
+			"payload.id: is not a field of it":                                             func(j *jobs.Job) { j.Handler, j.Payload = "typed", []byte(`{"id": 7}`) },
+			"handler: is missing":                                                          func(j *jobs.Job) { j.Handler, j.Payload = "", nil },
+			"after: is not possible":                                                       func(j *jobs.Job) { j.After, j.Schedule = "code", "" },
+			`schedule "61 * * * *": minute`:                                                func(j *jobs.Job) { j.Schedule = "61 * * * *" },
+			"payload: is no JSON":                                                          func(j *jobs.Job) { j.Payload = []byte("{") },
+			"a program has registered a job of that name":                                  func(j *jobs.Job) { j.Name = "code" },
+			`put job tenant-1: it stands there twice`:                                      func(j *jobs.Job) { j.Name = "tenant-1" },
+			`name: "a b" is not a job name`:                                                func(j *jobs.Job) { j.Name = "a b" },
 		} {
 			bad := tenant(2)
 			edit(&bad)
@@ -242,7 +251,7 @@ func TestStoredJobsChange(t *testing.T) {
 // What is shown of a stored job makes the same job.
 func TestStoredView(t *testing.T) {
 	j := jobs.Job{
-		Name: "a", Handler: "report", Payload: []byte(`{"n":1}`), Schedule: "0 6 * * *", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue,
+		Name: "a", Handler: "report", Payload: []byte(`{"n":1}`), ManagedBy: "tenants", Schedule: "0 6 * * *", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue,
 		CatchUp: jobs.CatchUpAll, CatchUpMax: 3, StartWithin: time.Minute, OnCrash: jobs.OnCrashRerun, RerunMax: 2, Timeout: time.Hour, TTL: 9 * time.Second,
 		Retry: jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute}, Shards: 2, Params: []string{"x", "y"}, Placement: jobs.PlacementRace,
 		Labels: map[string]string{"disk": "ssd"}, Limit: jobs.Limit{Group: "db", Max: 3}, Guard: "paper", Expect: jobs.Expect{SuccessWithin: 26 * time.Hour},

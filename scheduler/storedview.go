@@ -14,6 +14,7 @@ type StoredView struct {
 	Name            string            `json:"name"`
 	Handler         string            `json:"handler"`
 	Payload         json.RawMessage   `json:"payload,omitempty"`
+	ManagedBy       string            `json:"managed_by,omitempty"` // who keeps this job and others together
 	Schedule        string            `json:"schedule"`
 	TimeZone        string            `json:"time_zone,omitempty"`
 	Overlap         string            `json:"overlap,omitempty"`
@@ -43,7 +44,7 @@ type StoredView struct {
 func (s StoredJob) View() StoredView {
 	j := s.Job
 	v := StoredView{
-		Name: j.Name, Handler: j.Handler, Payload: j.Payload, Schedule: j.Schedule, TimeZone: j.TimeZone, Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
+		Name: j.Name, Handler: j.Handler, Payload: j.Payload, ManagedBy: j.ManagedBy, Schedule: j.Schedule, TimeZone: j.TimeZone, Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
 		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
 		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Shards: j.Shards, Params: j.Params, Placement: j.Placement.String(),
 		Labels: j.Labels, Guard: j.Guard, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
@@ -71,7 +72,7 @@ func (v StoredView) Stored() (StoredJob, error) {
 func (v StoredView) Job() (jobs.Job, error) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	j := jobs.Job{
-		Name: v.Name, Handler: v.Handler, Payload: v.Payload, Schedule: v.Schedule, TimeZone: v.TimeZone, CatchUpMax: v.CatchUpMax,
+		Name: v.Name, Handler: v.Handler, Payload: v.Payload, ManagedBy: v.ManagedBy, Schedule: v.Schedule, TimeZone: v.TimeZone, CatchUpMax: v.CatchUpMax,
 		StartWithin: ms(v.StartWithinMS), RerunMax: v.RerunMax, Timeout: ms(v.TimeoutMS), TTL: ms(v.TTLMS), Shards: v.Shards, Params: v.Params,
 		Except: v.Except, Only: v.Only, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
 	}

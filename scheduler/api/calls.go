@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -143,6 +144,17 @@ func (c *Client) StoredJobs(ctx context.Context, names ...string) (stored []sche
 func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) error {
 	_, err := c.do(ctx, http.MethodDelete, "jobs/"+seg(name), parameters("was", since(was)), nil, nil)
 	return err
+}
+
+// DeleteJobs deletes stored jobs, one after another, and returns the names of those that are deleted.
+func (c *Client) DeleteJobs(ctx context.Context, names []string) (deleted []string, err error) {
+	for _, name := range names {
+		bad := c.DeleteJob(ctx, name, time.Time{})
+		if err = errors.Join(err, bad); bad == nil {
+			deleted = append(deleted, name)
+		}
+	}
+	return deleted, err
 }
 
 // Rewind is as scheduler.Client has it.

@@ -55,6 +55,7 @@ escapement jobs put report/tenant-7 --handler report --schedule "0 6 * * *" --pa
 escapement jobs put report/tenant-7 --handler report --schedule "0 7 * * *" --time-zone Europe/Berlin --dry-run`,
 	"jobs apply": `
 escapement jobs apply -f tenants.yaml --dry-run
+escapement jobs apply -f tenants.yaml --prune tenants
 escapement jobs apply -f tenants.yaml --reason "tenants of December"`,
 	"jobs export": `
 escapement jobs export > tenants.yaml

@@ -1,35 +1,15 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
-
-// maxJobsFile bounds a file of stored jobs, in bytes.
-const maxJobsFile = 64 << 20
-
-// storedForm says what the files of stored jobs look like.
-const storedForm = `The file has a list jobs, as jobs export writes it: for each job its name, handler, schedule,
-payload and policies, with the names that the API gives them, durations in milliseconds:
-
-  jobs:
-  - {name: report/tenant-7, handler: report, schedule: "0 6 * * *", payload: {tenant: 7}}`
-
-// jobsFile is a file of stored jobs.
-type jobsFile struct {
-	Jobs []scheduler.StoredView `json:"jobs"`
-}
 
 func (a *app) jobsPutCommand() *cobra.Command {
 	var v scheduler.StoredView
@@ -161,103 +141,4 @@ func plain(n *yaml.Node) {
 	for _, part := range n.Content {
 		plain(part)
 	}
-}
-
-func (a *app) jobsApplyCommand() *cobra.Command {
-	var path string
-	var o scheduler.PutOptions
-	apply := a.command("apply -f FILE [--dry-run] [--reason TEXT]", "store the jobs of a file", wants(), func(cmd *cobra.Command, args []string) error {
-		if path == "" {
-			return usagef("-f is missing: the file with the jobs, or - for stdin")
-		}
-		file, err := a.readJobs(path)
-		if err != nil {
-			return err
-		}
-		return a.inspect(func(t tool) error { return a.apply(t, file, o) })(cmd, args)
-	})
-	apply.Long = `Stores the jobs of a file that are not stored as they stand there, and leaves all others alone.
-All are checked before any is stored. Settings that are left out are the defaults.
-
-` + storedForm
-	apply.Flags().StringVarP(&path, "file", "f", "", "the `FILE`; - is stdin")
-	apply.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would be done, and store nothing")
-	a.reasonFlag(apply)
-	return apply
-}
-
-// readJobs reads a file of stored jobs. The error names the file.
-func (a *app) readJobs(path string) (file jobsFile, err error) {
-	in := a.stdin
-	if path != "-" {
-		f, err := os.Open(path) //nolint:gosec // the operator names the file
-		if err != nil {
-			return file, err
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxJobsFile+1))
-	if err != nil {
-		return file, err
-	}
-	if len(text) > maxJobsFile {
-		return file, fmt.Errorf("%s: is larger than %d MiB; part it", path, maxJobsFile>>20)
-	}
-	var value any
-	if err := yaml.Unmarshal(text, &value); err != nil {
-		return file, fmt.Errorf("%s: %w", path, err)
-	}
-	text, err = json.Marshal(value)
-	if err != nil {
-		return file, fmt.Errorf("%s: %w; write the keys as texts", path, err)
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
-		return file, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(file.Jobs) == 0 {
-		return file, fmt.Errorf("%s: has no jobs; write a list jobs", path)
-	}
-	return file, nil
-}
-
-// apply stores what differs.
-func (a *app) apply(t tool, file jobsFile, o scheduler.PutOptions) error {
-	list, err := file.list()
-	if err != nil {
-		return err
-	}
-	stored, err := t.in.StoredJobs(t.ctx)
-	if err != nil {
-		return err
-	}
-	is := make(map[string]string, len(stored))
-	for _, s := range stored {
-		is[s.Name] = s.Definition().Digest()
-	}
-	var news []scheduler.StoredView
-	for i, j := range list {
-		if is[j.Name] != j.Definition().Digest() {
-			news = append(news, file.Jobs[i])
-		}
-	}
-	a.say("%d of %d jobs differ from what is stored", len(news), len(list))
-	if len(news) == 0 && !a.json() {
-		return nil
-	}
-	return a.putJobs(t, news, o)
-}
-
-// list are the jobs of a file.
-func (f jobsFile) list() (list []jobs.Job, err error) {
-	for _, v := range f.Jobs {
-		j, bad := v.Job()
-		if bad != nil {
-			err = errors.Join(err, fmt.Errorf("job %s: %w", v.Name, bad))
-		}
-		list = append(list, j)
-	}
-	return list, err
 }

@@ -73,12 +73,21 @@ func TestStoredJobs(t *testing.T) {
 		run(exitDone, step.out, step.words, "jobs", "apply", "-f", file)
 	}
 	run(exitDone, `"tenant": 8`, "", "jobs", "export", "-o", "json")
+	run(exitDone, "", "job tenant/9 is stored", put("tenant/9")...)
+	run(exitDone, "", "1 of 1 jobs differ", "jobs", "apply", "-f", file, "--prune", "tenants") // tenant/9 is managed by nobody
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(exported, "tenant/7", "tenant/8")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(exitDone, "", "job tenant/7 would be deleted", "jobs", "apply", "-f", file, "--prune", "tenants", "--dry-run")
+	run(exitDone, "", "job tenant/7 is deleted", "jobs", "apply", "-f", file, "--prune", "tenants")
+	run(exitDone, "managed_by: tenants", "", "jobs", "export", "tenant/8")
+	run(exitDone, "", "", "jobs", "export", "tenant/9")
 	if err := os.WriteFile(file, []byte("jobs:\n- {name: a, handlr: report}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(exitFailed, "", file+`: json: unknown field "handlr"`, "jobs", "apply", "-f", file)
 	run(exitFailed, "", "no such file", "jobs", "apply", "-f", file+".none")
-	run(exitDone, "", "job tenant/7 is deleted, with its history", "jobs", "delete", "tenant/7")
-	run(exitNotFound, "", "", "jobs", "get", "tenant/7")
-	run(exitNotFound, "", "no job tenant/7 is stored", "jobs", "delete", "tenant/7")
+	run(exitDone, "", "job tenant/9 is deleted, with its history", "jobs", "delete", "tenant/9")
+	run(exitNotFound, "", "", "jobs", "get", "tenant/9")
+	run(exitNotFound, "", "no job tenant/9 is stored", "jobs", "delete", "tenant/9")
 }

@@ -39,6 +39,7 @@ type operator interface {
 	PutJobs(ctx context.Context, list []jobs.Job, o scheduler.PutOptions) ([]scheduler.StoredJob, error)
 	StoredJobs(ctx context.Context, names ...string) ([]scheduler.StoredJob, error)
 	DeleteJob(ctx context.Context, name string, was time.Time) error
+	DeleteJobs(ctx context.Context, names []string) (deleted []string, err error)
 	Rewind(ctx context.Context, name string, to time.Time) (time.Time, error)
 	List(ctx context.Context, f scheduler.RunFilter) (scheduler.RunList, error)
 	Run(ctx context.Context, id string) (scheduler.RunView, error)

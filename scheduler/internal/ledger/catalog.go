@@ -200,16 +200,21 @@ func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
 	return names, nil
 }
 
-// DeclareHandlers notes that a node has handlers, at an instant of Redis' clock, ms.
-func (l *Ledger) DeclareHandlers(ctx context.Context, names []string, now int64) error {
+// DeclareHandlers notes that a node has handlers, each with the shape of its payloads, at an instant of Redis' clock, ms.
+func (l *Ledger) DeclareHandlers(ctx context.Context, shapes map[string]string, now int64) error {
 	const doing = "declare handlers"
 	key := handlersKey(l.cfg.Namespace)
-	known := make([]redis.Z, len(names))
-	for i, name := range names {
-		known[i] = redis.Z{Score: float64(now), Member: name}
+	var known []redis.Z
+	for name, shape := range shapes {
+		if shape != "" {
+			name += "|" + shape
+		}
+		known = append(known, redis.Z{Score: float64(now), Member: name})
 	}
 	_, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.ZAdd(ctx, key, known...)
+		if len(known) > 0 {
+			p.ZAdd(ctx, key, known...)
+		}
 		p.ZRemRangeByScore(ctx, key, "-inf", strconv.FormatInt(now-handlersFor.Milliseconds(), 10))
 		return nil
 	})
@@ -219,15 +224,19 @@ func (l *Ledger) DeclareHandlers(ctx context.Context, names []string, now int64)
 	return nil
 }
 
-// Handlers are the names of the handlers that nodes have declared, sorted.
-func (l *Ledger) Handlers(ctx context.Context) ([]string, error) {
+// Handlers are the handlers that nodes have declared, each with the shape of its payloads that was declared last.
+func (l *Ledger) Handlers(ctx context.Context) (map[string]string, error) {
 	const doing = "read handlers"
-	names, err := l.client.ZRange(ctx, handlersKey(l.cfg.Namespace), 0, -1).Result()
+	members, err := l.client.ZRange(ctx, handlersKey(l.cfg.Namespace), 0, -1).Result() // the latest one last
 	if err != nil {
 		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
 	}
-	slices.Sort(names)
-	return names, nil
+	shapes := make(map[string]string, len(members))
+	for _, m := range members {
+		name, shape, _ := strings.Cut(m, "|")
+		shapes[name] = shape
+	}
+	return shapes, nil
 }
 
 // CopyCatalog makes the catalog of another namespace what this one's is, with its versions.

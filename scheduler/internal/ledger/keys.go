@@ -16,7 +16,7 @@ import (
 //	{ns}:catalog           hash   job that is stored at run time -> its definition; see catalog.go
 //	{ns}:catalogat         zset   job of the catalog by version
 //	{ns}:catalogdropped    zset   job that was deleted from the catalog by version
-//	{ns}:handlers          zset   name of a handler that nodes have by when that was last said, ms
+//	{ns}:handlers          zset   handler that nodes have, and the shape of its payloads, by when that was last said, ms
 //	{ns:p}:jobs            hash   job -> entry (cursor, definition's digest, token state, holder)
 //	{ns:p}:defs            hash   digest -> definition, JSON, which names its job
 //	{ns:p}:due             zset   job by cursor, ms

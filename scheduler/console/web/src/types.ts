@@ -450,6 +450,8 @@ export interface StoredView {
   handler: string
   labels?: Record<string, string> | null
   limit?: LimitView | null
+  /** who keeps this job and others together */
+  managed_by?: string
   name: string
   on_crash?: string
   only?: (string)[]

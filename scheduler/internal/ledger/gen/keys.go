@@ -37,7 +37,7 @@ var keys = []key{
 	{"{ns}:catalog", "hash", "job that is stored at run time: `1|version|definition`", "one a stored job"},
 	{"{ns}:catalogat", "sorted set", "job of the catalog by version", "one a stored job"},
 	{"{ns}:catalogdropped", "sorted set", "job that was deleted from the catalog by version", "100,000, a day"},
-	{"{ns}:handlers", "sorted set", "name of a handler by when a node last declared it", "dropped after 30 days"},
+	{"{ns}:handlers", "sorted set", "name of a handler, and what its payloads look like, by when a node last declared it", "dropped after 30 days"},
 	{"{ns}:drains", "hash", "name of a node: who drained it, when and why", "1,000 names; it does not expire"},
 	{"{ns}:sets`, `{ns}:sets:seen", "hash, sorted set", "digest: the chunks that a node holds, once however many nodes hold the same", "dropped when no beat names it any more"},
 	{"{ns:lock:NAME}...", "string, hash", "a business lock and its token's state", "their time to live"},

@@ -1,0 +1,83 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+type tenant struct {
+	ID    int               `json:"id"`
+	Name  string            `json:"name,omitempty"`
+	Share float64           `json:"share"`
+	Since time.Time         `json:"since"`
+	Tags  []string          `json:"tags"`
+	Notes map[string]bool   `json:"notes"`
+	Sub   *struct{ A int }  `json:"sub"`
+	Up    []*tenant         `json:"up"`
+	Any   any               `json:"any"`
+	Raw   []byte            `json:"raw"`
+	skip  func()            //nolint:unused // which JSON leaves out
+	Off   chan int          `json:"-"`
+	Count int64             `json:"count,string"`
+	Deep  map[string][]bool `json:"deep"`
+}
+
+// What a node declares of a handler's type refuses the same payloads as the type itself.
+func TestPayloadShape(t *testing.T) {
+	r := NewRegistry()
+	if err := HandleTyped(r, "report", func(context.Context, *Run, tenant) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	shape := r.PayloadShape("report")
+	for payload, field := range map[string]string{
+		``: "",
+		`{"id": 7, "name": "x", "share": 0.5, "since": "2026-01-01T00:00:00Z", "tags": ["a"], "notes": {"b": true}, "sub": {"A": 1},
+			"up": [{"id": 1, "up": [{"up": null}]}], "any": [1, "x"], "raw": "AAAA", "count": "7", "deep": {"x": [true]}}`: "",
+		`null`:                        "",
+		`{"ID": 7}`:                   "",
+		`{"idd": 7}`:                  "payload.idd",
+		`{"id": "7"}`:                 "payload.id",
+		`{"id": 7.5}`:                 "payload.id",
+		`{"tags": [1]}`:               "payload.tags",
+		`{"notes": {"b": 1}}`:         "payload.notes",
+		`{"sub": {"B": 1}}`:           "payload.B",
+		`{"up": [{"up": [{"x":1}]}]}`: "payload.x",
+		`[1]`:                         "payload",
+		`{"id": 7} {"id": 8}`:         "payload",
+		`{`:                           "payload",
+		`{"Off": 1}`:                  "payload.Off",
+		`{"deep": {"x": [1]}}`:        "payload.deep",
+	} {
+		for how, err := range map[string]error{"shape": CheckPayload(shape, []byte(payload)), "type": decodePayload([]byte(payload), new(tenant))} {
+			var f *FieldError
+			switch {
+			case field == "" && err != nil:
+				t.Errorf("%s: %s: %v", how, payload, err)
+			case field != "" && (!errors.As(err, &f) || f.Field != field):
+				t.Errorf("%s: %s: %v, want a fault of %s", how, payload, err, field)
+			}
+		}
+	}
+}
+
+// What cannot be told of a type, or not read, refuses nothing.
+func TestPayloadShapeUnknown(t *testing.T) {
+	for _, shape := range []string{"", "{", "7", `"other"`, `{"other": "string"}`, `{"fields": 7}`, `{"list": 7}`, `{"fields": {"": "string", "a\"b": "x"}}`} {
+		if err := CheckPayload(shape, []byte(`{}`)); err != nil && shape != `{"list": 7}` {
+			t.Errorf("%s: %v", shape, err)
+		}
+	}
+	type base struct{ A int }
+	r := NewRegistry()
+	if err := HandleTyped(r, "embeds", func(context.Context, *Run, struct{ base }) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckPayload(r.PayloadShape("embeds"), []byte(`{"A": 1}`)); err != nil {
+		t.Error(err)
+	}
+	if err := HandleTyped(r, "embeds", func(context.Context, *Run, int) error { return nil }); err == nil {
+		t.Error("a handler was added twice")
+	}
+}

@@ -1,0 +1,107 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+// deleteWithin is how long DeleteJob waits until no node holds the job.
+const deleteWithin = 5 * time.Second
+
+// DeleteJob deletes a stored job, with its history. Nodes claim nothing more of it. It waits until they have dropped it, for
+// five seconds at most. With a run in flight the job is deleted and its history stays; the error wraps ErrRefused, and Remove
+// deletes the history later. was is the version that is deleted, zero for any. It returns ErrUnknownJob, and ErrRefused when
+// another version is stored.
+func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) error {
+	_, err := c.deleteJobs(ctx, []string{name}, PutOptions{Was: was}.was())
+	return err
+}
+
+// DeleteJobs is DeleteJob for many jobs, of any version. It returns the names of those that are deleted with their history; the
+// error is about the others.
+func (c *Client) DeleteJobs(ctx context.Context, names []string) (deleted []string, err error) {
+	return c.deleteJobs(ctx, names, "")
+}
+
+func (c *Client) deleteJobs(ctx context.Context, names []string, was string) (deleted []string, err error) {
+	l, err := c.openCatalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	for some := range slices.Chunk(names, ledger.CatalogPage) {
+		gone, err := c.dropStored(ctx, l, some, was)
+		faults = append(faults, err)
+		began := time.Now()
+		for _, name := range gone {
+			err := c.removeDropped(ctx, l, name, began)
+			c.noted(ctx, &err, Action{Name: "jobs delete", Target: name})
+			if faults = append(faults, err); err == nil {
+				deleted = append(deleted, name)
+			}
+		}
+	}
+	return deleted, errors.Join(faults...)
+}
+
+// dropStored takes jobs out of the catalog, and returns those that it took.
+func (c *Client) dropStored(ctx context.Context, l *ledger.Ledger, names []string, was string) (gone []string, err error) {
+	defer func() {
+		for _, name := range names {
+			if refused := err; err != nil && !slices.Contains(gone, name) {
+				c.noted(ctx, &refused, Action{Name: "jobs delete", Target: name})
+			}
+		}
+	}()
+	found, err := l.CatalogJobs(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	var changes []ledger.CatalogChange
+	for _, f := range found {
+		if f.Definition == "" {
+			faults = append(faults, fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, f.Job))
+			continue
+		}
+		changes = append(changes, ledger.CatalogChange{Job: f.Job, Was: was})
+	}
+	if len(changes) == 0 {
+		return nil, errors.Join(faults...)
+	}
+	answers, err := l.ChangeCatalog(ctx, changes)
+	for i, a := range answers {
+		if a.Done {
+			gone = append(gone, changes[i].Job)
+		} else {
+			faults = append(faults, fmt.Errorf("%w: delete job %s: %s; read it again", ErrRefused, changes[i].Job, standing(a)))
+		}
+	}
+	return gone, errors.Join(append(faults, err)...)
+}
+
+// removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more.
+func (c *Client) removeDropped(ctx context.Context, l *ledger.Ledger, name string, began time.Time) error {
+	for ; ; wait.For(ctx, followEvery/2) {
+		held, _, err := inspect.HeldBy(ctx, l, c.roster(), name)
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil || len(held) > 0 && time.Since(began) > deleteWithin:
+			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it with Remove", ErrRefused, name, strings.Join(held, ", "))
+		case len(held) == 0:
+			if err := l.Remove(ctx, name); err != nil && !errors.Is(err, ErrUnknownJob) { // never registered
+				return fmt.Errorf("job %s is deleted; its history stays, delete it with Remove: %w", name, err)
+			}
+			return nil
+		}
+	}
+}
