@@ -41,6 +41,7 @@ func (c *checker) check() {
 	c.notify()
 	c.locks()
 	c.calendars()
+	c.allHandlers()
 	c.allJobs()
 }
 

@@ -120,7 +120,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	c.bounds(path, e, &j)
 	takeIdle(&j)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
-	j.Func = c.work(path, e)
+	j.Func = c.work(path, Handler{e.Exec, e.HTTP})
 	moot := c.moot(path)
 	for _, f := range fieldErrors(j.Validate()) {
 		toldAbove := c.faults.has("defaults."+f.Field) && !c.from.given(path+"."+f.Field)
@@ -192,7 +192,7 @@ func (c *checker) zeroes(path string, e Job) {
 
 // work builds what the job does. A job with no good work gets noWork, so that its
 // other faults are told too.
-func (c *checker) work(path string, e Job) jobs.Func {
+func (c *checker) work(path string, e Handler) jobs.Func {
 	switch {
 	case e.HTTP != nil && e.Exec != nil:
 		c.fault(path+".http", "exec is given too; a job does one thing: keep one of them")

@@ -25,7 +25,15 @@ type Config struct {
 	// Calendars are lists of dates and ranges by name, for except and only of jobs: {holidays: [2026-12-24, 2026-12-31..2027-01-01]}.
 	// Default none.
 	Calendars map[string][]string `yaml:"calendars"`
-	Jobs      []Job               `yaml:"jobs"`
+	// Handlers are commands and calls by name, for jobs that are stored at run time. Default none.
+	Handlers map[string]Handler `yaml:"handlers"`
+	Jobs     []Job              `yaml:"jobs"`
+}
+
+// Handler is what the runs of stored jobs do that name it: a command or an HTTP call, with the job's payload.
+type Handler struct {
+	Exec *Exec `yaml:"exec"`
+	HTTP *Call `yaml:"http" secret:"true"`
 }
 
 // Locks says where locks are: those of the command lock, and those that runs of jobs with a guard hold besides.
@@ -287,7 +295,7 @@ func defaults() Config {
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},
 		Locks:    Locks{Driver: driverRedis, Servers: []string{}},
 
-		Calendars: map[string][]string{},
+		Calendars: map[string][]string{}, Handlers: map[string]Handler{},
 
 		Notify: Notify{Every: 5 * time.Second, GroupFor: 10 * time.Second, LateAfter: time.Minute, AtMost: 20},
 	}

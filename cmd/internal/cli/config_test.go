@@ -146,6 +146,9 @@ notify:
     - name: team
       webhook: {url: "https://hooks.example.org/services/hunter2", headers: {X-Key: hunter2}, body: '{"key": "hunter2", "text": "{{text}}"}'}
     - {name: pager, on: [failed], messages: each, command: [./tell]}
+handlers:
+  report: {exec: {command: [./report], env: {PASSWORD: hunter2}}}
+  hook: {http: {url: "https://hunter2:x@h/p", headers: {X-Key: hunter2}, body: hunter2}}
 jobs:
   - name: a
     schedule: "@hourly"

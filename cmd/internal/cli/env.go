@@ -36,7 +36,7 @@ func sectionLeaves(path string, section reflect.Value) (list []leaf) {
 		at := join(path, s.key)
 		switch {
 		case s.value.Kind() == reflect.Slice && s.value.Type().Elem().Kind() == reflect.Struct: // jobs and targets have no variables
-		case s.value.Kind() == reflect.Map && s.value.Type().Elem().Kind() == reflect.Slice: // nor have calendars
+		case s.value.Kind() == reflect.Map && s.value.Type().Elem().Kind() != reflect.String: // nor have calendars and handlers
 		case s.value.Kind() == reflect.Struct:
 			list = append(list, sectionLeaves(at, s.value)...)
 		default:

@@ -36,6 +36,8 @@ type loaded struct {
 	stamp fileStamp  // of the files, from before they were read
 	jobs  []jobs.Job // ready to be registered, in the order of the files
 
+	handlers map[string]jobs.Func
+
 	notify notify.Config // without targets: nobody is told
 }
 

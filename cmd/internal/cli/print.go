@@ -61,21 +61,32 @@ func shown(c *Config) Config {
 	}
 	s.Jobs = slices.Clone(c.Jobs)
 	for i, j := range s.Jobs {
-		if j.Exec != nil {
-			e := *j.Exec
-			e.Env = maskValues(e.Env)
-			s.Jobs[i].Exec = &e
-		}
-		if j.HTTP != nil {
-			h := *j.HTTP
-			h.URL, h.Headers = maskAddress(h.URL), maskValues(h.Headers)
-			if h.Body != "" {
-				h.Body = masked
-			}
-			s.Jobs[i].HTTP = &h
-		}
+		h := Handler{j.Exec, j.HTTP}.shown()
+		s.Jobs[i].Exec, s.Jobs[i].HTTP = h.Exec, h.HTTP
+	}
+	s.Handlers = maps.Clone(c.Handlers)
+	for name, h := range s.Handlers {
+		s.Handlers[name] = h.shown()
 	}
 	return s
+}
+
+// shown is a copy that may be shown to anybody.
+func (h Handler) shown() Handler {
+	if h.Exec != nil {
+		e := *h.Exec
+		e.Env = maskValues(e.Env)
+		h.Exec = &e
+	}
+	if h.HTTP != nil {
+		c := *h.HTTP
+		c.URL, c.Headers = maskAddress(c.URL), maskValues(c.Headers)
+		if c.Body != "" {
+			c.Body = masked
+		}
+		h.HTTP = &c
+	}
+	return h
 }
 
 // shown is a copy that may be shown to anybody. A node refuses it: what stands in place of a secret is not to become one.

@@ -133,5 +133,8 @@ func changedSettings(was, is *Config) (names []string) {
 	if !alike(reflect.ValueOf(was.Notify.Targets), reflect.ValueOf(is.Notify.Targets)) {
 		names = append(names, "notify.targets")
 	}
+	if !alike(reflect.ValueOf(was.Handlers), reflect.ValueOf(is.Handlers)) {
+		names = append(names, "handlers")
+	}
 	return names
 }

@@ -108,6 +108,11 @@ func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
 // registry registers jobs of the configuration.
 func (l *loaded) registry(list []jobs.Job) (*jobs.Registry, error) {
 	reg := jobs.NewRegistry()
+	for name, f := range l.handlers {
+		if err := reg.Handle(name, f); err != nil {
+			return nil, l.refused(err)
+		}
+	}
 	for _, j := range list {
 		if err := reg.Add(j); err != nil {
 			return nil, l.refused(err)
