@@ -30,12 +30,6 @@ type Config struct {
 	Jobs     []Job              `yaml:"jobs"`
 }
 
-// Handler is what the runs of stored jobs do that name it: a command or an HTTP call, with the job's payload.
-type Handler struct {
-	Exec *Exec `yaml:"exec"`
-	HTTP *Call `yaml:"http" secret:"true"`
-}
-
 // Locks says where locks are: those of the command lock, and those that runs of jobs with a guard hold besides.
 type Locks struct {
 	// Driver is the kind of the store. Default redis.
@@ -258,24 +252,6 @@ type Limit struct {
 // Expect says when a job counts as unwell.
 type Expect struct {
 	SuccessWithin time.Duration `yaml:"success_within"`
-}
-
-// Exec is a command as a job.
-type Exec struct {
-	Command []string `yaml:"command"`
-	// Dir is the working directory. Default: the node's.
-	Dir string `yaml:"dir"`
-	// Env is added to the node's own environment.
-	Env map[string]string `yaml:"env" secret:"true"`
-}
-
-// Call is an HTTP call as a job. What its fields mean stands at httpjob.Options.
-type Call struct {
-	Method  string            `yaml:"method" words:"GET HEAD POST PUT PATCH DELETE OPTIONS"`
-	URL     string            `yaml:"url" secret:"true"`
-	Headers map[string]string `yaml:"headers" secret:"true"`
-	Body    string            `yaml:"body" secret:"true"`
-	Expect  string            `yaml:"expect"`
 }
 
 // defaults returns the configuration of an absent file.

@@ -1,0 +1,27 @@
+package cli
+
+// What jobs and handlers of the configuration do.
+
+// Handler is what the runs of stored jobs do that name it: a command or an HTTP call, with the job's payload.
+type Handler struct {
+	Exec *Exec `yaml:"exec"`
+	HTTP *Call `yaml:"http" secret:"true"`
+}
+
+// Exec is a command as a job.
+type Exec struct {
+	Command []string `yaml:"command"`
+	// Dir is the working directory. Default: the node's.
+	Dir string `yaml:"dir"`
+	// Env is added to the node's own environment.
+	Env map[string]string `yaml:"env" secret:"true"`
+}
+
+// Call is an HTTP call as a job. What its fields mean stands at httpjob.Options.
+type Call struct {
+	Method  string            `yaml:"method" words:"GET HEAD POST PUT PATCH DELETE OPTIONS"`
+	URL     string            `yaml:"url" secret:"true"`
+	Headers map[string]string `yaml:"headers" secret:"true"`
+	Body    string            `yaml:"body" secret:"true"`
+	Expect  string            `yaml:"expect"`
+}
