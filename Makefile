@@ -79,6 +79,7 @@ prove: redis-server postgresql ## the long list, hours: SEEDS simulated clusters
 	$(MAKE) --no-print-directory test
 	$(MAKE) --no-print-directory seeds T=TestSim N=$(SEEDS)
 	$(MAKE) --no-print-directory seeds T=TestPolicies N=$$(( $(SEEDS) / 4 ))
+	$(MAKE) --no-print-directory seeds T=TestStored N=$$(( $(SEEDS) / 4 ))
 	$(MAKE) --no-print-directory seeds T=TestFailover N=$$(( $(SEEDS) / 10 ))
 	$(MAKE) --no-print-directory seeds T=TestMoves N=$$(( $(SEEDS) / 40 ))
 	$(MAKE) --no-print-directory seeds T=TestChurn N=$$(( $(SEEDS) / 200 ))

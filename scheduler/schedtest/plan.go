@@ -53,6 +53,8 @@ type Plan struct {
 	strict bool
 	// wordy tells every message in the story.
 	wordy bool
+	// handlers are what stored jobs may name, on every node.
+	handlers map[string]jobs.Func
 	// unjudged leaves the verdict to the caller, unjudgedJobs that on some jobs.
 	unjudged     bool
 	unjudgedJobs []string

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,6 +72,11 @@ func (c *cluster) start(s *nodeSlot) {
 	reg := jobs.NewRegistry()
 	for _, j := range c.plan.jobs(s.version) {
 		reg.MustAdd(p.wrap(j))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.plan.handlers)) {
+		if err := reg.Handle(name, p.wrap(jobs.Job{Func: c.plan.handlers[name]}).Func); err != nil {
+			c.blame(Harness, "", "handler %s: %v", name, err)
+		}
 	}
 	cfg := c.plan.Config
 	cfg.Labels = c.plan.labels(s.name)
