@@ -35,6 +35,7 @@ type RunInfo struct {
 	Payload []byte    // of a run by hand, or of a job with a handler
 
 	Logger *slog.Logger // for Run.Logger; nil: slog.Default()
+	Store  RunStore     // for Save, Saved and Progress; nil: in memory, for this Run alone
 }
 
 // Run describes a run to its function. It does not change: each try gets its own Run, with another Try and another output.
@@ -56,6 +57,9 @@ func NewRun(info RunInfo) *Run {
 	info.Attempt = max(info.Attempt, 1)
 	info.Try = max(info.Try, 1)
 	info.Payload = bytes.Clone(info.Payload)
+	if info.Store == nil {
+		info.Store = &memoryStore{}
+	}
 	return &Run{info: info}
 }
 

@@ -191,6 +191,27 @@ func (r *Cancel) readCancel(record string) error {
 	return f.bad
 }
 
+// readProgress reads a progress record.
+func (r *Progress) readProgress(record string) error {
+	f, err := split(record, "1", 6)
+	if err != nil {
+		return err
+	}
+	r.At = f.int()
+	r.Done = f.int()
+	r.Total = f.int()
+	r.Since = f.int()
+	r.From = f.int()
+	r.Note = f.text()
+	return f.bad
+}
+
+// text is the progress as it is stored.
+func (r Progress) text() string {
+	return "1|" + ms(r.At) + "|" + ms(r.Done) + "|" + ms(r.Total) + "|" + ms(r.Since) + "|" + ms(r.From) + "|" +
+		r.Note
+}
+
 // readPause reads a pause record.
 func (r *Pause) readPause(record string) error {
 	f, err := split(record, "1", 4)

@@ -177,8 +177,11 @@ func (x *export) kept(ctx context.Context, p int, d *Document, outputs bool) err
 	for _, record := range d.History {
 		if row, err := parseRow(d.Job, string(record)); err == nil && row.Run != "" {
 			x.owns(d, row.Run, row.Request)
-			fields = append(fields, row.Run, "p:"+row.Run)
+			fields = append(fields, row.Run, "p:"+row.Run, savedField+row.Run, progressField+row.Run)
 		}
+	}
+	for run := range d.Running {
+		fields = append(fields, savedField+run)
 	}
 	if !outputs || len(fields) == 0 {
 		return nil

@@ -13,7 +13,7 @@ var structs = map[string]any{
 	"advance": Step{}, "audit": auditArgs{}, "begin": beginArgs{}, "cancel": cancelArgs{}, "catalog": catalogArgs{}, "drains": drainsArgs{}, "follow": followArgs{}, "gate": GateStep{}, "notified": notifiedArgs{},
 	"pause": pauseArgs{}, "postpone": postponeArgs{}, "promote": promoteArgs{}, "promoted": promotedArgs{}, "relay": relayArgs{},
 	"relayed": relayedArgs{}, "remove": removeArgs{}, "rerun": rerunArgs{}, "reserve": reserveArgs{}, "rewind": rewindArgs{},
-	"tail": tailArgs{}, "tidy": tidyArgs{}, "trigger": triggerArgs{},
+	"save": saveArgs{}, "tail": tailArgs{}, "tidy": tidyArgs{}, "trigger": triggerArgs{},
 }
 
 // TestArgumentsHaveNames: a script reads the fields of its struct, all of them and no others.

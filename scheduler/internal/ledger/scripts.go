@@ -107,6 +107,7 @@ var (
 	settleScript   = ship("settle")
 	renewScript    = ship("renew")
 	tailScript     = ship("tail")
+	saveScript     = ship("save")
 	reassertScript = ship("reassert")
 	recallScript   = ship("recall")
 	reapScript     = ship("reap")

@@ -47,8 +47,11 @@ type Report struct {
 	Error          string // cut to 2 KiB
 	Output         []byte // the last bytes of it are kept, see jobs.MaxOutput
 	// Rerun says that this end is one which on_crash rerun answers with another attempt, the run's
-	// Successor. Without attempts left it changes nothing.
+	// Successor. It changes nothing without attempts left, and when the run has succeeded.
 	Rerun bool
+	// Saved is the run whose checkpoint is deleted when this run has succeeded: itself, or an attempt
+	// before it; "" for none.
+	Saved string
 }
 
 // Settle ends a batch of runs of jobs in one partition, at most BatchMax, and returns Settled,
@@ -115,7 +118,10 @@ func appendReports(args []string, batch []Report) []string {
 		}
 		item := settleOther{outcome: r.Outcome, job: r.Job, run: r.Run, token: r.Token, reason: r.Reason, started: r.Started, ended: r.Ended,
 			tries: r.Tries, error: cut(r.Error), output: r.Output[max(0, len(r.Output)-jobs.MaxOutput):]}
-		if r.Rerun {
+		switch {
+		case r.Outcome == jobs.OutcomeSucceeded:
+			item.fresh = r.Saved
+		case r.Rerun:
 			item.fresh = Successor(r.Run)
 		}
 		args = item.appendTo(args)
@@ -125,7 +131,7 @@ func appendReports(args []string, batch []Report) []string {
 
 // plain reports whether a run succeeded at the first try and left nothing to keep. Nearly all do.
 func (r *Report) plain() bool {
-	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && !r.Rerun
+	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && !r.Rerun && r.Saved == ""
 }
 
 // Successor is the id under which a run goes on: its next attempt, or the run itself after it was

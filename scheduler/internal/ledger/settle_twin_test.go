@@ -27,7 +27,7 @@ func (m *twin) settle(rep Report) Status {
 		return Lost
 	}
 	fresh := ""
-	if rep.Rerun {
+	if rep.Rerun && rep.Outcome != jobs.OutcomeSucceeded {
 		fresh = Successor(rep.Run)
 	}
 	m.end(r, Row{At: rep.Ended, Outcome: rep.Outcome, Reason: plain(rep.Reason), Started: rep.Started, Tries: rep.Tries, Error: rep.Error},

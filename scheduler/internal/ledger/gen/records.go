@@ -32,7 +32,7 @@ func (f field) as(doc string) field {
 }
 
 // records are all packed records of the ledger, in the order of the page.
-var records = []record{entry, run, pending, tick, row, passed, event, cancel, pause, gate, move, promotion}
+var records = []record{entry, run, pending, tick, row, passed, event, cancel, progress, pause, gate, move, promotion}
 
 var entry = record{
 	name: "entry", lua: "entry", mark: "1", key: "{ns:p}:jobs", typ: "Entry",
@@ -177,6 +177,20 @@ var cancel = record{
 	fields: []field{
 		{name: "at", kind: number, doc: "when it was wanted, ms"},
 		fAuthor, fWhy,
+	},
+}
+
+var progress = record{
+	name: "progress", mark: "1", key: "{ns:p}:kept, field g: and run", typ: "Progress", writes: "text",
+	doc:     "How far a run that goes on is, as it said itself; sent with its renewals.",
+	example: "1|1763726405000|120|200|1763726401000|20|reading page 120",
+	fields: []field{
+		{name: "at", kind: number, into: "At", doc: "when it said so, ms"},
+		{name: "done", kind: number, into: "Done", doc: "how many steps are done"},
+		{name: "total", kind: number, into: "Total", doc: "of how many; 0 when that is not known"},
+		{name: "since", kind: number, into: "Since", doc: "when it first said anything, ms: the beginning of the estimate"},
+		{name: "from", kind: number, into: "From", doc: "how many steps were done then"},
+		{name: "note", kind: rest, into: "Note", doc: "in the job's words"},
 	},
 }
 

@@ -142,7 +142,8 @@ var settle = verb{script: "settle",
 			{name: "tries", typ: argInt, doc: "how often the function was called"},
 			{name: "error", typ: argText, doc: "the error's text"},
 			{name: "output", typ: argBytes, doc: "the last of its output"},
-			{name: "fresh", typ: argText, doc: "id of the next attempt, if this end asks for one and there are attempts left, or ''"},
+			{name: "fresh", typ: argText, doc: "id of the next attempt, if this end asks for one and there are attempts left; of a run that succeeded, id of the run whose " +
+				"checkpoint goes; or ''"},
 		}},
 	},
 }

@@ -23,7 +23,7 @@ end
 for _, row in ipairs(redis.call('LRANGE', k.history, 0, -1)) do
   local _, _, run, request = string.match(row, ROW_RUN)
   if run then
-    redis.call('HDEL', k.kept, run, 'p:' .. run)
+    redis.call('HDEL', k.kept, run, 'p:' .. run, 's:' .. run, 'g:' .. run)
     redis.call('ZREM', k.unique, request)
   end
 end

@@ -29,7 +29,8 @@
 --   tries      how often the function was called
 --   error      the error's text
 --   output     the last of its output
---   fresh      id of the next attempt, if this end asks for one and there are attempts left, or ''
+--   fresh      id of the next attempt, if this end asks for one and there are attempts left; of a run that
+--              succeeded, id of the run whose checkpoint goes; or ''
 local keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3]
 local PLAIN, NONE, JOB, RUN, TOKEN, STARTED, ENDED = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
 local HEAD, OTHER = 3, 11
@@ -80,9 +81,14 @@ saved, ended_ids = {}, {}
 
 -- The report that stands at a place.
 local function report(a)
-  if ARGV[a] ~= '' then return other(a) end
+  if ARGV[a] ~= '' then
+    local c = other(a)
+    local well = c.outcome == 'succeeded'
+    c.next, c.saved = well and '' or c.fresh, well and c.fresh or ''
+    return c
+  end
   return {outcome = 'succeeded', token = ARGV[a + TOKEN], reason = '', started = ARGV[a + STARTED], ended = ARGV[a + ENDED], tries = '1',
-    error = '', output = '', fresh = ''}
+    error = '', output = '', next = '', saved = ''}
 end
 
 local function late(i, id, outcome, ended)
@@ -106,9 +112,10 @@ for _, i in ipairs(left) do
   elseif not r or not e then out[i] = 'foreign'
   elseif other_grant(c.token, r.token) then out[i] = 'lost'
   elseif not finish(k, k.histories[i], e, id, r, end_row(id, r, c.outcome, c.reason, c.started, c.ended, c.tries, c.error), c.outcome,
-    c.output, c.fresh, ms, ms, keep, keep_for) then
+    c.output, c.next, ms, ms, keep, keep_for) then
     out[i] = 'foreign'
   else
+    if c.saved ~= '' then redis.call('HDEL', k.kept, 's:' .. c.saved) end
     ended_now[id] = true
     ended_ids[#ended_ids + 1] = id
     out[i] = 'settled'

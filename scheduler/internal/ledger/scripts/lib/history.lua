@@ -60,7 +60,8 @@ local function trim(key, kept, n, e, ms, keep, keep_for)
     if kind and kind ~= 'S' and (kept_any or e.cursor == '') then
       local tick, attempt, run, request = string.match(old, ROW_RUN)
       if run then
-        fields[#fields + 1], fields[#fields + 2] = run, 'p:' .. run
+        local at = #fields
+        fields[at + 1], fields[at + 2], fields[at + 3], fields[at + 4] = run, 'p:' .. run, 's:' .. run, 'g:' .. run
         if prev == '' and request == '' and e.cursor == '' then beyond(e, tonumber(tick), tonumber(attempt)) end
       end
     end

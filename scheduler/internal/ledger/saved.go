@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+)
+
+// The fields of a partition's kept that hold what a run said of itself: these, and its id.
+const (
+	savedField    = "s:"
+	progressField = "g:"
+)
+
+type saveArgs struct {
+	Server string `json:"server"` // that the caller knows
+	Run    string `json:"run"`
+	Token  int64  `json:"token,string"`
+	Before string `json:"before,omitempty"` // the run whose checkpoint is replaced
+}
+
+// Save keeps the checkpoint of a run, in place of that of the run before, an attempt of the same tick; "" for none. It returns
+// locking.ErrLeaseLost when the run has ended or another node was granted it, and ErrServer when the master is another one; then
+// nothing was done.
+func (l *Ledger) Save(ctx context.Context, server string, run Lease, before string, data []byte) error {
+	word, err := saveScript.call(ctx, l.client, l.tag(run.Job), "", saveArgs{server, run.Run, run.Token, before}, data).Text()
+	switch {
+	case err == nil && word == "gone":
+		err = locking.ErrLeaseLost
+	case err == nil && word == "server":
+		err = ErrServer
+	}
+	return redisconn.Classify("save a checkpoint", err)
+}
+
+// Saved reads the newest checkpoint that earlier attempts of a run's tick and shard left, and whose it is; "" and nil for none. Attempts
+// before one that succeeded do not count.
+func (l *Ledger) Saved(ctx context.Context, run Lease) (by string, data []byte, err error) {
+	history, _, err := l.History(ctx, []string{run.Job})
+	if err != nil {
+		return "", nil, err
+	}
+	before := attemptsBefore(history[run.Job], run)
+	if len(before) == 0 {
+		return "", nil, nil
+	}
+	fields := make([]string, len(before))
+	for i, r := range before {
+		fields[i] = savedField + r.Run
+	}
+	got, err := l.client.HMGet(ctx, l.keys[l.Partition(run.Job)].kept, fields...).Result()
+	for i, value := range got {
+		if value != nil {
+			return before[i].Run, []byte(text(value)), nil
+		}
+	}
+	return "", nil, redisconn.Classify("read a checkpoint", err)
+}
+
+// attemptsBefore are the rows of earlier attempts of a run's tick and shard, the newest first, up to one that succeeded.
+func attemptsBefore(rows []Row, run Lease) (before []Row) {
+	rows = slices.DeleteFunc(rows, func(r Row) bool {
+		return r.Ranged || r.Whole || r.Tick != run.Tick || r.Shard != run.Shard || r.Shards != run.Shards || r.Attempt >= run.Attempt
+	})
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(b.Attempt, a.Attempt) })
+	id, request := run.Run, run.Request
+	for _, r := range rows {
+		if r.Request != request && !repeats(id, request, r) {
+			continue
+		}
+		if r.Outcome == jobs.OutcomeSucceeded {
+			break
+		}
+		before = append(before, r)
+		id, request = r.Run, r.Request
+	}
+	return before
+}
+
+// repeats reports whether a run is a rerun of a run by hand, or of the tick that such a run is a shard of: it was asked for anew, by an
+// id that follows from the other.
+func repeats(id, request string, of Row) bool {
+	if request == "" || of.Request == "" {
+		return false
+	}
+	later := slices.Concat(successors(of.Run), successors(of.Request))
+	return slices.Contains(later, id) || slices.Contains(later, request)
+}
+
+// Progress is how far a run is, as it said.
+type Progress struct {
+	At          int64 // when it said so, ms
+	Done, Total int64 // steps; a total of 0 is not known
+	Since, From int64 // when it first said anything, ms, and how many steps were done then
+	Note        string
+}
+
+// Text is the progress as it is stored.
+func (r Progress) Text() string { return r.text() }
+
+// Progress reads how far runs are that go on, by their ids. Those that have said nothing are left out.
+func (l *Ledger) Progress(ctx context.Context, runs []Lease) (map[string]Progress, error) {
+	byPart := l.byPartition(len(runs), func(i int) string { return runs[i].Job })
+	got := make([]*redis.SliceCmd, len(byPart))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for part, places := range byPart {
+			fields := make([]string, len(places))
+			for k, i := range places {
+				fields[k] = progressField + runs[i].Run
+			}
+			if len(fields) > 0 {
+				got[part] = p.HMGet(ctx, l.keys[part].kept, fields...)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, redisconn.Classify("read how far runs are", err)
+	}
+	all := make(map[string]Progress)
+	for part, places := range byPart {
+		for k, i := range places {
+			var p Progress
+			if value := got[part].Val()[k]; value != nil && p.readProgress(text(value)) == nil {
+				all[runs[i].Run] = p
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,171 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+)
+
+// checkpoints are what is saved in the first partition, by run.
+func (r *rig) checkpoints(t *testing.T) map[string]string {
+	t.Helper()
+	all := r.client.HGetAll(t.Context(), r.led.keys[0].kept).Val()
+	maps.DeleteFunc(all, func(field, _ string) bool { return !strings.HasPrefix(field, savedField) })
+	return all
+}
+
+// runs is the run that a claim is granted.
+func (r *rig) runs(t *testing.T, c Claim) Lease {
+	t.Helper()
+	r.want(t, Granted, c)
+	for _, l := range must(r.led.Open(t.Context(), c.Job)) {
+		if l.Run == c.Run {
+			return l
+		}
+	}
+	t.Fatalf("%s does not run", c.Run)
+	return Lease{}
+}
+
+// saved compares what is saved in the first partition.
+func (r *rig) saved(t *testing.T, want map[string]string) {
+	t.Helper()
+	if got := r.checkpoints(t); !maps.Equal(got, want) {
+		t.Errorf("saved: %v, want %v", slices.Sorted(maps.Keys(got)), want)
+	}
+}
+
+// finds compares what an attempt finds.
+func (r *rig) finds(t *testing.T, l Lease, by, want string) {
+	t.Helper()
+	if got, data, err := r.led.Saved(t.Context(), l); got != by || string(data) != want || err != nil {
+		t.Errorf("attempt %d of %d finds %q of %q, want %q of %q: %v", l.Attempt, l.Tick, data, got, want, by, err)
+	}
+}
+
+// TestSave: a checkpoint is found by the later attempts of its tick alone, is kept only under the run's own lease, and goes with a success.
+func TestSave(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		save := func(l Lease, before, data string, want error) {
+			t.Helper()
+			if err := r.led.Save(t.Context(), "", l, before, []byte(data)); !errors.Is(err, want) {
+				t.Fatalf("save %q of %s: %v, want %v", data, l.Run, err, want)
+			}
+		}
+		next := func(l Lease) Lease {
+			t.Helper()
+			return r.runs(t, attempts(9, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", l.Run)))))
+		}
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		first := r.runs(t, attempts(9, tickClaim("a", "r1", 1)))
+		r.finds(t, first, "", "")
+		save(first, "", "one", nil)
+		save(first, "", "two\x00|\n", nil)
+		other := first
+		other.Token++
+		save(other, "", "by another grant", locking.ErrLeaseLost)
+		if err := r.led.Save(t.Context(), "another server", first, "", nil); !errors.Is(err, ErrServer) {
+			t.Errorf("saved at another server: %v", err)
+		}
+		r.reap(t, "a", "r1")
+		save(first, "", "late", locking.ErrLeaseLost)
+
+		second := next(first)
+		r.finds(t, second, "r1", "two\x00|\n")
+		r.settle(t, Settled, "a", second.Run, jobs.OutcomeFailed) // and has saved nothing
+
+		third := next(second)
+		r.finds(t, third, "r1", "two\x00|\n")
+		save(third, "r1", "three", nil)
+		save(third, "r1", "", nil)
+		r.saved(t, map[string]string{savedField + third.Run: ""})
+		r.settle(t, Settled, "a", third.Run, jobs.OutcomeFailed)
+
+		fourth := next(third)
+		r.finds(t, fourth, third.Run, "")
+		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: fourth.Run, Token: fourth.Token, Outcome: jobs.OutcomeSucceeded, Tries: 1, Saved: third.Run}}))
+		r.saved(t, map[string]string{})
+		if l := r.open(t, "a"); l != nil {
+			t.Errorf("in flight after the success: %+v", l)
+		}
+
+		another := r.runs(t, tickClaim("a", "r2", 2))
+		another.Attempt = 2
+		r.finds(t, another, "", "")
+		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
+		fifth := next(fourth)
+		save(fifth, "", "x", nil)
+		r.settle(t, Settled, "a", fifth.Run, jobs.OutcomeFailed)
+		r.finds(t, next(fifth), fifth.Run, "x")
+		r.sound(t)
+	})
+}
+
+// TestSavedOfASuccess: attempts before one that succeeded left nothing that counts.
+func TestSavedOfASuccess(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		first := r.runs(t, tickClaim("a", "r1", 1))
+		must(0, r.led.Save(t.Context(), "", first, "", []byte("one")))
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
+		again := must(r.led.Rerun(t.Context(), "a", "r1"))
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", again)) // and did not ask for it
+		r.finds(t, r.runs(t, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", again)))), "", "")
+	})
+}
+
+// TestSavedByHand: the later attempts of a run by hand find its checkpoint, and not that of another run of the same instant.
+func TestSavedByHand(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		begin := func(run string) Lease {
+			t.Helper()
+			must(r.led.Trigger(t.Context(), "a", Trigger{Run: run}))
+			return r.runs(t, pendingClaim("a", run))
+		}
+		for _, run := range []string{"h1", "h2"} {
+			must(0, r.led.Save(t.Context(), "", begin(run), "", []byte(run)))
+			r.settle(t, Settled, "a", run, jobs.OutcomeFailed)
+		}
+		again := r.runs(t, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", "h1"))))
+		r.finds(t, again, "h1", "h1")
+		r.settle(t, Settled, "a", again.Run, jobs.OutcomeFailed)
+		r.finds(t, r.runs(t, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", again.Run)))), "h1", "h1")
+	})
+}
+
+// TestSavedLeavesWithTheRow: the checkpoint of a tick that did not end well leaves with its row, and with its job.
+func TestSavedLeavesWithTheRow(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Hour)
+		fail := func(second int64) {
+			t.Helper()
+			l := r.runs(t, tickClaim("a", fmt.Sprint("bad-", second), second))
+			must(0, r.led.Save(t.Context(), "", l, "", bytes.Repeat([]byte("x"), jobs.MaxCheckpoint)))
+			r.settle(t, Settled, "a", l.Run, jobs.OutcomeFailed)
+		}
+		fail(1)
+		for s := int64(2); s <= 80; s++ {
+			r.runOne(t, "a", s)
+		}
+		r.pass(t, 24*time.Hour)
+		for s := int64(81); s <= 160; s++ {
+			r.runOne(t, "a", s)
+		}
+		r.saved(t, map[string]string{})
+		fail(161)
+		must(0, r.led.Remove(t.Context(), "a"))
+		r.saved(t, map[string]string{})
+	})
+}
