@@ -38,6 +38,8 @@ type Definition struct {
 	OnCrash      OnCrash           `json:"on_crash,omitempty"`
 	RerunMax     int               `json:"rerun_max,omitempty"`
 	Timeout      int64             `json:"timeout_ms,omitempty"`
+	StallAfter   int64             `json:"stall_after_ms,omitempty"`
+	OnStall      OnStall           `json:"on_stall,omitempty"`
 	TTL          int64             `json:"ttl_ms"`
 	RetryMax     int               `json:"retry_max,omitempty"`
 	RetryBackoff int64             `json:"retry_backoff_ms,omitempty"`
@@ -71,7 +73,7 @@ func (j Job) Definition() Definition {
 		Except: slices.Clone(j.Except), Only: slices.Clone(j.Only), StartAt: milliOf(j.StartAt), EndAt: milliOf(j.EndAt),
 		Overlap: j.Overlap, CatchUp: j.CatchUp, CatchUpMax: j.CatchUpMax,
 		StartWithin: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash, RerunMax: j.RerunMax,
-		Timeout: j.Timeout.Milliseconds(), TTL: j.TTL.Milliseconds(),
+		Timeout: j.Timeout.Milliseconds(), StallAfter: j.StallAfter.Milliseconds(), OnStall: j.OnStall, TTL: j.TTL.Milliseconds(),
 		RetryMax: j.Retry.Max, RetryBackoff: j.Retry.Backoff.Milliseconds(),
 		RetryMaxBack: j.Retry.MaxBackoff.Milliseconds(),
 		Params:       slices.Clone(j.Params), Placement: j.Placement,
@@ -93,7 +95,7 @@ func (d Definition) Job() Job {
 		Except: slices.Clone(d.Except), Only: slices.Clone(d.Only), StartAt: timeOf(d.StartAt), EndAt: timeOf(d.EndAt),
 		Overlap: d.Overlap, CatchUp: d.CatchUp, CatchUpMax: d.CatchUpMax,
 		StartWithin: ms(d.StartWithin), OnCrash: d.OnCrash, RerunMax: d.RerunMax,
-		Timeout: ms(d.Timeout), TTL: ms(d.TTL),
+		Timeout: ms(d.Timeout), StallAfter: ms(d.StallAfter), OnStall: d.OnStall, TTL: ms(d.TTL),
 		Retry:  Retry{Max: d.RetryMax, Backoff: ms(d.RetryBackoff), MaxBackoff: ms(d.RetryMaxBack)},
 		Shards: max(d.Shards, 1), Params: slices.Clone(d.Params), Placement: d.Placement,
 		Labels: maps.Clone(d.Labels), After: d.After, Expect: Expect{SuccessWithin: ms(d.SuccessWithin)},
@@ -204,7 +206,7 @@ func (d Definition) inRange() error {
 		n   int64
 	}{
 		{"catch_up_max", int64(d.CatchUpMax)}, {"start_within_ms", d.StartWithin},
-		{"rerun_max", int64(d.RerunMax)}, {"timeout_ms", d.Timeout}, {"ttl_ms", d.TTL},
+		{"rerun_max", int64(d.RerunMax)}, {"timeout_ms", d.Timeout}, {"stall_after_ms", d.StallAfter}, {"ttl_ms", d.TTL},
 		{"retry_max", int64(d.RetryMax)}, {"retry_backoff_ms", d.RetryBackoff},
 		{"retry_max_backoff_ms", d.RetryMaxBack}, {"shards", int64(d.Shards)}, {"success_within_ms", d.SuccessWithin},
 		{"limit_max", int64(d.LimitMax)}, {"start_at_ms", d.StartAt}, {"end_at_ms", d.EndAt},

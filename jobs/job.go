@@ -75,6 +75,11 @@ type Job struct {
 	// Timeout ends a run's context with cause ErrTimeout. It covers the whole run, with all tries and the waits between
 	// them. 0: none, the default.
 	Timeout time.Duration
+	// StallAfter is how long a run may make no progress before it counts as stalled: at least 1 s. Progress is a call of Run.Progress that
+	// says something else than the one before, a checkpoint, and the start of a try. 0: never, the default.
+	StallAfter time.Duration
+	// OnStall says what the node does with a stalled run. Default tell. Only with StallAfter.
+	OnStall OnStall
 	// TTL is the lease time of a run: 3 s to 1 h. When a run's node dies, other nodes can record the run after this time.
 	// Default 15 s.
 	TTL time.Duration

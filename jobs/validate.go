@@ -83,6 +83,7 @@ func (j Job) Validate() error {
 	checkDuration(&f, "start_within", j.StartWithin)
 	j.checkOnCrash(&f)
 	checkDuration(&f, "timeout", j.Timeout)
+	j.checkStall(&f)
 	if checkDuration(&f, "ttl", j.TTL) && (j.TTL < minTTL || j.TTL > maxTTL) {
 		f.add("ttl", "%v is outside %v to %v; %v is the default", j.TTL, minTTL, maxTTL, defaultTTL)
 	}

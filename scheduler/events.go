@@ -143,6 +143,14 @@ func (e *events) LeaseLost(l ledger.Lease, started time.Time) {
 	e.postRun(e.hooks.LeaseLost, l, started)
 }
 
+// Stalled gets the time at which the run was started, as LeaseLost does.
+func (e *events) Stalled(l ledger.Lease, started time.Time) {
+	if e == nil || e.hooks.Stalled == nil {
+		return
+	}
+	e.postRun(e.hooks.Stalled, l, started)
+}
+
 func (e *events) postRun(hook func(RunEvent), l ledger.Lease, at time.Time) {
 	ev := e.about(l, at)
 	e.post(func() { hook(ev) })

@@ -34,6 +34,8 @@ type Hooks struct {
 	// LeaseLost: a run lost its lease while its function was running. The function's context ended
 	// at most a second before.
 	LeaseLost func(RunEvent)
+	// Stalled: a run made no progress for its job's StallAfter. With OnStallCancel its context ends now.
+	Stalled func(RunEvent)
 	// Abandoned: this node recorded that another node's run has ended, because that node died or
 	// was cut off and the lease lapsed.
 	Abandoned func(AbandonedEvent)
@@ -115,6 +117,7 @@ func JoinHooks(all ...*Hooks) *Hooks {
 		h.Settled = joined(h.Settled, o.Settled)
 		h.Missed = joined(h.Missed, o.Missed)
 		h.LeaseLost = joined(h.LeaseLost, o.LeaseLost)
+		h.Stalled = joined(h.Stalled, o.Stalled)
 		h.Abandoned = joined(h.Abandoned, o.Abandoned)
 		h.Superseded = joined(h.Superseded, o.Superseded)
 	}

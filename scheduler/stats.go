@@ -24,6 +24,8 @@ type Stats struct {
 	Claims map[string]int64
 	// LeasesLost is how many runs lost their leases while their functions were running.
 	LeasesLost int64
+	// Stalled is how often a run made no progress for its job's StallAfter.
+	Stalled int64
 	// HooksDropped is Node.HooksDropped.
 	HooksDropped int64
 }
@@ -71,6 +73,7 @@ func (n *Node) Stats() Stats {
 		s.Jobs.Unregistered = s.Jobs.All
 		return s
 	}
+	s.Stalled = r.runner.Stalled()
 	s.SlotsUsed, s.LeasesLost, s.Claims, s.Jobs.NoNode = r.slots.Used(), r.runner.LeasesLost(), r.agenda.AnswerCounts(), int(r.lanes.NoNodes())
 	for _, m := range r.lanes.Masters() {
 		if m.Addr == "" {

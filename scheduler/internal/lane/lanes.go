@@ -42,6 +42,8 @@ type Runs interface {
 	Grants() []work.Grant
 	// Cancelled ends a run that is to be cancelled or replaced, if it is here.
 	Cancelled(c ledger.Cancel)
+	// Progress is how far a run is, as the ledger keeps it; "" when it has said nothing, or is not here.
+	Progress(run string) string
 }
 
 // Listener hears of reaped runs of other nodes, and of ticks that no node can run.

@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -16,6 +17,32 @@ func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
 	}
 	_, err := n.Ledger.Tail(ctx, part, tails)
 	return err
+}
+
+// Save keeps the checkpoint of a run at the master to which the run was asserted. Before that, and when the master is known to be
+// unreachable, it returns locking.ErrUnreachable.
+func (n *Lanes) Save(ctx context.Context, run ledger.Lease, before string, data []byte) error {
+	part := n.Ledger.Partition(run.Job)
+	of := n.of(part)
+	server, waits := of.failover.keeps(part)
+	_, unrestored := waits[run.Run]
+	switch {
+	case of.breaker.open():
+		return fmt.Errorf("save a checkpoint: %w: %w", locking.ErrUnreachable, ErrBreaker)
+	case unrestored:
+		return fmt.Errorf("save a checkpoint: %w: %w", locking.ErrUnreachable, errHolding)
+	}
+	err := n.Ledger.Save(ctx, server, run, before, data)
+	if errors.Is(err, ledger.ErrServer) {
+		of.failover.recheck()
+		err = fmt.Errorf("%w: %w", locking.ErrUnreachable, err)
+	}
+	return err
+}
+
+// Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none.
+func (n *Lanes) Saved(ctx context.Context, run ledger.Lease) (by string, data []byte, err error) {
+	return n.Ledger.Saved(ctx, run)
 }
 
 // Renew renews leases for the lanes' keepers, at the servers to which their runs were asserted.
@@ -33,7 +60,7 @@ func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.R
 	if len(asked) == 0 {
 		return answers, nil
 	}
-	got, err := n.Ledger.RenewAt(ctx, asked, func(part int) string { return servers[part] })
+	got, err := n.Ledger.RenewAt(ctx, asked, func(part int) string { return servers[part] }, n.Runs.Progress)
 	if errors.Is(err, ledger.ErrServer) {
 		for part := range servers {
 			n.of(part).failover.recheck()

@@ -107,6 +107,7 @@ const (
 	ReasonRewound     = "rewound"      // not a tick: an operator set the cursor back
 	ReasonLapsed      = "lease lapsed" // the node gave no sign for the lease's time
 	ReasonReplaced    = "replaced"     // a newer tick took its place
+	ReasonStalled     = "stalled"      // it made no progress for the job's stall_after
 	ReasonDraining    = "draining"     // its node was stopped, and the time to end was over
 )
 

@@ -17,11 +17,13 @@ import (
 // master. Renew returns an error without answers when no call was answered, and ErrServer with the
 // answers when some masters are other servers than At said.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
-	return l.RenewAt(ctx, batch, func(int) string { return l.known })
+	return l.RenewAt(ctx, batch, func(int) string { return l.known }, func(string) string { return "" })
 }
 
-// RenewAt is Renew with a known server for each partition.
-func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known func(part int) string) ([]locking.RenewAnswer, error) {
+// RenewAt is Renew with a known server for each partition. It also keeps how far runs are: the text of
+// a Progress, by the run's id; "" for a run that has said nothing.
+func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known func(part int) string,
+	progress func(run string) string) ([]locking.RenewAnswer, error) {
 	byPart := l.byPartition(len(batch), func(i int) string { return batch[i].Name })
 	calls := make(map[int][]*renewal)
 	var parts []int
@@ -33,7 +35,7 @@ func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known fun
 			parts = append(parts, p)
 		}
 	}
-	l.eachMaster(ctx, parts, func(parts []int) { l.renew(ctx, batch, parts, calls) })
+	l.eachMaster(ctx, parts, func(parts []int) { l.renew(ctx, batch, parts, calls, progress) })
 	answers := make([]locking.RenewAnswer, len(batch))
 	var answered bool
 	var refused, failed error
@@ -56,11 +58,16 @@ func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known fun
 }
 
 // renew sends the calls of some partitions.
-func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int, calls map[int][]*renewal) {
+func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int, calls map[int][]*renewal, progress func(run string) string) {
 	pipe := l.client.Pipeline()
 	for _, p := range parts {
 		for _, c := range calls[p] {
 			c.queue(ctx, pipe, renewScript.Queue, batch)
+			for _, i := range c.places {
+				if text := progress(batch[i].Owner); text != "" {
+					pipe.HSet(ctx, l.keys[p].kept, progressField+batch[i].Owner, text) // nothing depends on it: the next renewal repeats it
+				}
+			}
 		}
 	}
 	_, _ = pipe.Exec(ctx) // each call has its own error, read later

@@ -51,6 +51,14 @@ func (l *ActiveRuns) cancelRun(id string, cause error) {
 	})
 }
 
+// Progress is how far a run is, as the ledger keeps it; "" when it has said nothing, or is not here.
+func (l *ActiveRuns) Progress(run string) string {
+	if x, ok := l.runs.Load(run); ok {
+		return x.(*activeRun).store.text()
+	}
+	return ""
+}
+
 // Cancelled ends a run that is to be cancelled or replaced, if it is here.
 func (l *ActiveRuns) Cancelled(c ledger.Cancel) {
 	if c.Author == "" {

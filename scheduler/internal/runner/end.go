@@ -60,6 +60,7 @@ func (r *Runner) report(l *activeRun) ledger.Report {
 	if l.tries > 0 {
 		report.Error, report.Output = errorText(l.err, l.earlier), l.run.Written()
 	}
+	report.Saved = l.store.by()
 	report.Rerun = l.g.Job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason)
 	return report
 }
@@ -84,6 +85,8 @@ func outcome(ctx context.Context, err error) (jobs.Outcome, string) {
 		return jobs.OutcomeCancelled, ledger.ReasonDraining
 	case errors.Is(cause, jobs.ErrReplaced):
 		return jobs.OutcomeCancelled, ledger.ReasonReplaced
+	case errors.Is(cause, jobs.ErrStalled):
+		return jobs.OutcomeCancelled, ledger.ReasonStalled
 	case errors.Is(cause, jobs.ErrCancelled):
 		return jobs.OutcomeCancelled, cause.Error()
 	default:

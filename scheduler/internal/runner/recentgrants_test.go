@@ -52,7 +52,11 @@ func (*settled) Begins(work.Grant) bool { return true }
 func (*settled) Settle(_ work.Grant, r ledger.Report, then work.SettleListener) {
 	then.Settled(r, ledger.Settled, nil)
 }
-func (*settled) Tail(context.Context, int, []ledger.Tail) error { return nil }
+func (*settled) Tail(context.Context, int, []ledger.Tail) error           { return nil }
+func (*settled) Save(context.Context, ledger.Lease, string, []byte) error { return nil }
+func (*settled) Saved(context.Context, ledger.Lease) (string, []byte, error) {
+	return "", nil, nil
+}
 func (*settled) HandBack(work.Grant, func() bool) (over func()) { return func() {} }
 
 // noRenewals is never asked: no run is so long.
@@ -68,4 +72,5 @@ type nobody struct{}
 func (nobody) Claimed(ledger.Lease)                      {}
 func (nobody) Started(ledger.Lease, time.Time)           {}
 func (nobody) LeaseLost(ledger.Lease, time.Time)         {}
+func (nobody) Stalled(ledger.Lease, time.Time)           {}
 func (nobody) Settled(ledger.Lease, ledger.Report, bool) {}

@@ -47,6 +47,11 @@ type Redis interface {
 	Settle(g work.Grant, r ledger.Report, then work.SettleListener)
 	// Tail keeps the last of what runs of a partition have written so far.
 	Tail(ctx context.Context, part int, tails []ledger.Tail) error
+	// Save keeps a run's checkpoint, in place of that of an attempt before it, "" for none. It returns locking.ErrLeaseLost when
+	// the run has its lease no longer.
+	Save(ctx context.Context, run ledger.Lease, before string, data []byte) error
+	// Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none.
+	Saved(ctx context.Context, run ledger.Lease) (by string, data []byte, err error)
 	// HandBack returns a run to pending whose function was never called. valid reports whether its
 	// lease is. The caller calls over, which releases the slot, after it has removed the run.
 	HandBack(g work.Grant, valid func() bool) (over func())
@@ -57,6 +62,7 @@ type Listener interface {
 	Claimed(l ledger.Lease)
 	Started(l ledger.Lease, at time.Time)
 	LeaseLost(l ledger.Lease, started time.Time)
+	Stalled(l ledger.Lease, started time.Time)
 	Settled(l ledger.Lease, r ledger.Report, recorded bool)
 }
 
@@ -88,11 +94,15 @@ type Runner struct {
 	recent   recentGrants
 
 	leasesLost atomic.Int64 // while their functions were running
+	stalled    atomic.Int64 // runs that made no progress for too long, however often each
 	tails      tails
 }
 
 // LeasesLost is how many runs have lost their leases while their functions were running.
 func (r *Runner) LeasesLost() int64 { return r.leasesLost.Load() }
+
+// Stalled is how often a run has made no progress for its job's StallAfter.
+func (r *Runner) Stalled() int64 { return r.stalled.Load() }
 
 // New makes a runner.
 func New(c Config) *Runner {
@@ -117,6 +127,7 @@ type activeRun struct {
 	calling      atomic.Bool              // the function is being called with ctx
 	writing      atomic.Pointer[jobs.Run] // of the try that is going
 	tail         sentTail
+	store        runStore  // what it saves, and how far it is
 	contextEnded time.Time // when Run first saw that ctx had ended
 	logged       bool      // it was logged that the function goes on
 
@@ -162,6 +173,7 @@ func (r *Runner) admit(g work.Grant) *activeRun {
 	l := &activeRun{g: g, lease: r.Redis.Hold(r.ctx, g.Job.Part, locking.Grant{
 		Name: g.Job.Name, Owner: g.Lease.Run, Token: g.Lease.Token, TTL: g.Job.TTL, First: g.FirstTTL, Asked: g.FirstSent, Slept: g.Suspended,
 	})}
+	l.store.r, l.store.l = r, l
 	if _, here := r.Active.runs.LoadOrStore(g.Lease.Run, l); here {
 		l.lease.Close()
 		return nil

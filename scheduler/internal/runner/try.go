@@ -97,7 +97,9 @@ func (r *Runner) tries(l *activeRun) {
 			l.writing.Store(l.run)
 		}
 		l.inFunction, l.err = true, errLeft // until it returns
+		l.store.called(true)
 		l.err = r.invoke(l)
+		l.store.called(false)
 		l.inFunction = false
 	}
 	r.end(l)
@@ -174,7 +176,7 @@ func (r *Runner) runOf(l *activeRun, try int) *jobs.Run {
 	return jobs.NewRun(jobs.RunInfo{
 		ID: g.Lease.Run, Job: g.Job.Name, Tick: time.UnixMilli(g.Lease.Tick).UTC(), Shard: g.Lease.Shard, Shards: g.Lease.Shards,
 		Attempt: g.Lease.Attempt, Try: try, Token: token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: payload,
-		Param: g.Lease.Param, Logger: r.Log,
+		Param: g.Lease.Param, Logger: r.Log, Store: &l.store,
 	})
 }
 

@@ -29,7 +29,10 @@ func (r *Runner) Run(ctx context.Context) {
 		next := cmp.Or(r.starts.wake(), watchEvery)
 		if now := time.Now(); now.Sub(looked) >= watchEvery {
 			looked = now
-			r.Active.each(r.look)
+			r.Active.each(func(l *activeRun) {
+				r.look(l)
+				r.lookStalled(l)
+			})
 			r.lookForTails()
 		}
 		if next = min(next, watchEvery); !r.Active.some() {

@@ -1,0 +1,37 @@
+package jobs
+
+import "time"
+
+// minStall is how often a node looks for runs that have stalled.
+const minStall = time.Second
+
+// OnStall says what the node does with a run that made no progress for Job.StallAfter.
+type OnStall uint8
+
+// The stall policies; the zero value is the default.
+const (
+	// OnStallTell logs it, and tells the hooks. The default.
+	OnStallTell OnStall = iota
+	// OnStallCancel also ends the run's context with cause ErrStalled. The run is recorded as cancelled, with the reason stalled.
+	OnStallCancel
+)
+
+var onStallWords = enum{"on_stall", []string{"tell", "cancel"}}
+
+// String returns the word used in config files: tell or cancel.
+func (o OnStall) String() string { return onStallWords.word(uint8(o)) }
+
+// MarshalText returns the word of o; an unknown value is an error.
+func (o OnStall) MarshalText() ([]byte, error) { return onStallWords.marshal(uint8(o)) }
+
+// UnmarshalText accepts exactly the words of String.
+func (o *OnStall) UnmarshalText(text []byte) error { return unmarshal(onStallWords, text, o) }
+
+func (j Job) checkStall(f *faults) {
+	if checkDuration(f, "stall_after", j.StallAfter) && j.StallAfter > 0 && j.StallAfter < minStall {
+		f.add("stall_after", "%v is less than %v, which is how often a node looks", j.StallAfter, minStall)
+	}
+	if checkWord(f, onStallWords, uint8(j.OnStall)) && j.OnStall != OnStallTell && j.StallAfter == 0 {
+		f.add("on_stall", "%v is only used with stall_after; set that or leave this out", j.OnStall)
+	}
+}

@@ -1,0 +1,185 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+const (
+	// saveWithin bounds a call that saves or reads a checkpoint.
+	saveWithin = 2 * time.Second
+	// savedAgain is the wait before a checkpoint that could not be read is read again.
+	savedAgain = time.Second
+)
+
+// runStore is what a run saves, and how far it is, for all of its tries.
+type runStore struct {
+	r *Runner
+	l *activeRun
+
+	calls sync.Mutex // held while Redis is asked: one call after another
+	known bool       // what the attempts before have left is known. The lock of calls guards it
+
+	mu       sync.Mutex
+	data     []byte // the newest checkpoint
+	savedBy  string // the run that Redis has it of; "" when there is none
+	said     bool   // the run has said how far it is
+	progress ledger.Progress
+	moved    time.Time // when the run last made progress; zero while its function is not called
+	stalled  bool      // it was told that the run has stalled
+}
+
+var _ jobs.RunStore = (*runStore)(nil)
+
+// Save implements jobs.RunStore.
+func (s *runStore) Save(ctx context.Context, data []byte) error {
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	if !s.l.lease.Valid() {
+		return fmt.Errorf("save a checkpoint: %w", locking.ErrLeaseLost)
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveWithin)
+	defer cancel()
+	if err := s.read(ctx); err != nil {
+		return err
+	}
+	own, before := s.l.g.Lease.Run, s.by()
+	if before == own {
+		before = ""
+	}
+	if err := s.r.Redis.Save(ctx, s.l.g.Lease, before, data); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.data, s.savedBy = data, own
+	s.moves()
+	return nil
+}
+
+// Saved implements jobs.RunStore.
+func (s *runStore) Saved() []byte {
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	for logged := false; ; logged = true {
+		ctx, cancel := context.WithTimeout(s.l.ctx, saveWithin)
+		err := s.read(ctx)
+		cancel()
+		if err == nil {
+			break
+		}
+		if !logged && s.l.ctx.Err() == nil {
+			s.r.Log.Warn("the checkpoint of an attempt before cannot be read; the run waits until it can",
+				"job", s.l.g.Job.Name, "run", s.l.g.Lease.Run, "error", err)
+		}
+		if !wait.For(s.l.ctx, savedAgain) {
+			return nil
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data
+}
+
+// read reads what the attempts before have left, once. A first attempt asks nobody. The caller holds the lock of calls.
+func (s *runStore) read(ctx context.Context) error {
+	if s.known || s.l.g.Lease.Attempt < 2 {
+		return nil
+	}
+	by, data, err := s.r.Redis.Saved(ctx, s.l.g.Lease)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known, s.savedBy, s.data = true, by, data
+	return nil
+}
+
+// by is the run that Redis has the newest checkpoint of, as far as this run knows: itself, an attempt before it, or "".
+func (s *runStore) by() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.savedBy
+}
+
+// Progress implements jobs.RunStore.
+func (s *runStore) Progress(p jobs.Progress) {
+	now := s.r.Now().UnixMilli()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.progress
+	if s.said && was.Done == p.Done && was.Total == p.Total && was.Note == p.Note {
+		return
+	}
+	since, from := was.Since, was.From
+	if !s.said || p.Done < was.Done { // it begins, or begins again
+		since, from = now, p.Done
+	}
+	s.said, s.progress = true, ledger.Progress{At: now, Done: p.Done, Total: p.Total, Since: since, From: from, Note: p.Note}
+	s.moves()
+}
+
+// text is how far the run is, as the ledger keeps it; "" when it has said nothing.
+func (s *runStore) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.said {
+		return ""
+	}
+	return s.progress.Text()
+}
+
+// called notes that the function is called, or that it has returned.
+func (s *runStore) called(is bool) {
+	if s.l.g.Job.StallAfter == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moved = time.Time{}
+	if is {
+		s.moved = time.Now()
+		s.stalled = false
+	}
+}
+
+// moves notes that the run made progress. The caller holds the lock.
+func (s *runStore) moves() {
+	if !s.moved.IsZero() {
+		s.moved, s.stalled = time.Now(), false
+	}
+}
+
+// stalls reports, once, that the run made no progress for so long.
+func (s *runStore) stalls(after time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stalled || s.moved.IsZero() || time.Since(s.moved) < after {
+		return false
+	}
+	s.stalled = true
+	return true
+}
+
+// lookStalled tells that a run has stalled, and ends its context where the job says so.
+func (r *Runner) lookStalled(l *activeRun) {
+	job := l.g.Job
+	if job.StallAfter == 0 || !l.calling.Load() || l.ctx.Err() != nil || !l.store.stalls(job.StallAfter) {
+		return
+	}
+	r.stalled.Add(1)
+	r.Log.Warn("run made no progress", "job", job.Name, "tick", time.UnixMilli(l.g.Lease.Tick).UTC(), "run", l.g.Lease.Run,
+		"token", l.g.Lease.Token, "for", job.StallAfter, "on_stall", job.OnStall.String())
+	r.Listener.Stalled(l.g.Lease, l.started)
+	if job.OnStall == jobs.OnStallCancel {
+		l.lease.Cancel(jobs.ErrStalled)
+	}
+}

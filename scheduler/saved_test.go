@@ -1,0 +1,186 @@
+package scheduler_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// table is what a job of steps writes to: it refuses a smaller token than it has seen, and a step that it has.
+type table struct {
+	mu             sync.Mutex
+	token          int64
+	done           map[int]int64 // the token by which a step was done
+	again, refused int
+}
+
+// write does a step, and reports whether the token may write.
+func (b *table) write(step int, token int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if token < b.token {
+		b.refused++
+		return false
+	}
+	b.token = token
+	if b.done[step] != 0 {
+		b.again++
+	} else {
+		b.done[step] = token
+	}
+	return true
+}
+
+// steps is a job of so many steps, each half a second long, that saves after each where it is. It does not look at its context.
+func steps(n int, b *table, on chan<- string) jobs.Func {
+	return func(_ context.Context, run *jobs.Run) error {
+		ctx := context.Background() // a node that is cut off does not know it at once
+		from, _ := strconv.Atoi(string(run.Saved()))
+		on <- run.Node()
+		for step := from; step < n; step++ {
+			time.Sleep(500 * time.Millisecond)
+			if !b.write(step, run.Token()) {
+				return fmt.Errorf("step %d: the token is too old", step)
+			}
+			run.Progress(int64(step+1), int64(n), "")
+			if err := run.Save(ctx, []byte(strconv.Itoa(step+1))); err != nil {
+				time.Sleep(20 * time.Second) // as a process does that was stopped and goes on
+			}
+		}
+		return nil
+	}
+}
+
+// TestSavedThroughTenCuts: a job of 200 steps whose node is cut off ten times does each step once. The next attempt goes on from the
+// checkpoint, and repeats at most the step that was done and not saved. What the node that is cut off does later, the token refuses.
+func TestSavedThroughTenCuts(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		const n, cuts = 200, 10
+		b, on := &table{done: make(map[int]int64)}, make(chan string, cuts+1)
+		job := jobs.Job{Name: "steps", Schedule: "1 0 * * *", TTL: 5 * time.Second, OnCrash: jobs.OnCrashRerun, RerunMax: 2 * cuts, Func: steps(n, b, on)}
+		lines := make(map[string]*redistest.Net)
+		for _, name := range []string{"a", "b", "c"} {
+			lines[name] = &redistest.Net{}
+			c.startOver(lines[name].Client(server.Options()), name, scheduler.Config{}, job)
+		}
+		for range cuts {
+			node := <-on
+			time.Sleep(7*time.Second + 100*time.Millisecond)
+			lines[node].Cut()
+			time.AfterFunc(30*time.Second, lines[node].Heal)
+		}
+		<-on
+		time.Sleep(2 * time.Minute)
+		for step := range n {
+			if b.done[step] == 0 {
+				t.Fatalf("step %d was not done", step)
+			}
+		}
+		var row scheduler.RunView
+		for _, r := range c.runs("steps") {
+			if row.Attempt < r.Attempt {
+				row = r
+			}
+		}
+		if row.Outcome != "succeeded" || row.Attempt != cuts+1 || b.refused != cuts || b.again > cuts {
+			t.Errorf("attempt %d %s; %d writes were refused, %d steps were tried again", row.Attempt, row.Outcome, b.refused, b.again)
+		}
+		if kept := server.Mini(); kept.Exists(keyOf("steps", "kept")) {
+			fields, _ := kept.HKeys(keyOf("steps", "kept"))
+			for _, f := range fields {
+				if strings.HasPrefix(f, "s:") {
+					t.Errorf("the checkpoint is left: %s", f)
+				}
+			}
+		}
+	})
+}
+
+// TestSaveIsRefused: what is too large, and of a run that has ended.
+func TestSaveIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		ran := make(chan *jobs.Run, 1)
+		job := jobs.Job{Name: "job", Schedule: "@yearly", TTL: 5 * time.Second, Func: func(ctx context.Context, run *jobs.Run) error {
+			var size *jobs.CheckpointSizeError
+			if err := run.Save(ctx, bytes.Repeat([]byte("x"), jobs.MaxCheckpoint+1)); !errors.As(err, &size) || size.Size != 65537 || size.Limit != 65536 {
+				t.Errorf("64 KiB and one: %v", err)
+			}
+			if run.Saved() != nil {
+				t.Error("what was refused is saved")
+			}
+			most := bytes.Repeat([]byte{0}, jobs.MaxCheckpoint)
+			if err := run.Save(ctx, most); err != nil || !bytes.Equal(run.Saved(), most) {
+				t.Errorf("64 KiB: %v", err)
+			}
+			ran <- run
+			return nil
+		}}
+		c.start("a", scheduler.Config{}, job)
+		time.Sleep(4 * time.Second)
+		must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		run := <-ran
+		time.Sleep(time.Second)
+		if err := run.Save(t.Context(), nil); !errors.Is(err, locking.ErrLeaseLost) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+// TestSavedByEachAttempt: tries, an operator's rerun and the attempts of a shard find what was saved before them, and other shards do not.
+func TestSavedByEachAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		var mu sync.Mutex
+		found := make(map[string]string)
+		job := jobs.Job{Name: "job", Schedule: "@yearly", TTL: 5 * time.Second, Shards: 3, Retry: jobs.Retry{Max: 1, Backoff: time.Second, MaxBackoff: time.Second},
+			Func: func(ctx context.Context, run *jobs.Run) error {
+				at := fmt.Sprintf("shard %d attempt %d try %d", run.Shard(), run.Attempt(), run.Try())
+				mu.Lock()
+				found[at] = string(run.Saved())
+				mu.Unlock()
+				if run.Shard() == 1 && run.Attempt() == 3 {
+					return nil
+				}
+				return errors.Join(run.Save(ctx, []byte(at)), errors.New("no luck"))
+			}}
+		c.start("a", scheduler.Config{}, job)
+		time.Sleep(4 * time.Second)
+		id, ops := must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{})), c.ops()
+		shard := func(attempt int) (id string) {
+			for _, r := range c.runs("job") {
+				if r.Shard == 1 && !r.Whole && r.Attempt == attempt {
+					id = r.Run
+				}
+			}
+			return id
+		}
+		must[scheduler.RunView](t)(ops.Wait(t.Context(), id))
+		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), shard(1))))) // a shard alone
+		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), shard(2))))) // which succeeds
+		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), shard(3))))) // and again
+		for at, want := range map[string]string{
+			"shard 1 attempt 1 try 1": "",
+			"shard 1 attempt 1 try 2": "shard 1 attempt 1 try 1",
+			"shard 1 attempt 2 try 1": "shard 1 attempt 1 try 2",
+			"shard 1 attempt 2 try 2": "shard 1 attempt 2 try 1",
+			"shard 1 attempt 3 try 1": "shard 1 attempt 2 try 2",
+			"shard 1 attempt 4 try 1": "",
+			"shard 2 attempt 1 try 1": "",
+			"shard 2 attempt 1 try 2": "shard 2 attempt 1 try 1",
+		} {
+			if got, ok := found[at]; !ok || got != want {
+				t.Errorf("%s found %q, want %q", at, got, want)
+			}
+		}
+	})
+}
