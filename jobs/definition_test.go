@@ -164,6 +164,8 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"on_crash":    func(j *jobs.Job) { j.OnCrash = jobs.OnCrashRecord },
 		"rerun_max":   func(j *jobs.Job) { j.RerunMax++ },
 		"timeout":     func(j *jobs.Job) { j.Timeout += time.Second },
+		"stall":       func(j *jobs.Job) { j.StallAfter += time.Minute },
+		"on_stall":    func(j *jobs.Job) { j.OnStall = jobs.OnStallCancel },
 		"ttl":         func(j *jobs.Job) { j.TTL += time.Second },
 		"retry":       func(j *jobs.Job) { j.Retry.Max++ },
 		"backoff":     func(j *jobs.Job) { j.Retry.Backoff += time.Second },

@@ -51,6 +51,7 @@ func TestValidateAcceptsWhatWorks(t *testing.T) {
 		"allow":        func(j *jobs.Job) { j.Overlap = jobs.OverlapAllow },
 		"most of all":  func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, 10_000 },
 		"start within": func(j *jobs.Job) { j.StartWithin = time.Millisecond },
+		"stall":        func(j *jobs.Job) { j.StallAfter, j.OnStall = time.Second, jobs.OnStallCancel },
 		"reruns":       func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 100 },
 		"race":         func(j *jobs.Job) { j.Placement = jobs.PlacementRace },
 		"retries": func(j *jobs.Job) {
@@ -101,6 +102,10 @@ func TestValidateRefuses(t *testing.T) {
 		{"start_within", "-1s is negative", func(j *jobs.Job) { j.StartWithin = -time.Second }},
 		{"start_within", "whole number of milliseconds", func(j *jobs.Job) { j.StartWithin = 1 }},
 		{"on_crash", "value 2 is not known", func(j *jobs.Job) { j.OnCrash = 2 }},
+		{"stall_after", "-1s is negative", func(j *jobs.Job) { j.StallAfter = -time.Second }},
+		{"stall_after", "999ms is less than 1s", func(j *jobs.Job) { j.StallAfter = 999 * time.Millisecond }},
+		{"on_stall", "cancel is only used with stall_after", func(j *jobs.Job) { j.OnStall = jobs.OnStallCancel }},
+		{"on_stall", "value 7 is not known; use one of tell, cancel", func(j *jobs.Job) { j.StallAfter, j.OnStall = time.Second, 7 }},
 		{"rerun_max", "3 is only used with on_crash: rerun", func(j *jobs.Job) { j.RerunMax = 3 }},
 		{"rerun_max", "101 is outside 1 to 100", func(j *jobs.Job) { j.OnCrash, j.RerunMax = jobs.OnCrashRerun, 101 }},
 		{"placement", "value 2 is not known", func(j *jobs.Job) { j.Placement = 2 }},

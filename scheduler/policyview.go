@@ -13,6 +13,8 @@ type PolicyView struct {
 	OnCrash       string            `json:"on_crash"`
 	RerunMax      int               `json:"rerun_max"`
 	TimeoutMS     int64             `json:"timeout_ms"`
+	StallAfterMS  int64             `json:"stall_after_ms"`
+	OnStall       string            `json:"on_stall"`
 	TTLMS         int64             `json:"ttl_ms"`
 	Retry         *RetryView        `json:"retry"`
 	Labels        map[string]string `json:"labels"`
@@ -58,6 +60,7 @@ func policyView(j jobs.Job) PolicyView {
 	if v.Labels == nil {
 		v.Labels = map[string]string{}
 	}
+	v.StallAfterMS, v.OnStall = j.StallAfter.Milliseconds(), j.OnStall.String()
 	if l := j.Limit; l.Group != "" {
 		v.Limit = &LimitView{l.Group, l.Max}
 	}

@@ -45,6 +45,8 @@ type RunView struct {
 	Note string `json:"note,omitempty"`
 	// NotBefore is the earliest that a pending run may start.
 	NotBefore *Stamp `json:"not_before,omitempty"`
+	// Progress is how far a run that goes on is; null when it has not said so.
+	Progress *ProgressView `json:"progress,omitempty"`
 	// NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is
 	// the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only Run and Wait read them.
 	NextAttempt string          `json:"next_attempt,omitempty"`
@@ -84,6 +86,9 @@ func (c *Client) runViews(ctx context.Context, l *ledger.Ledger, runs []inspect.
 			}
 		}
 		views[k] = v
+	}
+	if err == nil {
+		err = addProgress(ctx, l, runs, views)
 	}
 	return views, err
 }

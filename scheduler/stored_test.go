@@ -292,7 +292,8 @@ func (w *storedWorld) step() {
 func TestStoredView(t *testing.T) {
 	j := jobs.Job{
 		Name: "a", Handler: "report", Payload: []byte(`{"n":1}`), ManagedBy: "tenants", Schedule: "0 6 * * *", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue,
-		CatchUp: jobs.CatchUpAll, CatchUpMax: 3, StartWithin: time.Minute, OnCrash: jobs.OnCrashRerun, RerunMax: 2, Timeout: time.Hour, TTL: 9 * time.Second,
+		CatchUp: jobs.CatchUpAll, CatchUpMax: 3, StartWithin: time.Minute, OnCrash: jobs.OnCrashRerun, RerunMax: 2, Timeout: time.Hour,
+		StallAfter: time.Minute, OnStall: jobs.OnStallCancel, TTL: 9 * time.Second,
 		Retry: jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute}, Shards: 2, Params: []string{"x", "y"}, Placement: jobs.PlacementRace,
 		Labels: map[string]string{"disk": "ssd"}, Limit: jobs.Limit{Group: "db", Max: 3}, Guard: "paper", Expect: jobs.Expect{SuccessWithin: 26 * time.Hour},
 		Except: []string{"2026-12-24"}, Only: []string{"2026-12-01..2026-12-31"},

@@ -24,6 +24,8 @@ type StoredView struct {
 	OnCrash         string            `json:"on_crash,omitempty"`
 	RerunMax        int               `json:"rerun_max,omitempty"`
 	TimeoutMS       int64             `json:"timeout_ms,omitempty"`
+	StallAfterMS    int64             `json:"stall_after_ms,omitempty"`
+	OnStall         string            `json:"on_stall,omitempty"`
 	TTLMS           int64             `json:"ttl_ms,omitempty"`
 	Retry           *RetryView        `json:"retry,omitempty"`
 	Shards          int               `json:"shards,omitempty"`
@@ -50,6 +52,7 @@ func (s StoredJob) View() StoredView {
 		Labels: j.Labels, Guard: j.Guard, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
 	}
 	p := policyView(j)
+	v.StallAfterMS, v.OnStall = p.StallAfterMS, p.OnStall
 	v.Retry, v.Limit, v.Except, v.Only, v.StartAt, v.EndAt = p.Retry, p.Limit, j.Except, j.Only, p.StartAt, p.EndAt
 	if !s.Version.IsZero() {
 		v.Version = stampOf(s.Version.UnixMilli())
@@ -76,6 +79,7 @@ func (v StoredView) Job() (jobs.Job, error) {
 		StartWithin: ms(v.StartWithinMS), RerunMax: v.RerunMax, Timeout: ms(v.TimeoutMS), TTL: ms(v.TTLMS), Shards: v.Shards, Params: v.Params,
 		Except: v.Except, Only: v.Only, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
 	}
+	j.StallAfter = ms(v.StallAfterMS)
 	if v.StartAt != nil {
 		j.StartAt = time.Time(*v.StartAt)
 	}
@@ -91,7 +95,7 @@ func (v StoredView) Job() (jobs.Job, error) {
 	for _, word := range []struct {
 		field, text string
 		into        encoding.TextUnmarshaler
-	}{{"overlap", v.Overlap, &j.Overlap}, {"catch_up", v.CatchUp, &j.CatchUp}, {"on_crash", v.OnCrash, &j.OnCrash}, {"placement", v.Placement, &j.Placement}} {
+	}{{"overlap", v.Overlap, &j.Overlap}, {"catch_up", v.CatchUp, &j.CatchUp}, {"on_crash", v.OnCrash, &j.OnCrash}, {"on_stall", v.OnStall, &j.OnStall}, {"placement", v.Placement, &j.Placement}} {
 		if word.text == "" {
 			continue
 		}

@@ -18,6 +18,19 @@
 // is added to the arguments, which every user of the machine can read. The input is empty. A
 // context with a trace ([jobs.WithTraceparent]) adds TRACEPARENT, in place of any other one.
 //
+// # Checkpoints and progress
+//
+// With [Command.Checkpoints] there are two more variables, with names of files in a directory of the run's own, which is deleted at
+// its end:
+//
+//   - ESCAPEMENT_CHECKPOINT_FILE holds the run's checkpoint ([jobs.Run.Saved]) when the command starts; there is no such file when
+//     there is none. What the command puts there is saved ([jobs.Run.Save]) within a second, and once more when the command has
+//     failed. Write another file in the same directory and rename it, so that no half of it is saved.
+//   - ESCAPEMENT_PROGRESS_FILE is for one line, "done total note" ([jobs.Run.Progress]), such as "120 200 page 120". Total and note
+//     may be left out. The node reads it once a second.
+//
+// A checkpoint of more than 64 KiB is not saved. The log and the output say so, and the command goes on.
+//
 // # How it ends
 //
 //	start ─► runs ─► exits                        its exit status is the run's result

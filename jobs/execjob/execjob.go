@@ -28,6 +28,8 @@ type Command struct {
 	Dir string
 	// Env is added to the environment. Names that the run sets are refused; see Sets. Default none.
 	Env map[string]string
+	// Checkpoints gives the command a file for its checkpoint and one for its progress. Default: none.
+	Checkpoints bool
 }
 
 // Validate checks the command without running it. The error joins a *jobs.FieldError for each
@@ -101,6 +103,17 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	if trace := jobs.Traceparent(ctx); trace != "" {
 		env = append(env, "TRACEPARENT="+trace) // the last one of a name counts
 	}
+	var kept *files
+	if r.command.Checkpoints {
+		if kept, err = newFiles(run); err != nil {
+			return fmt.Errorf("command %s not started: %w", name, err)
+		}
+		defer kept.remove()
+		if ctx.Err() != nil { // its checkpoint may not have been read
+			return fmt.Errorf("command %s not started: %w", name, context.Cause(ctx))
+		}
+		env = append(env, kept.environment()...)
+	}
 	cmd := exec.Command(name, r.command.Command[1:]...)
 	cmd.Dir = r.command.Dir
 	cmd.Env = env
@@ -110,7 +123,9 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 		return fmt.Errorf("command %s not started: %w", name, err)
 	}
 	defer group.Close()
+	stop := kept.watch(ctx)
 	ended, err := r.supervise(ctx, cmd, group)
+	stop(err != nil || ended != nil)
 	out.finish()
 	return result(name, ended, err, run.Written())
 }

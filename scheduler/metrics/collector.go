@@ -119,6 +119,7 @@ func (c *Collector) eachOther(f func(family, prometheus.Metric)) {
 		set(nodeJobs, float64(of.count), of.state)
 	}
 	set(leaseLost, float64(s.LeasesLost))
+	set(stalled, float64(s.Stalled))
 	set(nodeReady, truth(n.Ready() == nil))
 	for _, m := range s.Masters {
 		set(redisUp, truth(m.Up), m.Addr)

@@ -21,6 +21,7 @@ const (
 	runDuration
 	runLag
 	slots
+	stalled
 	ticks
 
 	families // how many there are
@@ -47,6 +48,7 @@ var described = [families]struct {
 	runDuration: {"escapement_run_duration_seconds", "Duration of runs that were started.", dto.MetricType_HISTOGRAM, []string{"job"}},
 	runLag:      {"escapement_run_lag_seconds", "How late runs were started, from the tick.", dto.MetricType_HISTOGRAM, []string{"job"}},
 	slots:       {"escapement_slots", "Slots for runs on the node, by state.", dto.MetricType_GAUGE, []string{"state"}},
+	stalled:     {"escapement_stalled_total", "How often a run made no progress for its job's stall_after.", dto.MetricType_COUNTER, nil},
 	ticks:       {"escapement_ticks_total", "Ticks and runs that this node recorded, by outcome.", dto.MetricType_COUNTER, []string{"job", "outcome"}},
 }
 

@@ -85,6 +85,7 @@ func TestScrape(t *testing.T) {
 			`escapement_slots{state="free"}`:                          512,
 			`escapement_slots{state="running"}`:                       0,
 			`escapement_lease_lost_total`:                             0,
+			`escapement_stalled_total`:                                0,
 		})
 		time.Sleep(58 * time.Second) // ticks at 10, 20, ..., 60
 		got := scrape(t, n.Collector)

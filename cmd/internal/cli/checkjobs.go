@@ -103,7 +103,7 @@ func (c *checker) together(paths map[string]string) {
 func (c *checker) job(path string, e Job) jobs.Job {
 	j := jobs.Job{
 		Name: e.Name, Schedule: e.Schedule, TimeZone: e.TimeZone, CatchUpMax: e.CatchUpMax,
-		StartWithin: e.StartWithin, RerunMax: e.RerunMax, Timeout: e.Timeout, TTL: e.TTL,
+		StartWithin: e.StartWithin, RerunMax: e.RerunMax, Timeout: e.Timeout, StallAfter: e.StallAfter, TTL: e.TTL,
 		Retry:  jobs.Retry{Max: e.Retry.Max, Backoff: e.Retry.Backoff, MaxBackoff: e.Retry.MaxBackoff},
 		Shards: e.Shards, Params: e.Params, Labels: e.Labels, After: e.After,
 		Limit: jobs.Limit{Group: e.Limit.Group, Max: e.Limit.Max}, Guard: e.Guard,
@@ -116,6 +116,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	}
 	c.policy(path+".catch_up", catchUp, &j.CatchUp)
 	c.policy(path+".on_crash", e.OnCrash, &j.OnCrash)
+	c.policy(path+".on_stall", e.OnStall, &j.OnStall)
 	c.policy(path+".placement", e.Placement, &j.Placement)
 	c.bounds(path, e, &j)
 	takeIdle(&j)
@@ -161,7 +162,7 @@ func takeIdle(j *jobs.Job) {
 // moot are the settings that cannot be judged, because the one they go with could not be read.
 func (c *checker) moot(path string) map[string]bool {
 	set := map[string]bool{}
-	for key, with := range map[string]string{"schedule": "after", "catch_up_max": "catch_up", "rerun_max": "on_crash",
+	for key, with := range map[string]string{"schedule": "after", "catch_up_max": "catch_up", "rerun_max": "on_crash", "on_stall": "stall_after",
 		"retry.backoff": "retry.max", "retry.max_backoff": "retry.max"} {
 		set[key] = c.faults.has(path+"."+with) || c.faults.has("defaults."+with)
 	}
@@ -208,7 +209,7 @@ func (c *checker) work(path string, e Handler) jobs.Func {
 		}
 	}
 	if e.Exec != nil {
-		command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env}
+		command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env, Checkpoints: e.Exec.Checkpoints}
 		c.workFaults(path+".exec.", command.Validate())
 		work = execjob.New(command)
 	}

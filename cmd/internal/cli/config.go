@@ -222,6 +222,8 @@ type Job struct {
 	OnCrash     string            `yaml:"on_crash" words:"record rerun"`
 	RerunMax    int               `yaml:"rerun_max"`
 	Timeout     time.Duration     `yaml:"timeout"`
+	StallAfter  time.Duration     `yaml:"stall_after"`
+	OnStall     string            `yaml:"on_stall" words:"tell cancel"`
 	TTL         time.Duration     `yaml:"ttl"`
 	Retry       Retry             `yaml:"retry"`
 	Shards      int               `yaml:"shards"`

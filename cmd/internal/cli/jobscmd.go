@@ -149,8 +149,16 @@ func policies(j scheduler.JobView) []string {
 	}
 	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", stamp(j.StartAt), "end at", stamp(j.EndAt),
 		"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
-		"timeout", millis(j.TimeoutMS), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
+		"timeout", millis(j.TimeoutMS), "stall after", stallAfter(j), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
 		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", stamp(j.Stored), "success in", millis(j.SuccessWithinMS)}
+}
+
+// stallAfter is after how long without progress what happens; "" for never.
+func stallAfter(j scheduler.JobView) string {
+	if j.StallAfterMS == 0 {
+		return ""
+	}
+	return millis(j.StallAfterMS) + ", " + j.OnStall
 }
 
 // millis is a duration, "" for none.

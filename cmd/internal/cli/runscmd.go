@@ -101,7 +101,7 @@ func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
 		if !out.wide {
 			run = runOrWhyNot(r, most, out.at)
 		}
-		out.row(out.ticks(r), r.Job, shard(r), outcome(r), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, most, out.at))
+		out.row(out.ticks(r), r.Job, shard(r), outcome(r)+percent(r.Progress), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, most, out.at))
 	}
 	return out.flush()
 }
@@ -145,7 +145,7 @@ func (a *app) runsGet(t tool) error {
 		"outcome", outcome(r), "reason", r.Reason, "note", r.Note, "error", r.Error,
 		"node", r.Node, "token", r.Token, "attempt", number(r.Attempt), "tries", number(r.Tries), "next attempt", r.NextAttempt,
 		"generation", r.Generation, "due", stamp(r.Due), "started", stamp(r.Started), "ended", stamp(r.Ended),
-		"lag", started(r, r.LagMS), "duration", started(r, r.DurationMS), "payload", firstLine(string(r.Payload), 200)}
+		"lag", started(r, r.LagMS), "duration", started(r, r.DurationMS), "progress", progress(r.Progress), "payload", firstLine(string(r.Payload), 200)}
 	if err := pairs(a.stdout, cells...); err != nil || r.Output == "" {
 		return err
 	}

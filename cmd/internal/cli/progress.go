@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+// percent is how far a run is, behind its outcome in a table: " 60%", or " 120" of nobody knows how many; "" when it has not said so.
+func percent(p *scheduler.ProgressView) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Total == 0:
+		return fmt.Sprintf(" %d", p.Done)
+	}
+	return fmt.Sprintf(" %d%%", int64(100*float64(p.Done)/float64(p.Total)))
+}
+
+// progress is how far a run is, in words.
+func progress(p *scheduler.ProgressView) string {
+	if p == nil {
+		return ""
+	}
+	text := fmt.Sprint(p.Done)
+	if p.Total > 0 {
+		text += fmt.Sprintf(" of %d,%s", p.Total, percent(p))
+	}
+	if p.Note != "" {
+		text += ", " + p.Note
+	}
+	if p.End != nil {
+		text += "; it would end at " + stamp(p.End)
+	}
+	return text
+}
