@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -63,12 +66,12 @@ func steps(n int, b *table, on chan<- string) jobs.Func {
 }
 
 // TestSavedThroughTenCuts: a job of 200 steps whose node is cut off ten times does each step once. The next attempt goes on from the
-// checkpoint, and repeats at most the step that was done and not saved. What the node that is cut off does later, the token refuses.
+// checkpoint, and repeats at most the step that was done and not saved. What the node that was cut off does later is refused by its token.
 func TestSavedThroughTenCuts(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		const n, cuts = 200, 10
 		b, on := &table{done: make(map[int]int64)}, make(chan string, cuts+1)
-		job := jobs.Job{Name: "steps", Schedule: "1 0 * * *", TTL: 5 * time.Second, OnCrash: jobs.OnCrashRerun, RerunMax: 2 * cuts, Func: steps(n, b, on)}
+		job := jobs.Job{Name: "steps", Schedule: "10 0 0 * * *", TTL: 5 * time.Second, OnCrash: jobs.OnCrashRerun, RerunMax: 2 * cuts, Func: steps(n, b, on)}
 		lines := make(map[string]*redistest.Net)
 		for _, name := range []string{"a", "b", "c"} {
 			lines[name] = &redistest.Net{}
@@ -81,7 +84,7 @@ func TestSavedThroughTenCuts(t *testing.T) {
 			time.AfterFunc(30*time.Second, lines[node].Heal)
 		}
 		<-on
-		time.Sleep(2 * time.Minute)
+		time.Sleep(45 * time.Second)
 		for step := range n {
 			if b.done[step] == 0 {
 				t.Fatalf("step %d was not done", step)
@@ -183,4 +186,61 @@ func TestSavedByEachAttempt(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWithoutCheckpoints: runs that save nothing, first and later attempts alike, send nothing of it, and leave nothing.
+func TestWithoutCheckpoints(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		var asked []string
+		var mu sync.Mutex
+		client := server.Client()
+		client.AddHook(sent(func(cmd redis.Cmder) {
+			if strings.Contains(fmt.Sprint(cmd.Args()...), ":kept") && cmd.Name() != "evalsha" && cmd.Name() != "eval" || calls(cmd, "save") {
+				mu.Lock()
+				defer mu.Unlock()
+				asked = append(asked, fmt.Sprint(cmd.Args()...))
+			}
+		}))
+		long := eachSecond("long", &sink{})
+		long.Schedule, long.StallAfter, long.Func = "@every 1m", time.Hour, func(ctx context.Context, _ *jobs.Run) error {
+			time.Sleep(30 * time.Second) // and is renewed
+			return errors.New("no luck")
+		}
+		c.startOver(client, "a", scheduler.Config{}, eachSecond("quick", &sink{}), long)
+		time.Sleep(100 * time.Second)
+		ops := c.ops()
+		for _, r := range c.runs("long") {
+			if r.Outcome == "failed" {
+				must[string](t)(ops.Rerun(t.Context(), r.Run))
+			}
+		}
+		time.Sleep(100 * time.Second)
+		if again := c.runs("long"); !slices.ContainsFunc(again, func(r scheduler.RunView) bool { return r.Attempt == 2 && r.Outcome == "failed" }) {
+			t.Errorf("there was no second attempt: %+v", again)
+		}
+		if len(asked) > 0 || server.Mini().Exists(keyOf("long", "kept")) {
+			t.Errorf("the node sent %v", asked)
+		}
+	})
+}
+
+// sent sees each command of a client.
+type sent func(cmd redis.Cmder)
+
+func (s sent) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		s(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (s sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			s(cmd)
+		}
+		return next(ctx, cmds)
+	}
 }

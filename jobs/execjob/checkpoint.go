@@ -95,13 +95,7 @@ func (f *files) look(ctx context.Context) {
 	if !changed {
 		return
 	}
-	var data []byte
-	err := error(nil)
-	if info.Size() > jobs.MaxCheckpoint {
-		err = &jobs.CheckpointSizeError{Size: int(info.Size()), Limit: jobs.MaxCheckpoint} // and not read
-	} else if data, err = os.ReadFile(f.checkpoint.path); err == nil {
-		err = f.run.Save(ctx, data)
-	}
+	err := f.save(ctx, info.Size())
 	switch {
 	case err == nil, errors.As(err, new(*jobs.CheckpointSizeError)):
 		f.checkpoint.info = info
@@ -115,6 +109,18 @@ func (f *files) look(ctx context.Context) {
 		f.run.Logger().Warn("the command's checkpoint was not saved", "error", err)
 		fmt.Fprintln(f.run.Output(), "escapement: the checkpoint was not saved:", text)
 	}
+}
+
+// save saves the checkpoint, a file of so many bytes.
+func (f *files) save(ctx context.Context, size int64) error {
+	if size > jobs.MaxCheckpoint {
+		return &jobs.CheckpointSizeError{Size: int(size), Limit: jobs.MaxCheckpoint} // and it is not read
+	}
+	data, err := os.ReadFile(f.checkpoint.path)
+	if err != nil {
+		return err
+	}
+	return f.run.Save(ctx, data)
 }
 
 // changed reports whether the file is another one than was read last, or has changed. A file that was removed has not.
