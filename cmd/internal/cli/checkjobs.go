@@ -209,7 +209,7 @@ func (c *checker) work(path string, e Handler) jobs.Func {
 		}
 	}
 	if e.Exec != nil {
-		command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env, Checkpoints: e.Exec.Checkpoints}
+		command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env, Checkpoints: e.Exec.Checkpoints == "files"}
 		c.workFaults(path+".exec.", command.Validate())
 		work = execjob.New(command)
 	}

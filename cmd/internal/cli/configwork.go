@@ -15,8 +15,8 @@ type Exec struct {
 	Dir string `yaml:"dir"`
 	// Env is added to the node's own environment.
 	Env map[string]string `yaml:"env" secret:"true"`
-	// Checkpoints gives the command files for its checkpoint and its progress.
-	Checkpoints bool `yaml:"checkpoints"`
+	// Checkpoints: files gives the command files for its checkpoint and its progress. Default none.
+	Checkpoints string `yaml:"checkpoints" words:"none files"`
 }
 
 // Call is an HTTP call as a job. What its fields mean stands at httpjob.Options.

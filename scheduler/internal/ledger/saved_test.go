@@ -169,3 +169,19 @@ func TestSavedLeavesWithTheRow(t *testing.T) {
 		r.saved(t, map[string]string{})
 	})
 }
+
+// TestSavedIsCopied: a backup or a move takes a checkpoint along, and the next attempt finds it there.
+func TestSavedIsCopied(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		first := r.runs(t, tickClaim("a", "r1", 1))
+		must(0, r.led.Save(t.Context(), "", first, "", []byte("one\x00|")))
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
+		there := fillFrom(t, r.client, r.led, "copy", 3, map[string]bool{})
+		first.Attempt++
+		if by, data, err := there.Saved(t.Context(), first); by != "r1" || string(data) != "one\x00|" || err != nil {
+			t.Errorf("found %q of %q, %v", data, by, err)
+		}
+	})
+}
