@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -85,4 +86,32 @@ func ExampleRun_Token() {
 	// Output:
 	// UPDATE account SET balance = 7, token = 1795267825000820 WHERE id = 1 AND token <= 1795267825000820
 	// <nil>
+}
+
+// A job that goes on where the try, or the attempt, before it has stopped.
+func ExampleRun_Save() {
+	pages := []string{"one", "two", "three"}
+	move := func(ctx context.Context, run *jobs.Run) error {
+		next, _ := strconv.Atoi(string(run.Saved()))
+		for ; next < len(pages); next++ {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			fmt.Println("page", pages[next])
+			if err := run.Save(ctx, []byte(strconv.Itoa(next+1))); err != nil {
+				return err
+			}
+			run.Progress(int64(next+1), int64(len(pages)), pages[next])
+		}
+		return nil
+	}
+	run := jobs.NewRun(jobs.RunInfo{Job: "move"}) // a test's: it keeps what is saved in memory
+	_ = run.Save(context.Background(), []byte("1"))
+	fmt.Println(move(context.Background(), run))
+	fmt.Println(run.Save(context.Background(), make([]byte, jobs.MaxCheckpoint+1)))
+	// Output:
+	// page two
+	// page three
+	// <nil>
+	// jobs: a checkpoint of 65537 bytes is larger than 65536; save where the data is instead of the data
 }

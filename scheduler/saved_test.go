@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,6 +188,89 @@ func TestSavedByEachAttempt(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSavedWaitsForRedis: a later attempt does not begin from nothing because Redis did not answer.
+func TestSavedWaitsForRedis(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		var unread atomic.Int64
+		client := server.Client()
+		client.AddHook(refusing(func(cmd redis.Cmder) bool {
+			return cmd.Name() == "hmget" && strings.Contains(fmt.Sprint(cmd.Args()...), ":kept") && unread.Add(1) <= 3
+		}))
+		found := make(chan string, 2)
+		job := jobs.Job{Name: "job", Schedule: "@yearly", TTL: 5 * time.Second, Func: func(ctx context.Context, run *jobs.Run) error {
+			found <- string(run.Saved())
+			return errors.Join(run.Save(ctx, []byte("here")), errors.New("no luck"))
+		}}
+		c.startOver(client, "a", scheduler.Config{}, job)
+		time.Sleep(4 * time.Second)
+		ops := c.ops()
+		id := must[string](t)(ops.Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		must[scheduler.RunView](t)(ops.Wait(t.Context(), id))
+		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), id))))
+		if first, then := <-found, <-found; first != "" || then != "here" || unread.Load() != 4 {
+			t.Errorf("found %q and %q, after %d calls", first, then, unread.Load())
+		}
+	})
+}
+
+// TestSaveAtANewMaster: a master that has lost the run says nothing of its lease. Save is refused until the run is restored there.
+func TestSaveAtANewMaster(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		run, stop := make(chan *jobs.Run), make(chan struct{})
+		job := jobs.Job{Name: "job", Schedule: "@yearly", TTL: 5 * time.Second, Func: func(_ context.Context, r *jobs.Run) error {
+			run <- r
+			<-stop
+			return nil
+		}}
+		c.start("a", scheduler.Config{}, job)
+		time.Sleep(4 * time.Second)
+		must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		r, refused := <-run, 0
+		save := func() {
+			t.Helper()
+			switch err := r.Save(t.Context(), []byte("x")); {
+			case errors.Is(err, locking.ErrUnreachable):
+				refused++
+			case err != nil:
+				t.Errorf("save: %v", err)
+			}
+		}
+		save()
+		if refused > 0 {
+			t.Error("refused at first")
+		}
+		server.SetRunID(strings.Repeat("b", 40))
+		server.Mini().HDel(keyOf("job", "runs"), r.ID())
+		for range 100 {
+			save()
+			time.Sleep(100 * time.Millisecond)
+		}
+		if was := refused; was == 0 || was > 90 {
+			t.Errorf("%d of 100 were refused", was)
+		}
+		close(stop)
+	})
+}
+
+// refusing answers the commands that it is true of with an error, and does not send them.
+type refusing func(cmd redis.Cmder) bool
+
+func (f refusing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if f(cmd) {
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (f refusing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // TestWithoutCheckpoints: runs that save nothing, first and later attempts alike, send nothing of it, and leave nothing.
