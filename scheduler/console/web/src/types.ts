@@ -120,6 +120,7 @@ export interface JobView {
   /** why no living node can run it, "" when one can */
   no_node?: string
   on_crash: string
+  on_stall: string
   /** the only days with ticks; [] for all */
   only: (string)[] | null
   /** the run that holds it, granted or pending, "" for none */
@@ -139,6 +140,7 @@ export interface JobView {
   revision: string
   schedule: string
   shards: number
+  stall_after_ms: number
   standby?: (string)[]
   start_at: string | null
   start_within_ms: number
@@ -308,6 +310,17 @@ export interface ProblemDetails {
   type: string
 }
 
+export interface ProgressView {
+  /** when the run said so */
+  at: string | null
+  done: number
+  /** End is when it will end if it goes on as fast as since it first said anything; null when that is not known. */
+  end: string | null
+  note: string
+  /** 0: not known */
+  total: number
+}
+
 export interface PromoteRequest {
   cancel_running?: boolean
   force?: boolean
@@ -399,6 +412,8 @@ export interface RunView {
   param?: string
   /** any JSON */
   payload?: unknown
+  /** Progress is how far a run that goes on is; null when it has not said so. */
+  progress?: ProgressView | null
   /** begins with "pending", and says why, while nobody was granted it yet */
   reason: string
   run: string
@@ -454,6 +469,7 @@ export interface StoredView {
   managed_by?: string
   name: string
   on_crash?: string
+  on_stall?: string
   only?: (string)[]
   overlap?: string
   params?: (string)[]
@@ -464,6 +480,7 @@ export interface StoredView {
   retry?: RetryView | null
   schedule: string
   shards?: number
+  stall_after_ms?: number
   start_at?: string | null
   start_within_ms?: number
   success_within_ms?: number
