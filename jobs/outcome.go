@@ -65,9 +65,11 @@ const (
 	TriggerRerun
 	// TriggerAfter means that the same tick of the job that it follows has succeeded.
 	TriggerAfter
+	// TriggerBackfill is a tick of a range that an operator has run beside the schedule.
+	TriggerBackfill
 )
 
-var triggerWords = enum{"trigger", []string{"schedule", "catch_up", "manual", "rerun", "after"}}
+var triggerWords = enum{"trigger", []string{"schedule", "catch_up", "manual", "rerun", "after", "backfill"}}
 
 // String returns the word used in JSON and in ESCAPEMENT_TRIGGER.
 func (t Trigger) String() string { return triggerWords.word(uint8(t)) }

@@ -81,6 +81,11 @@ func populate(t *testing.T, client redis.UniversalClient, partitions int) *peopl
 	must(p.led.Trigger(t.Context(), "pending", ledger.Trigger{Run: "pending-1", Payload: []byte("later"), At: p.now + 3_600_000}))
 	must(p.led.Trigger(t.Context(), "pending", ledger.Trigger{Unique: "order 2"}))
 	p.err(p.led.Pause(t.Context(), "paused", ledger.Pause{Author: "kim", Reason: "stocktaking"}))
+	must(p.led.Backfill(t.Context(), ledger.Backfill{ID: "fill-1", Job: "paused", From: 1, To: p.now, Parallel: 2, Total: 3, Author: "kim"}, "d:paused"))
+	must(p.led.Backfill(t.Context(), ledger.Backfill{ID: "fill-2", Job: "plain", From: 1, To: p.now, Parallel: 2, Total: 0, Author: "kim"}, "d:plain"))
+	for _, b := range must2(p.led.Backfills(t.Context(), "plain")) {
+		must2(p.led.Feed(t.Context(), b, "d:plain", nil))
+	}
 	shards := ledger.Claim{Job: "sharded", Digest: "d:sharded", Run: "tick-1", TTL: time.Minute, Attempts: 1, Shards: 3, Params: []string{"a", "b|", "c"}}
 	p.claim(p.tick(shards, p.now-100_000))
 	p.claim(ledger.Claim{Job: "sharded", Digest: "d:sharded", Run: ledger.ShardRun("tick-1", 0), Pending: true, Shard: true, TTL: time.Minute, Attempts: 1})
@@ -109,7 +114,7 @@ func populate(t *testing.T, client redis.UniversalClient, partitions int) *peopl
 	return p
 }
 
-func must2[T any](v T, _ string, err error) T { return must(v, err) }
+func must2[T, U any](v T, _ U, err error) T { return must(v, err) }
 
 func (p *people) err(err error) {
 	p.Helper()

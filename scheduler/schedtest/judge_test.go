@@ -38,6 +38,10 @@ var spoilings = []spoiling{
 		s.job.Asked = nil
 		return asked
 	}},
+	{"a run of a backfill that nobody asked for", "plain", "PHANTOM", respell(ran, func(s *spoilt, r *ledger.Row, w *audit.Write) {
+		s.job.Asked, s.job.Backfills = nil, []audit.Span{{From: w.Tick.Add(-time.Hour), Until: w.Tick}}
+		s.add(*w, func(x *audit.Write) { x.Run, x.Token, x.Trigger = "another", x.Token+1_000_000_000, "backfill" })
+	})},
 	{"a token that falls", "", "TOKEN", respell(ran, func(_ *spoilt, _ *ledger.Row, w *audit.Write) { w.Token = 1 })},
 	{"a guard that refuses what is not stale", "", "TOKEN", respell(ran, func(_ *spoilt, _ *ledger.Row, w *audit.Write) { w.Refused = true })},
 	{"a run that goes on during the next", "plain", "OVERLAP", respell(ran, func(s *spoilt, r *ledger.Row, w *audit.Write) {

@@ -109,6 +109,25 @@ func (c *cluster) rewind(i *scheduler.Client, job string, to time.Time) error {
 	return err
 }
 
+func (c *cluster) backfill(i *scheduler.Client, job string, o scheduler.BackfillOptions) error {
+	_, err := i.Backfill(context.Background(), job, o)
+	if err == nil {
+		d := c.done(job)
+		d.Backfills = append(d.Backfills, audit.Span{From: o.From, Until: o.To.Add(time.Millisecond)})
+	}
+	return err
+}
+
+// cancelBackfill wants a backfill ended, and its runs with it.
+func (c *cluster) cancelBackfill(l *ledger.Ledger, job, reason string) error {
+	b, err := l.CancelBackfill(context.Background(), job, "ops", reason)
+	for _, r := range b.Going {
+		d := c.done(job)
+		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.redisTime(), Run: r.Run}})
+	}
+	return err
+}
+
 // remove forgets a job. What it did before is not judged.
 func (c *cluster) remove(i *scheduler.Client, job string) error {
 	err := i.Remove(context.Background(), job)

@@ -28,10 +28,13 @@ type operation struct {
 	run     string         // cancel, rerun: the id, else tick
 	tick    *time.Duration // cancel, rerun
 	shard   *int           // cancel, rerun: of the tick; nil: the tick as a whole
-	to      *time.Duration // rewind
+	to      *time.Duration // rewind, backfill
+
+	from     *time.Duration // backfill
+	parallel int            // backfill
 }
 
-var verbs = []string{"pause", "resume", "trigger", "cancel", "rerun", "rewind", "remove"}
+var verbs = []string{"pause", "resume", "trigger", "cancel", "rerun", "rewind", "backfill", "backfill-cancel", "remove"}
 
 var faultWords = map[string]Action{
 	"crash": Crash, "drain": Drain, "deploy": Deploy, "suspend": Pause, "cut": Cut, "stop-redis": StopRedis, "empty-redis": EmptyRedis,
@@ -73,6 +76,14 @@ func (r *reader) at(o *options) error {
 		if word == "cancel" {
 			op.reason = o.next("a reason")
 		}
+	case "backfill":
+		op.parallel = 1
+		o.count("parallel", &op.parallel)
+		if op.from, op.to = o.instant("from"), o.instant("to"); op.from == nil || op.to == nil {
+			return errors.New("backfill needs from=+10s to=+30s")
+		}
+	case "backfill-cancel":
+		op.reason = o.next("a reason")
 	case "rewind":
 		if op.to = o.instant("to"); op.to == nil {
 			return errors.New("rewind needs to=+10s")
@@ -186,6 +197,10 @@ func (p *played) operate(c *cluster, l *ledger.Ledger, i *scheduler.Client, o op
 		return string(word), err
 	case "rewind":
 		err = c.rewind(i, o.job, since(o.to))
+	case "backfill":
+		err = c.backfill(i, o.job, scheduler.BackfillOptions{From: since(o.from), To: since(o.to), Parallel: o.parallel, Author: "ops"})
+	case "backfill-cancel":
+		err = c.cancelBackfill(l, o.job, o.reason)
 	default:
 		err = c.remove(i, o.job)
 	}

@@ -16,7 +16,7 @@ type rule struct {
 	tick         *time.Duration // since the start
 	attempt, try int            // 0: any
 	shard        *int           // nil: any
-	manual       bool           // asked for by hand
+	by           *jobs.Trigger  // manual or backfill; nil: any
 	deeds        []deed
 }
 
@@ -29,7 +29,7 @@ type deed struct {
 
 func (r rule) fits(began time.Time, run *jobs.Run) bool {
 	return (r.tick == nil || run.Tick().Equal(began.Add(*r.tick))) && (r.attempt == 0 || r.attempt == run.Attempt()) &&
-		(r.try == 0 || r.try == run.Try()) && (r.shard == nil || *r.shard == run.Shard()) && (!r.manual || run.Trigger() == jobs.TriggerManual)
+		(r.try == 0 || r.try == run.Try()) && (r.shard == nil || *r.shard == run.Shard()) && (r.by == nil || *r.by == run.Trigger())
 }
 
 // work is the job's function: the last rule that fits a run decides; without one it succeeds at once.
@@ -111,8 +111,12 @@ func (r *rule) selectors(text string) error {
 	words := strings.Fields(text)
 	for len(words) >= 2 {
 		switch n, err := strconv.Atoi(words[1]); {
-		case words[0] == "by" && words[1] == "hand":
-			r.manual = true
+		case words[0] == "by" && (words[1] == "hand" || words[1] == "backfill"):
+			by := jobs.TriggerManual
+			if words[1] == "backfill" {
+				by = jobs.TriggerBackfill
+			}
+			r.by = &by
 		case words[0] == "tick":
 			d, err := time.ParseDuration(strings.TrimPrefix(words[1], "+"))
 			if err != nil {

@@ -24,8 +24,11 @@ type sink struct {
 // fence names what a run's token is compared for.
 func (s *sink) fence(run *jobs.Run) string {
 	fence := run.Job()
-	if s.beside[run.Job()] {
+	if s.beside[run.Job()] || run.Trigger() == jobs.TriggerBackfill {
 		fence += " " + run.Tick().String()
+	}
+	if run.Trigger() == jobs.TriggerBackfill {
+		fence += " backfill"
 	}
 	if run.Shards() > 1 { // shards of a tick write in any order
 		fence += fmt.Sprint(" shard ", run.Shard())

@@ -62,6 +62,7 @@ func TestLeastACL(t *testing.T) {
 	run := decode[runJSON](t, env, "jobs", "run", "parts", "--unique", "k", "--payload", "{}", "--wait", "-o", "json")
 	for _, command := range []string{
 		"jobs list", "jobs get often", "jobs run often --at 1h", "jobs pause often --reason x", "jobs resume often", "jobs rewind often --to 1s",
+		"jobs backfill parts --from 30s --to 10s", "jobs backfills parts", "jobs backfill-cancel parts",
 		"runs list", "runs get " + run.Run, "runs rerun " + run.Run, "nodes list", "nodes drain b --wait", "nodes resume b", "locks list",
 		"lock a -- true", "audit list", "generations list", "ledger verify", "doctor", "backup " + backup, "move plan --to " + url(to), "move seal --to " + url(to),
 		"move copy --to " + url(to), "move open --to " + url(to), "move status --to " + url(to),

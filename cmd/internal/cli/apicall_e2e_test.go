@@ -40,7 +40,9 @@ func TestOverTheAPI(t *testing.T) {
 		{"runs", "list", "-o", "json"}, {"runs", "list", "--outcome", "failed"}, {"runs", "get", "nope"},
 		{"nodes", "list", "-o", "json"}, {"nodes", "drain", "nope"}, {"generations", "list"}, {"generations", "promote", "green"},
 		{"locks", "get", "nope"}, {"locks", "release", "line", "--token", "1"}, {"ledger", "verify", "--job", "yearly"}, {"ledger", "verify", "--job", "nope"},
-		{"jobs", "pause", "nope", "--reason", "x"}, {"jobs", "remove", "nope"}, {"jobs", "rewind", "nope", "--to", "2h"}, {"runs", "cancel", "nope"}, {"audit", "list"},
+		{"jobs", "pause", "nope", "--reason", "x"}, {"jobs", "remove", "nope"}, {"jobs", "rewind", "nope", "--to", "2h"},
+		{"jobs", "backfill", "nope", "--from", "2h", "--to", "1h"}, {"jobs", "backfill", "yearly", "--from", "1970-01-02", "--to", "2020-01-01", "--dry-run"}, {"jobs", "backfills"},
+		{"jobs", "backfills", "nope"}, {"jobs", "backfill-cancel", "yearly"}, {"runs", "cancel", "nope"}, {"audit", "list"},
 	} {
 		code, out, words := call(p.env, "", args...)
 		apiCode, apiOut, apiWords := call(over, "", args...)

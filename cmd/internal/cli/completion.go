@@ -104,6 +104,7 @@ func (a *app) complete(root *cobra.Command) {
 	byArgument := map[string]completer{
 		"jobs get": a.names(jobNames), "jobs run": a.names(jobNames), "jobs pause": a.names(jobNames), "jobs resume": a.names(jobNames),
 		"jobs remove": a.names(jobNames), "jobs rewind": a.names(jobNames),
+		"jobs backfill": a.names(jobNames), "jobs backfills": a.names(jobNames), "jobs backfill-cancel": a.names(jobNames),
 		"runs get": a.names(runIDs), "runs cancel": a.names(runIDs), "runs rerun": a.names(runIDs), "runs logs": a.names(runIDs),
 		"nodes drain": a.names(nodeNames), "nodes resume": a.names(nodeNames),
 		"locks get": a.names(lockNames), "locks release": a.names(lockNames),

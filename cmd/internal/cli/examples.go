@@ -48,6 +48,14 @@ escapement jobs resume settle-orders`,
 	"jobs rewind": `
 escapement jobs rewind settle-orders --to 2h
 escapement jobs rewind settle-orders --to "2026-11-24 22:00" --tz Europe/Berlin`,
+	"jobs backfill": `
+escapement jobs backfill settle-orders --from 2026-11-01 --to 2026-11-23 --tz Europe/Berlin --dry-run
+escapement jobs backfill settle-orders --from 2026-11-01 --to 2026-11-23 --parallel 4 --reason "prices were wrong"`,
+	"jobs backfills": `
+escapement jobs backfills
+escapement jobs backfills settle-orders -o wide`,
+	"jobs backfill-cancel": `
+escapement jobs backfill-cancel settle-orders --reason "wrong range"`,
 	"jobs remove": `
 escapement jobs remove settle-orders`,
 	"jobs put": `

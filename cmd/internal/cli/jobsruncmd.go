@@ -152,7 +152,7 @@ func runOrWhyNot(r scheduler.RunView, most int, at func(*scheduler.Stamp) string
 	if r.Attempt > 1 {
 		apart = append(apart, fmt.Sprintf("attempt %d", r.Attempt))
 	}
-	if r.Trigger == jobs.TriggerRerun.String() {
+	if r.Trigger == jobs.TriggerRerun.String() || r.Trigger == jobs.TriggerBackfill.String() {
 		apart = append(apart, r.Trigger)
 	}
 	return strings.TrimSpace(r.Run + " " + strings.Join(apart, ", "))

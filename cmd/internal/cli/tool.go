@@ -41,6 +41,9 @@ type operator interface {
 	DeleteJob(ctx context.Context, name string, was time.Time) error
 	DeleteJobs(ctx context.Context, names []string) (deleted []string, err error)
 	Rewind(ctx context.Context, name string, to time.Time) (time.Time, error)
+	Backfill(ctx context.Context, name string, o scheduler.BackfillOptions) (scheduler.BackfillPlan, error)
+	Backfills(ctx context.Context, name string) ([]scheduler.BackfillView, error)
+	CancelBackfill(ctx context.Context, name string, o scheduler.CancelOptions) (scheduler.BackfillView, error)
 	List(ctx context.Context, f scheduler.RunFilter) (scheduler.RunList, error)
 	Run(ctx context.Context, id string) (scheduler.RunView, error)
 	Wait(ctx context.Context, id string) (scheduler.RunView, error)

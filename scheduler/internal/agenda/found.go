@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -126,6 +127,9 @@ func (e *Agenda) priority(p *ledger.Lease) int64 {
 func pendingClaim(j *jobState, p *ledger.Lease, now time.Time) ledger.Claim {
 	c := claimOf(j, p.Run)
 	c.Pending, c.Shard, c.Tick = true, p.Of != "", p.Tick
+	if p.Trigger == jobs.TriggerBackfill.String() { // its own parallel rules it: it neither holds the job nor waits for what does
+		c.Overlap = jobs.OverlapAllow
+	}
 	return work.Expired(c, j.StartBy(p), now.UnixMilli())
 }
 

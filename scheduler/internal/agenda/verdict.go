@@ -117,10 +117,13 @@ func (e *Agenda) opened(r reply) {
 		}
 		j.windows.busy = ledger.Window{}
 	}
-	now := e.Clock.Now().UnixMilli()
+	now, trigger := e.Clock.Now().UnixMilli(), ""
+	if r.kind == pending {
+		trigger = r.run.Trigger
+	}
 	room := min(len(j.ownShards), max(0, pendingMax-len(e.queue.heaps[shard]))) // the sweep finds the rest
 	for _, n := range j.ownShards[:room] {
-		e.addPending(j, &ledger.Lease{Run: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, Of: id, Granted: now})
+		e.addPending(j, &ledger.Lease{Run: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, Of: id, Granted: now, Trigger: trigger})
 	}
 }
 

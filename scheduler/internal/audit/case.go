@@ -60,7 +60,8 @@ type Job struct {
 	Reruns    []string  // ids of attempts that an operator asked for
 	Cancelled []Cancel
 	Pauses    []Span
-	Rewound   bool // an operator set the cursor back
+	Backfills []Span // ranges of ticks that an operator had run beside the schedule
+	Rewound   bool   // an operator set the cursor back
 }
 
 // Request names a run and when an operator asked for something of it, by the clock of the writes.
@@ -112,7 +113,7 @@ type Write struct {
 	Try     int    // from 1; 0: not known, and the job has no retries
 	Shard   int    // which part of its tick it is, from 0
 	Shards  int    // of how many; 0 or 1: the tick is not split
-	Trigger string // schedule, catch_up, manual, rerun, after
+	Trigger string // schedule, catch_up, manual, rerun, after, backfill
 	Phase   Phase
 	Failed  bool // an End: the function returned an error, or panicked
 	Refused bool // the guard refused it: it had seen a greater token of the same fence

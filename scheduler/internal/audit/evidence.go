@@ -50,9 +50,9 @@ func (t *trial) known(id string) *run {
 // requested says whether a run goes back to a request by hand, so that its tick is none of the schedule's.
 func (t *trial) requested(r *run) bool {
 	if g, known := r.record(); known {
-		return g.request != "" || g.trigger == manual
+		return asked(g.request, g.trigger)
 	}
-	return t.byHand[r.id] || len(r.starts) > 0 && r.starts[0].Trigger == manual
+	return t.byHand[r.id] || len(r.starts) > 0 && asked("", r.starts[0].Trigger)
 }
 
 // record is the run's row, or what is recorded of it while it is in flight; false when there is neither.
@@ -143,7 +143,7 @@ func (t *trial) place() {
 		switch row := &t.books.Rows[i]; {
 		case row.Ranged:
 			t.placeRange(i, row)
-		case row.Request != "" || row.Trigger == manual:
+		case asked(row.Request, row.Trigger):
 		default:
 			d := t.byTick[row.Tick]
 			switch {
@@ -162,7 +162,7 @@ func (t *trial) place() {
 		l := &t.books.Open[i]
 		d := t.byTick[l.Tick]
 		switch {
-		case d == nil || l.Request != "" || l.Trigger == manual:
+		case d == nil || asked(l.Request, l.Trigger):
 		case l.Whole:
 			d.opened = append(d.opened, l)
 		default:
@@ -178,6 +178,9 @@ func (t *trial) place() {
 		case t.requested(r):
 			if w.At.Before(w.Tick) {
 				t.add(KindEarly, w.Tick, "%v before the instant that was asked for: %s", w.Tick.Sub(w.At), w)
+			}
+			if r.backfilled() && t.fills(w) {
+				continue
 			}
 			if len(t.job.Asked) == 0 || t.job.Asked[0].Run != "" && !t.byHand[w.Run] && !t.byHand[r.id] {
 				t.add(KindPhantom, w.Tick, "nobody asked for it: %s", w)

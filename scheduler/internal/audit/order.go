@@ -8,11 +8,14 @@ import (
 )
 
 // fence names what a line's token is compared for: the shards of a job, and the ticks of one whose runs are allowed
-// beside each other, write in any order.
+// beside each other, write in any order; so do those of backfills.
 func (t *trial) fence(w Write) string {
 	fence := ""
-	if t.allowed() {
+	if t.allowed() || w.backfilled() {
 		fence = w.Tick.String()
+	}
+	if w.backfilled() {
+		fence += " backfill"
 	}
 	if w.Shards > 1 {
 		fence += fmt.Sprint(" shard ", w.Shard)
@@ -73,7 +76,7 @@ func (t *trial) overlaps() {
 			continue
 		}
 		for _, other := range slices.Clone(going) {
-			if other == r || t.beside(r, other) || t.allowed() && t.line(r) != t.line(other) || t.stale(other, r) || t.stale(r, other) {
+			if other == r || t.beside(r, other) || (t.allowed() || r.backfilled() || other.backfilled()) && t.line(r) != t.line(other) || t.stale(other, r) || t.stale(r, other) {
 				continue
 			}
 			going = without(going, other) // reported once

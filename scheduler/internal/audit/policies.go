@@ -137,7 +137,7 @@ func (t *trial) rerunAfterCrash() {
 // and the ticks of that time never are.
 func (t *trial) startedPaused() {
 	for _, r := range t.steps() {
-		if r.Request != "" || r.Trigger == manual || t.reran[r.Run] || t.job.Rewound {
+		if asked(r.Request, r.Trigger) || t.reran[r.Run] || t.job.Rewound {
 			continue
 		}
 		granted, tick := t.grantedAt(r), instant(r.Tick)

@@ -170,7 +170,7 @@ func (t *trial) held(c covered, d *tick) bool {
 	}
 	for i := range t.books.Open {
 		l := &t.books.Open[i]
-		if late := instant(l.Granted).After(began) && !l.Holds; !late && before(l.Tick, l.Request != "" || l.Trigger == manual, c.row, d.at) {
+		if late := instant(l.Granted).After(began) && !l.Holds; !late && before(l.Tick, asked(l.Request, l.Trigger), c.row, d.at) {
 			return true
 		}
 	}

@@ -136,12 +136,12 @@ func (t *trial) spansOf(split map[together]*parts) []Span {
 	}
 	for i := range t.books.Rows {
 		if r := &t.books.Rows[i]; r.Whole {
-			extend(r.Tick, r.Request != "" || r.Trigger == manual, r.Shards, instant(r.At))
+			extend(r.Tick, asked(r.Request, r.Trigger), r.Shards, instant(r.At))
 		}
 	}
 	for i := range t.books.Open {
 		if l := &t.books.Open[i]; l.Whole {
-			extend(l.Tick, l.Request != "" || l.Trigger == manual, l.Shards, t.Read)
+			extend(l.Tick, asked(l.Request, l.Trigger), l.Shards, t.Read)
 		}
 	}
 	all := make([]Span, 0, len(split))

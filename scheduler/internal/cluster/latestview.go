@@ -3,11 +3,15 @@ package cluster
 import (
 	"sync/atomic"
 
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
 
 // LatestView is the cluster at the last heartbeat.
-type LatestView struct{ last atomic.Pointer[View] }
+type LatestView struct {
+	last  atomic.Pointer[View]
+	owned atomic.Pointer[map[*work.Job]bool] // the jobs for which this node goes first
+}
 
 // Load returns the view; nil before the first heartbeat.
 func (v *LatestView) Load() *View { return v.last.Load() }
@@ -29,3 +33,9 @@ func (v *LatestView) Runs(job, digest string, labels map[string]string) bool {
 
 // Digests is View.Digests of the latest view.
 func (v *LatestView) Digests(job string) []string { return v.Load().Digests(job) }
+
+// Owns reports whether this node goes first for a job, or for a shard of it.
+func (v *LatestView) Owns(j *work.Job) bool {
+	owned := v.owned.Load()
+	return owned != nil && (*owned)[j]
+}

@@ -255,6 +255,7 @@ func (m *members) assign() {
 	m.handOff(owned)
 	m.n.Log.Info("roster changed", "nodes", len(c.Nodes), "jobs", m.n.Jobs.Len(), "owned", goesFirst)
 	maps.Copy(owned, m.handingOff)
+	m.n.View.owned.Store(&owned)
 	m.n.Inbox.Send(agenda.Owned{Jobs: owned, Shards: shards})
 }
 

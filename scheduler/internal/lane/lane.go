@@ -29,6 +29,7 @@ type Lane struct {
 	breaker   *breaker
 	failover  *failover
 	settler   *settler
+	feeder    *feeder
 	watchdog  *watchdog
 	keeper    *locking.Keeper  // of leases granted here; they stay when their partition gets another lane
 	claims    chan *work.Batch // with room for as many batches as there are slots
@@ -45,7 +46,7 @@ func newLane(n *Lanes, m ledger.Master) *Lane {
 		claims:  make(chan *work.Batch, n.Slots.Size()), sweep: make(chan struct{}, 1), stop: func() {},
 	}
 	l.failover = newFailover(l, m)
-	l.settler = newSettler(l)
+	l.settler, l.feeder = newSettler(l), &feeder{l: l}
 	l.watchdog = newWatchdog(n.mayClaim, n.Ledger.Job, n.Log)
 	// The keeper does not log: the runner logs lost runs, and Health logs Redis.
 	l.keeper = locking.NewKeeper(n, locking.KeeperConfig{

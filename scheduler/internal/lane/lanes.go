@@ -35,6 +35,8 @@ type Nodes interface {
 	// Digests are the definitions in which those nodes hold a job; nil when the answer of one of
 	// them is not known.
 	Digests(job string) []string
+	// Owns reports whether this node goes first for a job of its own.
+	Owns(j *work.Job) bool
 }
 
 // Runs are the runs on this node.

@@ -195,6 +195,7 @@ func (s *settler) take(giveUp context.Context, batch []settling, detached bool) 
 			continue
 		}
 		b.then.Settled(b.Report, statuses[i], nil)
+		s.l.feeder.ended(b.Report.Job)
 	}
 	return true
 }

@@ -129,6 +129,8 @@ func (s *sweep) once(ctx context.Context) {
 	s.confirm(ctx, parts[0])
 	call, cancel := context.WithTimeout(ctx, 2*l.MaxSkew)
 	defer cancel()
+	s.failed = nil
+	l.feeder.feed(call, &s.round)
 	now := l.Clock.Now().UnixMilli()
 	found, err := s.scanner.Scan(call, now, l.Grace.Milliseconds(), parts...)
 	if left := (*ledger.UnreachableError)(nil); errors.As(err, &left) && redisconn.OfSlot(left.Err) { // a partition that moves hides no other
@@ -143,6 +145,7 @@ func (s *sweep) once(ctx context.Context) {
 	l.breaker.answered() // before the agenda asks whose turn it is: turns start anew after an outage
 	l.lanes.cursors.overdue(l.Jobs, found.Late, now)
 	l.watchdog.sweep(call, found)
+	l.feeder.seen(found.Backfills)
 	s.unknown.Note(found.Foreign, "records in the ledger")
 	for _, c := range found.Cancels {
 		l.Runs.Cancelled(c)

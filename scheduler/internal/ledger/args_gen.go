@@ -5,99 +5,7 @@ package ledger
 import (
 	"strconv"
 	"time"
-
-	"github.com/escapement/escapement/jobs"
 )
-
-// sweepArgs has the arguments of sweep.lua, which explains them.
-type sweepArgs struct {
-	dueUntil, lapsedUntil, startUntil int64
-	skipDue, skipLapsed, skipPending  string
-	most                              int
-	skipRows                          string
-	mostRows                          int
-	bothEnds                          bool
-}
-
-func (a *sweepArgs) appendTo(to []string) []string {
-	return append(to, ms(a.dueUntil), ms(a.lapsedUntil), ms(a.startUntil), a.skipDue, a.skipLapsed, a.skipPending, strconv.Itoa(a.most), a.skipRows, strconv.Itoa(a.mostRows), flagged(a.bothEnds))
-}
-
-// claimArgs has the arguments of claim.lua, which explains them.
-type claimArgs struct {
-	now        int64
-	skew       time.Duration
-	node, name string
-	keep       int
-	keepFor    time.Duration
-	server     string
-	short      time.Duration
-}
-
-func (a *claimArgs) appendTo(to []string) []string {
-	return append(to, ms(a.now), ms(a.skew.Milliseconds()), a.node, a.name, strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server, ms(a.short.Milliseconds()))
-}
-
-// claimPlain has the arguments of an item of claim.lua, which explains them.
-type claimPlain struct {
-	terms, job, digest, run, tick, next string
-}
-
-func (a *claimPlain) appendTo(to []string) []string {
-	return append(to, a.terms, a.job, a.digest, a.run, a.tick, a.next)
-}
-
-// claimOther has the arguments of an item of claim.lua, which explains them.
-type claimOther struct {
-	kind, job, digest, run string
-	ttl                    time.Duration
-	mode                   string
-	most                   int
-	from, passes           string
-	tick, next             int64
-	trigger, parts         string
-}
-
-func (a *claimOther) appendTo(to []string) []string {
-	return append(to, a.kind, a.job, a.digest, a.run, ms(a.ttl.Milliseconds()), a.mode, strconv.Itoa(a.most), a.from, a.passes, orNone(a.tick), orNone(a.next), a.trigger, a.parts)
-}
-
-// settleArgs has the arguments of settle.lua, which explains them.
-type settleArgs struct {
-	keep    int
-	keepFor time.Duration
-	server  string
-}
-
-func (a *settleArgs) appendTo(to []string) []string {
-	return append(to, strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server)
-}
-
-// settlePlain has the arguments of an item of settle.lua, which explains them.
-type settlePlain struct {
-	none, job, run, token, started, ended string
-}
-
-func (a *settlePlain) appendTo(to []string) []string {
-	return append(to, a.none, a.job, a.run, a.token, a.started, a.ended)
-}
-
-// settleOther has the arguments of an item of settle.lua, which explains them.
-type settleOther struct {
-	outcome        jobs.Outcome
-	job, run       string
-	token          int64
-	reason         string
-	started, ended int64
-	tries          int
-	error          string
-	output         []byte
-	fresh          string
-}
-
-func (a *settleOther) appendTo(to []string) []string {
-	return append(to, a.outcome.String(), a.job, a.run, orNone(a.token), plain(a.reason), ms(a.started), ms(a.ended), strconv.Itoa(a.tries), a.error, string(a.output), a.fresh)
-}
 
 // defineArgs has the arguments of define.lua, which explains them.
 type defineArgs struct {
@@ -276,12 +184,6 @@ func (a *storeItem) appendTo(to []string) []string {
 
 // How many arguments each is spelt as.
 const (
-	claimArgsSize    = 8
-	claimPlainSize   = 6
-	claimOtherSize   = 13
-	settleArgsSize   = 3
-	settlePlainSize  = 6
-	settleOtherSize  = 11
 	defineArgsSize   = 5
 	defineItemSize   = 13
 	unclaimArgsSize  = 2

@@ -22,6 +22,9 @@ type Document struct {
 	Held      []HeldDefinition `json:"held,omitempty"`
 	Pause     Text             `json:"pause,omitempty"`
 	Followers Text             `json:"followers,omitempty"`
+	// Backfill is the one that is under way, Backfilled the last one that has ended.
+	Backfill   Text `json:"backfill,omitempty"`
+	Backfilled Text `json:"backfilled,omitempty"`
 	// Running are the leases of runs in flight, Waiting pending runs and open ticks, Cancels who wants them ended: by run id.
 	Running map[string]Text    `json:"running,omitempty"`
 	Waiting map[string]Waiting `json:"waiting,omitempty"`
@@ -126,6 +129,11 @@ func (d Document) Check() error {
 	for run, w := range d.Waiting {
 		if l, err := parsePending(run, string(w.Record)); err != nil || l.Job != d.Job {
 			return bad("pending run "+run, err)
+		}
+	}
+	for _, record := range []Text{d.Backfill, d.Backfilled} {
+		if b, err := backfillOf(string(record)); record != "" && (err != nil || b.Job != d.Job) {
+			return bad("backfill", err)
 		}
 	}
 	for _, e := range d.Events {

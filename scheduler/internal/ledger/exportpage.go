@@ -14,6 +14,7 @@ import (
 type travels struct {
 	cancels           *redis.MapStringStringCmd
 	pauses, followers *redis.SliceCmd
+	backfills, ended  *redis.SliceCmd
 	pending, outbox   *redis.ZSliceCmd
 	due               []*redis.FloatCmd
 	kept              *redis.IntCmd
@@ -22,6 +23,7 @@ type travels struct {
 func (t *travels) queue(ctx context.Context, p redis.Pipeliner, k keys, names []string) {
 	t.cancels, t.kept = p.HGetAll(ctx, k.cancels), p.HLen(ctx, k.kept)
 	t.pauses, t.followers = p.HMGet(ctx, k.pauses, names...), p.HMGet(ctx, k.followers, names...)
+	t.backfills, t.ended = p.HMGet(ctx, k.backfills, names...), p.HMGet(ctx, k.backfilled, names...)
 	t.pending, t.outbox = p.ZRangeWithScores(ctx, k.pending, 0, -1), p.ZRangeWithScores(ctx, k.outbox, 0, -1)
 	for _, name := range names {
 		t.due = append(t.due, p.ZScore(ctx, k.due, name))
@@ -30,7 +32,7 @@ func (t *travels) queue(ctx context.Context, p redis.Pipeliner, k keys, names []
 
 // err is the first error but that of a job that is not due.
 func (t *travels) err() error {
-	return cmp.Or(t.cancels.Err(), t.kept.Err(), t.pauses.Err(), t.followers.Err(), t.pending.Err(), t.outbox.Err())
+	return cmp.Or(t.cancels.Err(), t.kept.Err(), t.pauses.Err(), t.followers.Err(), t.backfills.Err(), t.ended.Err(), t.pending.Err(), t.outbox.Err())
 }
 
 // page exports some jobs of a partition.
@@ -42,7 +44,8 @@ func (x *export) page(ctx context.Context, p int, names []string) error {
 	}
 	docs := make(map[string]*Document, len(names))
 	for i, name := range names {
-		d := &Document{Job: name, Pause: Text(text(t.pauses.Val()[i])), Followers: Text(text(t.followers.Val()[i]))}
+		d := &Document{Job: name, Pause: Text(text(t.pauses.Val()[i])), Followers: Text(text(t.followers.Val()[i])),
+			Backfill: Text(text(t.backfills.Val()[i])), Backfilled: Text(text(t.ended.Val()[i]))}
 		if x.entry(d, g, i, t.due[i]) {
 			docs[name] = d
 		}

@@ -96,6 +96,22 @@ func (f *fields) attempts() (until int64, attempt int) {
 
 func (f *fields) counts() (counts map[jobs.Outcome]int64, retold int64) { return countsOf(f.text()) }
 
+// tally reads counts by outcome.
+func (f *fields) tally() map[jobs.Outcome]int64 {
+	counts, _ := countsOf(f.text())
+	return counts
+}
+
+// going reads the runs of a backfill that have not ended. What is no such run is left out.
+func (f *fields) going() (all []BackfillRun) {
+	for part := range strings.SplitSeq(f.text(), ",") {
+		if tick, run, ok := strings.Cut(part, "="); ok {
+			all = append(all, BackfillRun{number(tick), run})
+		}
+	}
+	return all
+}
+
 // windowOf reads 'from,to'. Any other text is the zero window.
 func windowOf(s string) Window {
 	from, to, _ := strings.Cut(s, ",")

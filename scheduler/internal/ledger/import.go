@@ -151,7 +151,7 @@ func (l *Ledger) write(p int, d Document) write {
 	for _, of := range []struct {
 		key   string
 		value Text
-	}{{k.pauses, d.Pause}, {k.jobs, d.Entry}} {
+	}{{k.pauses, d.Pause}, {k.backfills, d.Backfill}, {k.backfilled, d.Backfilled}, {k.jobs, d.Entry}} {
 		if of.value != "" {
 			w.do("H", of.key, d.Job, string(of.value))
 		}

@@ -29,6 +29,8 @@ import (
 //	{ns:p}:kept            hash   run id -> its output, of a run that goes on so far; "p:", "s:" or "g:" and run id -> its payload, its checkpoint, its progress; all leave with the row
 //	{ns:p}:cancels         hash   run id -> who wants it ended, and why
 //	{ns:p}:pauses          hash   job -> who paused it, and why
+//	{ns:p}:backfills       hash   job -> its backfill that is under way; see backfill.go
+//	{ns:p}:backfilled      hash   job -> its last backfill that has ended
 //	{ns:p}:unique          zset   run id by when the same request is a new run, ms
 //	{ns:p}:followers       hash   job -> names of the jobs that follow it
 //	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
@@ -41,6 +43,7 @@ type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
 	kept, cancels, pauses, unique, followers, outbox         string
 	anew, chunks, announced, gate, confirm, recent           string
+	backfills, backfilled                                    string
 
 	tag string // what they begin with
 }
@@ -66,7 +69,7 @@ func partitionKeys(ns string, p int) keys {
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
 		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
 		followers: tag + "followers", outbox: tag + "outbox", chunks: tag + "chunks", announced: tag + "announced", gate: tag + "gate",
-		confirm: tag + "confirm", anew: tag + "anew", recent: tag + "recent",
+		confirm: tag + "confirm", anew: tag + "anew", recent: tag + "recent", backfills: tag + "backfills", backfilled: tag + "backfilled",
 	}
 }
 

@@ -38,6 +38,7 @@ var ships = map[string]**script{
 	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript,
 	"relayed": &relayedScript, "postpone": &postponeScript, "begin": &beginScript, "promote": &promoteScript,
 	"promoted": &promotedScript, "announce": &announceScript, "store": &storeScript, "tidy": &tidyScript, "recall": &recallScript,
+	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript,
 }
 
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.

@@ -33,7 +33,9 @@ type ScanResult struct {
 	Pending []Lease  // may start
 	Cancels []Cancel // runs that somebody wants ended
 	Events  []Event  // for jobs that follow others
-	Foreign int      // records that this version does not understand
+	// Backfills are those under way.
+	Backfills []Backfill
+	Foreign   int // records that this version does not understand
 }
 
 // eventsMax is how many events of a partition one look reads.
@@ -84,7 +86,7 @@ func (g *Scanner) Scan(ctx context.Context, now, grace int64, parts ...int) (Sca
 func (f *ScanResult) add(other ScanResult) {
 	f.Late, f.Lapsed, f.Pending = append(f.Late, other.Late...), append(f.Lapsed, other.Lapsed...), append(f.Pending, other.Pending...)
 	f.Cancels, f.Events = append(f.Cancels, other.Cancels...), append(f.Events, other.Events...)
-	f.Foreign += other.Foreign
+	f.Backfills, f.Foreign = append(f.Backfills, other.Backfills...), f.Foreign+other.Foreign
 }
 
 // scan is Scan for partitions of one master.
@@ -138,8 +140,8 @@ func (g *Scanner) pages(ctx context.Context, parts []int, first bool, now, grace
 	found := make([][]any, len(parts))
 	for i, cmd := range cmds {
 		reply, err := cmd.Slice()
-		if err == nil && len(reply) != 9 {
-			err = fmt.Errorf("%d lists, want 9", len(reply))
+		if err == nil && len(reply) != 10 {
+			err = fmt.Errorf("%d lists, want 10", len(reply))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("sweep: %w", err)
@@ -189,6 +191,7 @@ func (g *Scanner) note(part int, first bool, found []any, f *ScanResult) (more b
 		at.turn(rows)
 	}
 	f.events(rows, texts(found[7]), pairs(texts(found[8])))
+	f.backfills(texts(found[9]))
 	at.late, at.lapsed, at.pending = further(at.late, len(late)/2), further(at.lapsed, len(lapsed)), further(at.pending, len(pending))
 	return at.late+at.lapsed+at.pending > 0, nil
 }

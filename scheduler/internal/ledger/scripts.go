@@ -121,6 +121,11 @@ var (
 	rewindScript   = ship("rewind")
 	removeScript   = ship("remove")
 	followScript   = ship("follow")
+
+	backfillScript = ship("backfill")
+	feedScript     = ship("feed")
+	unfeedScript   = ship("unfeed")
+
 	relayScript    = ship("relay")
 	relayedScript  = ship("relayed")
 	postponeScript = ship("postpone")

@@ -77,7 +77,7 @@ func TriggerOf(l ledger.Lease) jobs.Trigger { return triggers[l.Trigger] }
 
 var triggers = func() map[string]jobs.Trigger {
 	all := make(map[string]jobs.Trigger)
-	for t := jobs.TriggerSchedule; t <= jobs.TriggerAfter; t++ {
+	for t := jobs.TriggerSchedule; t <= jobs.TriggerBackfill; t++ {
 		all[t.String()] = t
 	}
 	return all

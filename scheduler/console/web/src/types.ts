@@ -20,6 +20,57 @@ export interface Asked {
   run: string
 }
 
+export interface BackfillPlan {
+  /** the first ticks, three at most */
+  first: (string)[] | null
+  /** "" for a dry run */
+  id: string
+  /** the last ones, in order, but for those of First */
+  last: (string)[] | null
+  ticks: number
+}
+
+export interface BackfillRequest {
+  /** count the ticks, and begin nothing */
+  dry_run?: boolean
+  from: string | null
+  /** 1 to 100; default: 1 */
+  parallel?: number
+  reason?: string
+  to: string | null
+}
+
+export interface BackfillView {
+  author: string
+  /** when it was asked for */
+  began: string
+  /** who cancelled it */
+  by?: string
+  /** the same by outcome */
+  counts: Record<string, number> | null
+  /** when it ended, with all its runs */
+  end?: string | null
+  /** ticks that have ended */
+  ended: number
+  /** when it ends if it goes on as it did; absent before the first tick has ended */
+  eta?: string | null
+  from: string
+  id: string
+  job: string
+  /** no tick from here on has a run yet; absent when all have */
+  next?: string | null
+  parallel: number
+  /** why it was cancelled */
+  reason?: string
+  /** ticks whose runs wait or go */
+  running: number
+  /** going; cancelled, also while runs of it have not ended; done */
+  state: string
+  /** in the range when it began */
+  ticks: number
+  to: string
+}
+
 export interface Cancelled {
   did: string
 }

@@ -21,6 +21,8 @@ var keys = []key{
 	{"{ns:p}:kept", "hash", "run: its output's last 64 KiB; `p:` and run: its payload; `s:` and run: its checkpoint, 64 KiB at most; `g:` and run: its [progress](#progress)", "leaves with the run's row, a checkpoint when the tick has succeeded"},
 	{"{ns:p}:cancels", "hash", "run: who wants it ended, and why, see [cancel](#cancel)", "one a run in flight"},
 	{"{ns:p}:pauses", "hash", "job: who paused it, and why, see [pause](#pause)", "one a job"},
+	{"{ns:p}:backfills", "hash", "job: its [backfill](#backfill) that is under way", "one a job, 100 a partition"},
+	{"{ns:p}:backfilled", "hash", "job: its last [backfill](#backfill) that has ended", "one a job"},
 	{"{ns:p}:unique", "sorted set", "run asked for with a key, event that was told: by when it may come anew", "100,000 keys, `history.keep_for`; events for ten minutes"},
 	{"{ns:p}:followers", "hash", "job: names of those that follow it, with commas", "256 a job"},
 	{"{ns:p}:outbox", "sorted set", "[event](#event) by when it was known", "10,000 a partition, then their ticks wait"},

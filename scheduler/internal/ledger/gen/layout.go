@@ -51,6 +51,8 @@ var (
 	window   = kind{`[%d,]*`, "'from,to', or empty", "window()", ""}
 	attempts = kind{`[%d,]*`, "'until,attempt', or empty", "attempts()", ""}
 	counts   = kind{`[^|]*`, "'word=number', with commas", "counts()", ""}
+	tally    = kind{`[^|]*`, "'word=number', with commas", "tally()", ""}
+	going    = kind{`[^|]*`, "'tick=run', with commas", "going()", ""}
 	flag     = kind{`1?`, "'1', or empty", "flag()", "flagged(%s)"}
 	overlap  = kind{`[sqra]`, "letter", "text()", "%s"}
 	param    = kind{`[^|]*`, "text, escaped as in a URL", "param()", "url.QueryEscape(%s)"}

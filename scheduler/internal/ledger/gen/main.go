@@ -1,5 +1,6 @@
 // Command gen writes what follows from the tables of the ledger's records, keys and verbs: the Lua codecs in scripts/codec, the Go
-// codec in codec_gen.go, and docs/storage.md. From that of the verbs: their arguments, in the scripts and in args_gen.go.
+// codec in codec_gen.go and codec_beside_gen.go, and docs/storage.md. From that of the verbs: their arguments, in the scripts, in args_gen.go
+// and args_runs_gen.go.
 //
 //	go generate ./scheduler/internal/ledger
 //
@@ -23,25 +24,34 @@ func main() {
 
 // The files that are written, from the module's root.
 const (
-	ledgerDir = "scheduler/internal/ledger/"
-	goFile    = ledgerDir + "codec_gen.go"
-	argsFile  = ledgerDir + "args_gen.go"
-	scriptDir = ledgerDir + "scripts/"
-	luaDir    = scriptDir + "codec/"
-	pageFile  = "docs/storage.md"
+	ledgerDir   = "scheduler/internal/ledger/"
+	runsCodec   = ledgerDir + "codec_gen.go"
+	besideCodec = ledgerDir + "codec_beside_gen.go"
+	argsFile    = ledgerDir + "args_gen.go"
+	runsArgs    = ledgerDir + "args_runs_gen.go"
+	scriptDir   = ledgerDir + "scripts/"
+	luaDir      = scriptDir + "codec/"
+	pageFile    = "docs/storage.md"
 )
 
 // files are all of them, by their names. Those of which only a part is written are read below the module's root.
 func files(root string) (map[string][]byte, error) {
-	code, err := goCode(records)
-	if err != nil {
-		return nil, err
+	all := map[string][]byte{pageFile: page(keys, records)}
+	for _, f := range []struct {
+		name string
+		make func(string) ([]byte, error)
+	}{
+		{runsCodec, func(file string) ([]byte, error) { return goCode(file, ofRuns) }},
+		{besideCodec, func(file string) ([]byte, error) { return goCode(file, beside) }},
+		{runsArgs, func(file string) ([]byte, error) { return goArgs(file, ofTicks) }},
+		{argsFile, func(file string) ([]byte, error) { return goArgs(file, others) }},
+	} {
+		text, err := f.make(f.name)
+		if err != nil {
+			return nil, err
+		}
+		all[f.name] = text
 	}
-	args, err := goArgs(argsFile, verbs)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]byte{goFile: code, argsFile: args, pageFile: page(keys, records)}
 	for _, v := range verbs {
 		name := scriptDir + v.script + ".lua"
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))) //nolint:gosec // G304: a file of this module

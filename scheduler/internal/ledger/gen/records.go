@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // Fields that several records have, with one meaning.
 var (
 	fJob     = field{name: "job", kind: text, into: "Job", doc: "the job's name"}
@@ -9,9 +11,9 @@ var (
 	fAttempt = field{name: "attempt", kind: small, into: "Attempt", doc: "how often this tick was granted, with this run; from 1"}
 	fPrev    = field{name: "prev", kind: optional, into: "Prev", doc: "the cursor before this step, ms; empty for what is no step of the cursor"}
 	fNext    = field{name: "next", kind: optional, into: "Next", doc: "the cursor after this step, ms; empty when the schedule has no more"}
-	fTrigger = field{name: "trigger", kind: text, into: "Trigger", doc: "why it runs: schedule, catch_up, manual, rerun or after"}
+	fTrigger = field{name: "trigger", kind: text, into: "Trigger", doc: "why it runs: schedule, catch_up, manual, rerun, after or backfill"}
 	fRequest = field{name: "request", kind: text, into: "Request",
-		doc: "of a run by hand, and of its later attempts, the run id that was asked for"}
+		doc: "of a run by hand or of a backfill, and of its later attempts, the run id that was asked for"}
 	fOf = field{name: "of", kind: text, into: "Of",
 		doc: "the open tick that this is a shard of; empty for a run that holds its job by itself"}
 	fParam   = field{name: "param", kind: param, into: "Param", doc: "the shard's parameter"}
@@ -32,7 +34,14 @@ func (f field) as(doc string) field {
 }
 
 // records are all packed records of the ledger, in the order of the page.
-var records = []record{entry, run, pending, tick, row, passed, event, cancel, progress, pause, gate, move, promotion}
+var records = slices.Concat(ofRuns, beside)
+
+var (
+	// ofRuns are those of jobs and their runs.
+	ofRuns = []record{entry, run, pending, tick, row, passed}
+	// beside are what happens to them.
+	beside = []record{event, cancel, progress, pause, backfill, gate, move, promotion}
+)
 
 var entry = record{
 	name: "entry", lua: "entry", mark: "1", key: "{ns:p}:jobs", typ: "Entry",
@@ -202,6 +211,31 @@ var pause = record{
 		{name: "at", kind: number, into: "Since", doc: "when, ms"},
 		{name: "till", kind: optional, into: "Until", doc: "until when, ms; empty: until somebody resumes it"},
 		fAuthor.as("who paused it"), fWhy,
+	},
+}
+
+var backfill = record{
+	name: "backfill", lua: "backfill", mark: "1", key: "{ns:p}:backfills", typ: "Backfill",
+	doc: "The ticks of a range that a job runs beside its schedule, and how far it has come.",
+	example: "1|0191f1a2-...|report|going|1763640000000|1763726400000|1763650000000|2|1440|succeeded=165,failed=1|" +
+		"1763649940000=0191f1a2-...-1763649940000|1763726405000|1763726505000||ann||",
+	fields: []field{
+		{name: "id", kind: name, into: "ID", doc: "its id; a run of it has the id and the tick as its own id"},
+		fJob,
+		{name: "state", kind: word, into: "State", doc: "going; cancelled, also while runs of it have not ended; done"},
+		{name: "from", kind: number, into: "From", doc: "the range's beginning, ms"},
+		{name: "to", kind: number, into: "To", doc: "the range's end, ms; a tick at this instant belongs to it"},
+		{name: "next", kind: optional, into: "Next", doc: "no tick from this instant on has a run yet, ms; empty when all have, or it was cancelled"},
+		{name: "parallel", kind: small, into: "Parallel", doc: "how many of its runs wait or go at a time"},
+		{name: "total", kind: number, into: "Total", doc: "how many ticks the range had when it began"},
+		{name: "counts", kind: tally, into: "Counts", doc: "ticks that have ended, by how they did"},
+		{name: "going", kind: going, into: "Going", doc: "ticks whose runs have not ended, with the runs"},
+		{name: "began", kind: number, into: "Began", doc: "when it was asked for, ms"},
+		{name: "looked", kind: number, into: "Looked", doc: "when a node last looked whether it can go on, ms"},
+		{name: "ended", kind: optional, into: "Ended", doc: "when it ended, ms"},
+		fAuthor.as("who asked for it"),
+		{name: "by", kind: text, into: "By", doc: "who cancelled it"},
+		{name: "reason", kind: rest, into: "Reason", doc: "why it was cancelled, in that person's words"},
 	},
 }
 

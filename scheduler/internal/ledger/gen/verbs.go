@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // Arguments that several verbs have.
 var (
 	aNow     = arg{name: "now", typ: argNumber, doc: "the caller's idea of Redis' time, ms"}
@@ -17,8 +19,13 @@ var (
 )
 
 // verbs are the scripts that are called often, or with many items: their arguments are generated. All others take JSON.
-var verbs = []verb{
-	sweep, claim, settle, define,
+var verbs = slices.Concat(ofTicks, others)
+
+// ofTicks are those on the way of each tick.
+var ofTicks = []verb{sweep, claim, settle}
+
+var others = []verb{
+	define,
 	{script: "unclaim", args: []arg{aKeep, aKeepFor}, forms: []form{{name: "item", args: []arg{aJob, aRun, aToken, aFresh}}}},
 	{script: "reap", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{
 		{name: "item", args: []arg{aJob, aRun, {name: "beat", typ: argNumber, doc: "the beat that was seen"}, aFresh}},
@@ -61,7 +68,7 @@ var sweep = verb{script: "sweep", args: []arg{
 	{name: "skip_lapsed", typ: argText, doc: "the same of leases"},
 	{name: "skip_pending", typ: argText, doc: "the same of runs"},
 	{name: "most", typ: argInt, doc: "most of each"},
-	{name: "skip_rows", typ: argText, doc: "how many rows of the outbox to pass over, '' to read neither those nor what is to be cancelled"},
+	{name: "skip_rows", typ: argText, doc: "how many rows of the outbox to pass over, '' to read neither those nor what is to be cancelled nor backfills"},
 	{name: "most_rows", typ: argInt, doc: "most rows of the outbox"},
 	{name: "both_ends", typ: argFlag, doc: "'1' to read its newest rows as well"},
 }}

@@ -1,6 +1,6 @@
 -- Removes a job and all that is stored of it, but for its definitions, which tidy takes away when nobody announces them any
 -- more, and for runs in flight: there must be none. Of its unique keys those are forgotten whose runs wait or stand in the history.
--- keys: jobs pauses due runs pending waiting kept followers history cancels unique anew gate
+-- keys: jobs pauses due runs pending waiting kept followers history cancels unique anew backfills backfilled gate
 -- Arguments: removeArgs in operate.go.
 -- Returns 'closed|state|move|words', or one word: removed, held, unknown, foreign (a record of it that waits cannot be read).
 -- needs: lib/args lib/gate lib/waiting codec/entry codec/row codec/run codec/pending codec/tick
@@ -29,7 +29,7 @@ for _, row in ipairs(redis.call('LRANGE', k.history, 0, -1)) do
 end
 local e = entry_of(redis.call('HGET', k.jobs, job))
 if e then redis.call('HDEL', k.anew, job .. '|' .. e.digest) end
-for _, key in ipairs({k.jobs, k.pauses, k.followers}) do redis.call('HDEL', key, job) end
+for _, key in ipairs({k.jobs, k.pauses, k.followers, k.backfills, k.backfilled}) do redis.call('HDEL', key, job) end
 redis.call('ZREM', k.due, job)
 redis.call('DEL', k.history)
 return 'removed'

@@ -1,7 +1,7 @@
 -- Reads what is overdue or pending in a partition. It writes nothing.
--- keys: due leases runs pending waiting cancels outbox followers
+-- keys: due leases runs pending waiting cancels outbox followers backfills
 -- Returns {job, cursor, ...}, {lapsed run, ...}, their records, {pending run, ...}, their records, {run, who wants it cancelled, ...},
--- the rows, the newest rows, {job that is followed, its followers, ...} of all rows
+-- the rows, the newest rows, {job that is followed, its followers, ...} of all rows, {backfill that is under way, ...}
 -- needs: codec/event
 -- ARGV, written by gen from verbs.go:
 --   due_until  cursors until then, ms
@@ -12,6 +12,7 @@
 --   skip_pending the same of runs
 --   most       most of each
 --   skip_rows  how many rows of the outbox to pass over, '' to read neither those nor what is to be cancelled
+--              nor backfills
 --   most_rows  most rows of the outbox
 --   both_ends  '1' to read its newest rows as well
 local due_until, lapsed_until, start_until, skip_due, skip_lapsed, skip_pending, most, skip_rows, most_rows,
@@ -29,9 +30,9 @@ end
 
 local due = upto(k.due, due_until, skip_due, 'WITHSCORES')
 local lapsed, pending = upto(k.leases, lapsed_until, skip_lapsed), upto(k.pending, start_until, skip_pending)
-local cancels, rows, newest, followers, seen = {}, {}, {}, {}, {}
+local cancels, rows, newest, followers, backfills, seen = {}, {}, {}, {}, {}, {}
 if skip_rows ~= '' then
-  cancels = redis.call('HGETALL', k.cancels)
+  cancels, backfills = redis.call('HGETALL', k.cancels), redis.call('HVALS', k.backfills)
   rows = redis.call('ZRANGE', k.outbox, skip_rows, skip_rows + most_rows - 1)
   if both_ends == '1' then newest = redis.call('ZRANGE', k.outbox, -most_rows, -1) end
 end
@@ -45,4 +46,4 @@ for _, page in ipairs({rows, newest}) do
     end
   end
 end
-return {due, lapsed, records(k.runs, lapsed), pending, records(k.waiting, pending), cancels, rows, newest, followers}
+return {due, lapsed, records(k.runs, lapsed), pending, records(k.waiting, pending), cancels, rows, newest, followers, backfills}

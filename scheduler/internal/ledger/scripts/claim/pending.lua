@@ -5,6 +5,8 @@
 -- when it is too late, when the job is paused, or when with overlap skip another run is going. Others wait.
 -- Of the job's own, a tick that was handed back may be too late.
 local function instead(e, p, id, mode, drop)
+  -- guard:backfill-paused P2 a backfill waits while its job is paused
+  if p.trigger == 'backfill' and paused(e, ms) then return 'held', 'a pause' end
   local after, back = p.trigger == 'after' and p.holds == '', p.trigger ~= 'after' and p.prev ~= ''
   if (after or back) and drop ~= '' then return 'missed', drop end
   if p.request == '' and paused(e, ms) then

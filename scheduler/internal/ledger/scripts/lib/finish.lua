@@ -24,7 +24,7 @@ local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, 
   if going or over then -- the next attempt adds the event
   elseif rerun then
     redis.call('HSET', k.waiting, fresh, pending_text({job = r.job, tick = r.tick, shard = r.shard, shards = r.shards,
-      attempt = int(r.attempt + 1), prev = '', next = '', trigger = 'rerun', request = r.request, at = int(ms),
+      attempt = int(r.attempt + 1), prev = '', next = '', trigger = r.trigger == 'backfill' and 'backfill' or 'rerun', request = r.request, at = int(ms),
       holds = '1', of = r.of, param = r.param, payload = r.payload}))
     redis.call('ZADD', k.pending, int(ms), fresh)
   elseif r.of ~= '' then

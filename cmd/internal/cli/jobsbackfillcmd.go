@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+func (a *app) jobsBackfillCommand() *cobra.Command {
+	var o scheduler.BackfillOptions
+	var from, to *timeFlag
+	backfill := a.command("backfill NAME --from T --to T [--parallel N] [--dry-run] [--reason TEXT]", "run the ticks that a job has in a range", wants("NAME"),
+		func(cmd *cobra.Command, args []string) error {
+			ends := [2]when{}
+			for i, f := range []*timeFlag{from, to} {
+				if f.text == "" {
+					return usagef("--%s is missing: an end of the range, such as 2d or 2026-11-24 22:00", []string{"from", "to"}[i])
+				}
+				end, err := f.when()
+				if err != nil {
+					return err
+				}
+				ends[i] = end
+			}
+			return a.inspectJob(func(t tool) (err error) {
+				if o.From, err = t.instant(ends[0]); err != nil {
+					return err
+				}
+				if o.To, err = t.instant(ends[1]); err != nil {
+					return err
+				}
+				return a.jobsBackfill(t, o)
+			})(cmd, args)
+		})
+	backfill.Long = `Runs the ticks that the job's schedule has from one instant to another, both
+included, once each and in order, whether they ran before or not, and prints the
+backfill's id. The schedule goes on beside it: the runs of a backfill do not hold
+the job, no tick is skipped for them, and the cursor does not move. With --parallel
+1 each tick starts when the one before it has ended; while the job is paused none
+does. At most 10,000 ticks, and one backfill of a job at a time. --dry-run prints
+how many ticks there are, and the first and last ones.
+
+` + timeForms
+	from = addTimeFlag(backfill, "from", ago, "where the range begins, `T`: 2d is two days ago; required")
+	to = addTimeFlag(backfill, "to", ago, "where the range ends, `T`: 1d is one day ago; required")
+	backfill.Flags().IntVar(&o.Parallel, "parallel", 1, "how many ticks run at a time, 1 to 100")
+	backfill.Flags().BoolVar(&o.DryRun, "dry-run", false, "only say which ticks there are")
+	a.reasonFlag(backfill)
+	return backfill
+}
+
+func (a *app) jobsBackfill(t tool, o scheduler.BackfillOptions) error {
+	if o.Parallel == 0 {
+		return usagef("--parallel is 0; from 1 to 100")
+	}
+	plan, err := t.in.Backfill(t.ctx, t.args[0], o)
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return printJSON(a.stdout, plan)
+	}
+	if !o.DryRun {
+		a.say("%s of job %s, from %s to %s; `escapement jobs backfills %s` shows how far it is", many(plan.Ticks, "tick"), t.args[0],
+			plan.First[0], slices.Concat(plan.First, plan.Last)[len(plan.First)+len(plan.Last)-1], t.args[0])
+		_, err = fmt.Fprintln(a.stdout, plan.ID)
+		return err
+	}
+	lines := []string{many(plan.Ticks, "tick")}
+	for _, at := range plan.First {
+		lines = append(lines, at.String())
+	}
+	if plan.Ticks > int64(len(plan.First)+len(plan.Last)) {
+		lines = append(lines, "...")
+	}
+	for _, at := range plan.Last {
+		lines = append(lines, at.String())
+	}
+	_, err = fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
+	return err
+}
+
+func (a *app) jobsBackfillsCommand() *cobra.Command {
+	backfills := a.command("backfills [NAME]", "list backfills", cobra.MaximumNArgs(1), a.inspect(func(t tool) error {
+		name := ""
+		if len(t.args) > 0 {
+			name = t.args[0]
+		}
+		all, err := t.in.Backfills(t.ctx, name)
+		if err != nil {
+			return t.near(name, err)
+		}
+		return a.printBackfills(all)
+	}))
+	backfills.Long = `Lists the backfills that are under way, and of each job the last one that has
+ended. NEXT is the tick up to which all have a run. END is when it ended, or, with
+a ~, when it ends if it goes on as it did.`
+	return backfills
+}
+
+func (a *app) printBackfills(all []scheduler.BackfillView) error {
+	if a.json() {
+		return printJSON(a.stdout, list(all))
+	}
+	out := a.newTable(whole("JOB"), whole("STATE"), whole("ENDED"), col("RUNNING"), instant("NEXT"), col("END"), col("OUTCOMES"), wide("FROM"), wide("TO"),
+		wide("PARALLEL"), wide("BY"), wide("ID"))
+	for _, v := range all {
+		end := out.at(v.End)
+		if v.ETA != nil {
+			end = "~" + out.at(v.ETA)
+		}
+		out.row(v.Job, v.State, fmt.Sprintf("%d of %d", v.Ended, v.Ticks), fmt.Sprint(v.Running), out.at(v.Next), end, tally(v.Counts), v.From.String(),
+			v.To.String(), fmt.Sprint(v.Parallel), v.Author, v.ID)
+	}
+	return out.flush()
+}
+
+// tally is how many ended how, most first: "998 succeeded, 2 failed".
+func tally(counts map[string]int64) string {
+	var words []string
+	for _, outcome := range outcomes {
+		if n := counts[outcome]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, outcome))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func (a *app) jobsBackfillCancelCommand() *cobra.Command {
+	var o scheduler.CancelOptions
+	cancel := a.command("backfill-cancel NAME [--reason TEXT]", "cancel a job's backfill", wants("NAME"), func(cmd *cobra.Command, args []string) error {
+		return a.inspectJob(func(t tool) error {
+			o.Author = a.author(o.Author)
+			v, err := t.in.CancelBackfill(t.ctx, t.args[0], o)
+			if err != nil {
+				return err
+			}
+			if a.json() {
+				return printJSON(a.stdout, v)
+			}
+			a.say("backfill %s of job %s is cancelled after %d of %d ticks", v.ID, v.Job, v.Ended, v.Ticks)
+			return nil
+		})(cmd, args)
+	})
+	cancel.Long = `Cancels the backfill of the job that is under way: no further tick gets a run. Its
+runs that are pending are recorded as cancelled, and those in flight are told to
+end, as runs cancel tells them.`
+	authorFlag(cancel, &o.Author)
+	cancel.Flags().StringVar(&o.Reason, "reason", "", "why, a `text` for the history")
+	return cancel
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// A backfill is begun, shown, refused beside another one, and cancelled; a dry run begins nothing.
+func TestBackfillCommands(t *testing.T) {
+	p := plant(t, jobs.Job{Name: "hourly", Schedule: "@hourly"})
+	from := time.Now().UTC().Truncate(time.Hour).Add(-999 * time.Hour)
+	at := func(n int) string { return from.Add(time.Duration(n) * time.Hour).Format(time.RFC3339) }
+	span := []string{"jobs", "backfill", "hourly", "--from", at(0), "--to", at(999)}
+	first, last := scheduler.Stamp(from).String(), scheduler.Stamp(from.Add(999*time.Hour)).String()
+	p.wants(exitDone, "1,000 ticks\n"+first+"\n", "", append(span, "--dry-run")...)
+	p.wants(exitDone, "\n...\n", "", append(span, "--dry-run")...)
+	if plan := decode[scheduler.BackfillPlan](t, p.env, append(span, "--dry-run")...); plan.Ticks != 1000 || plan.ID != "" || plan.Last[2].String() != last {
+		t.Errorf("the plan: %+v", plan)
+	}
+	if all := decode[[]scheduler.BackfillView](t, p.env, "jobs", "backfills"); len(all) > 0 {
+		t.Errorf("a dry run has begun %+v", all)
+	}
+	for _, refused := range [][]string{
+		{"no tick from", "jobs", "backfill", "hourly", "--from", from.Add(time.Minute).Format(time.RFC3339), "--to", from.Add(2 * time.Minute).Format(time.RFC3339)},
+		{"give the earlier end as from", "jobs", "backfill", "hourly", "--from", at(2), "--to", at(1)},
+		{"split the range", "jobs", "backfill", "hourly", "--from", "2020-01-01", "--to", at(1)},
+		{"an instant that is over", "jobs", "backfill", "hourly", "--from", at(1), "--to", "2099-01-01"},
+		{"parallel is 101; from 1 to 100", "jobs", "backfill", "hourly", "--from", at(1), "--to", at(2), "--parallel", "101"},
+		{"none is under way", "jobs", "backfill-cancel", "hourly"},
+	} {
+		p.wants(exitRefused, "", refused[0], refused[1:]...)
+	}
+	p.wants(exitUsage, "", "from 1 to 100", "jobs", "backfill", "hourly", "--from", at(1), "--to", at(2), "--parallel", "0")
+	p.wants(exitNotFound, "", "did you mean hourly", "jobs", "backfill", "hourli", "--from", at(1), "--to", at(2))
+	p.wants(exitNotFound, "", "did you mean hourly", "jobs", "backfills", "hourli")
+
+	id := p.wants(exitDone, "-", "1,000 ticks of job hourly, from "+first+" to "+last, append(span, "--parallel", "4", "--reason", "wrong prices")...)
+	p.wants(exitRefused, "", "backfill "+id+" of the job is under way", span...)
+	p.wants(exitDone, "0 of 1000", "", "jobs", "backfills", "hourly")
+	all := decode[[]scheduler.BackfillView](t, p.env, "jobs", "backfills")
+	if len(all) != 1 || all[0].ID != id || all[0].State != "going" || all[0].Parallel != 4 || all[0].Author != "ann" {
+		t.Errorf("listed are %+v", all)
+	}
+	p.wants(exitDone, "", "backfill "+id+" of job hourly is cancelled after 0 of 1000 ticks", "jobs", "backfill-cancel", "hourly", "--reason", "wrong range")
+	if v := decode[scheduler.BackfillView](t, p.env, "jobs", "backfill-cancel", "hourly"); v.State != "cancelled" || v.By != "ann" || v.Reason != "wrong range" {
+		t.Errorf("cancelled again: %+v", v)
+	}
+	_, out, _ := call(p.env, "", "audit", "list")
+	for _, words := range []string{"jobs backfill", "wrong prices", id + ": 1000 ticks", "jobs backfill-cancel", "wrong range"} {
+		if !strings.Contains(out, words) {
+			t.Errorf("the audit does not say %q:\n%s", words, out)
+		}
+	}
+}

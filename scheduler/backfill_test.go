@@ -1,0 +1,312 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// hourly is a job that ticks each hour and works for a while.
+func hourly(name string, s *sink, lasts time.Duration) jobs.Job {
+	return jobs.Job{
+		Name: name, Schedule: "@hourly", TTL: 5 * time.Second, OnCrash: jobs.OnCrashRerun, RerunMax: 3,
+		Func: func(ctx context.Context, r *jobs.Run) error {
+			select {
+			case <-time.After(lasts):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			s.write(r)
+			return nil
+		},
+	}
+}
+
+// filled are the ticks that runs of a backfill have written, in order of writing.
+func (s *sink) filled(job string) (ticks []time.Time) {
+	for _, r := range s.all() {
+		if r.job == job && r.trigger == jobs.TriggerBackfill {
+			ticks = append(ticks, r.tick)
+		}
+	}
+	return ticks
+}
+
+// backfill reads the only backfill of a job.
+func (c *cluster) backfill(job string) scheduler.BackfillView {
+	c.t.Helper()
+	all := must[[]scheduler.BackfillView](c.t)(c.ops().Backfills(context.Background(), job))
+	if len(all) != 1 {
+		c.t.Fatalf("backfills of %s: %+v", job, all)
+	}
+	return all[0]
+}
+
+// finish waits for the end of a job's only backfill.
+func (c *cluster) finish(job string) scheduler.BackfillView {
+	c.t.Helper()
+	for range 10_000 {
+		if v := c.backfill(job); v.End != nil {
+			return v
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	c.t.Fatalf("the backfill does not end: %+v", c.backfill(job))
+	return scheduler.BackfillView{}
+}
+
+// hours are the n instants from an hour on.
+func hours(from time.Time, n int) (ticks []time.Time) {
+	for i := range n {
+		ticks = append(ticks, from.Add(time.Duration(i)*time.Hour))
+	}
+	return ticks
+}
+
+// A backfill of a thousand ticks goes on over the death of the node that takes it on.
+func TestBackfillOutlivesItsNode(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		c.backfillOutlivesItsNode(server.Options(), 1000)
+	})
+}
+
+// The same over a real server, with fewer ticks.
+func TestBackfillOutlivesItsNodeOnRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	c := &cluster{t: t, logs: &logs{}, client: func() *redis.Client { return redis.NewClient(redistest.ClientOptions(server.Addr())) }}
+	c.backfillOutlivesItsNode(redistest.ClientOptions(server.Addr()), 60)
+}
+
+// backfillOutlivesItsNode cuts the node off, of three, that runs a backfill of n ticks, in the middle of a run: each tick is done once, in
+// order, and the job's cursor does not move.
+func (c *cluster) backfillOutlivesItsNode(o *redis.Options, n int) {
+	t, s := c.t, &sink{}
+	networks := make([]redistest.Net, 3)
+	last := time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Hour)
+	var ticks []time.Time
+	for i := range n {
+		ticks = append(ticks, last.AddDate(0, 0, i+1-n))
+	}
+	works := make(chan string)
+	report := hourly("report", s, 0)
+	report.Schedule = fmt.Sprintf("0 %d * * *", last.Hour()) // no tick of its own comes between
+	report.Func = func(ctx context.Context, r *jobs.Run) error {
+		if r.Tick().Equal(ticks[n/3]) && r.Attempt() == 1 {
+			works <- r.Node()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		s.write(r)
+		return nil
+	}
+	for i := range networks {
+		c.startOver(networks[i].Client(o), fmt.Sprint("n", i), scheduler.Config{DrainTimeout: time.Second}, report)
+	}
+	for _, node := range c.nodes {
+		for node.Ready() != nil {
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	before := c.job("report").Next
+	plan := must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: ticks[0], To: ticks[n-1], Author: "ann"}))
+	owner := <-works
+	networks[owner[1]-'0'].Cut()
+	v := c.finish("report")
+	if v.ID != plan.ID || v.State != "done" || v.Ticks != int64(n) || v.Counts["succeeded"] != int64(n) || v.Author != "ann" {
+		t.Errorf("at the end: %+v", v)
+	}
+	if got := s.filled("report"); !slices.EqualFunc(got, ticks, time.Time.Equal) {
+		t.Errorf("%d ticks were done, not each once and in order: %v", len(got), got)
+	}
+	if runs := s.all(); runs[len(runs)-1].node == owner {
+		t.Errorf("%s ends it, and is cut off", owner)
+	}
+	if after := c.job("report").Next; after == nil || *after != *before {
+		t.Errorf("the cursor was at %v, and is at %v", before, after)
+	}
+	for i := range networks {
+		networks[i].Heal()
+	}
+	c.end()
+	s.check(t)
+}
+
+// A backfill puts as many runs in as it may at a time, beside the ticks of the job itself, which are not skipped for it.
+func TestBackfillBesideTheSchedule(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s, most, now := &sink{}, 0, 0
+		slow := eachSecond("job", s)
+		slow.Overlap = jobs.OverlapSkip
+		slow.Func = func(_ context.Context, r *jobs.Run) error {
+			s.mu.Lock()
+			backfill := r.Trigger() == jobs.TriggerBackfill
+			if backfill {
+				now++
+				most = max(most, now)
+			}
+			s.mu.Unlock()
+			if backfill {
+				time.Sleep(1500 * time.Millisecond)
+			}
+			s.mu.Lock()
+			if backfill {
+				now--
+			}
+			s.mu.Unlock()
+			s.write(r)
+			return nil
+		}
+		c.start("a", scheduler.Config{}, slow)
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		from := began.Truncate(time.Second).Add(-time.Hour)
+		o := scheduler.BackfillOptions{From: from, To: from.Add(29 * time.Second), Parallel: 4}
+		must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "job", o))
+		v := c.finish("job")
+		time.Sleep(2 * time.Second)
+		if most != 4 || v.Counts["succeeded"] != 30 {
+			t.Errorf("%d runs at a time, and at the end %+v", most, v)
+		}
+		var own int
+		for _, r := range s.all() {
+			if r.trigger == jobs.TriggerSchedule && r.tick.After(began) {
+				own++
+			}
+		}
+		if lasted := int(time.Since(began) / time.Second); own < lasted-1 || outcomes(c.runs("job"))["skipped(overlap)"] > 0 {
+			t.Errorf("%d ticks of its own in %d s: %v", own, lasted, outcomes(c.runs("job")))
+		}
+		c.end()
+	})
+}
+
+// A backfill waits while its job is paused, and runs that are pending then wait too.
+func TestBackfillWaitsForThePause(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.start("a", scheduler.Config{}, hourly("report", s, 100*time.Millisecond))
+		time.Sleep(time.Second)
+		from := time.Now().UTC().Truncate(time.Hour).Add(-100 * time.Hour)
+		must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from.Add(49 * time.Hour), Parallel: 2}))
+		for len(s.filled("report")) < 10 {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if err := c.ops().Pause(t.Context(), "report", scheduler.PauseOptions{Reason: "the database is being moved"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond) // runs in flight end
+		done := len(s.filled("report"))
+		time.Sleep(time.Minute)
+		if now := len(s.filled("report")); now != done || done >= 50 {
+			t.Errorf("%d ticks were done when the job was paused, %d a minute later", done, now)
+		}
+		if err := c.ops().Resume(t.Context(), "report"); err != nil {
+			t.Fatal(err)
+		}
+		if v := c.finish("report"); v.Counts["succeeded"] != 50 || len(s.filled("report")) != 50 {
+			t.Errorf("at the end: %+v, and %d ticks were done", v, len(s.filled("report")))
+		}
+		c.end()
+	})
+}
+
+// A cancelled backfill ends as one: what runs is told to end, what is pending is recorded as cancelled, and no further tick runs.
+func TestBackfillIsCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.start("a", scheduler.Config{MaxRunning: 2}, hourly("report", s, time.Hour))
+		time.Sleep(time.Second)
+		from := time.Now().UTC().Truncate(time.Hour).Add(-100 * time.Hour)
+		refused(t, second(c.ops().CancelBackfill(t.Context(), "report", scheduler.CancelOptions{})), scheduler.ErrRefused, "none is under way")
+		plan := must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from.Add(49 * time.Hour), Parallel: 5}))
+		time.Sleep(3 * time.Second)
+		_, err := c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from})
+		refused(t, err, scheduler.ErrRefused, plan.ID, "backfill-cancel report")
+		v := must[scheduler.BackfillView](t)(c.ops().CancelBackfill(t.Context(), "report", scheduler.CancelOptions{Author: "bob", Reason: "wrong range"}))
+		if v.State != "cancelled" || v.Running != 5 || v.Next != nil {
+			t.Errorf("when it is cancelled: %+v", v)
+		}
+		if v = c.finish("report"); v.State != "cancelled" || v.Counts["cancelled"] != 5 || v.Ended != 5 || v.By != "bob" || v.Reason != "wrong range" {
+			t.Errorf("at the end: %+v", v)
+		}
+		for _, r := range c.runs("report") {
+			if r.Trigger == "backfill" && (r.Outcome != "cancelled" || r.Reason != "cancelled by bob: wrong range") {
+				t.Errorf("a run of it: %+v", r)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if n := len(c.runs("report")); n != 5 || len(s.all()) > 0 {
+			t.Errorf("%d runs, of which %d did anything", n, len(s.all()))
+		}
+		c.end()
+	})
+}
+
+// What makes no backfill is refused with the field and a cure, and nothing is stored.
+func TestBackfillIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		follower := eachSecond("follower", s)
+		follower.Schedule, follower.After = "", "report"
+		c.start("a", scheduler.Config{}, hourly("report", s, 0), eachSecond("busy", s), follower)
+		time.Sleep(time.Second)
+		now := time.Now().UTC().Truncate(time.Hour)
+		for _, b := range []struct {
+			job         string
+			from, to    time.Time
+			parallel    int
+			kind        error
+			words, cure string
+		}{
+			{"report", now, now.Add(-time.Hour), 1, scheduler.ErrRefused, "from is", "give the earlier end as from"},
+			{"report", time.Time{}, now, 1, scheduler.ErrRefused, "from is missing", "both ends"},
+			{"report", now, time.Time{}, 1, scheduler.ErrRefused, "to is missing", "both ends"},
+			{"report", now.Add(-time.Hour), now.Add(time.Hour), 1, scheduler.ErrRefused, "to is", "an instant that is over"},
+			{"report", now.Add(-50 * time.Minute), now.Add(-10 * time.Minute), 1, scheduler.ErrRefused, "no tick from", "jobs get report"},
+			{"busy", now.Add(-3 * time.Hour), now, 1, scheduler.ErrRefused, "10801 ticks", "at most 10000, so split the range"},
+			{"report", now.Add(-time.Hour), now, 101, scheduler.ErrRefused, "parallel is 101", "from 1 to 100"},
+			{"report", now.Add(-time.Hour), now, -1, scheduler.ErrRefused, "parallel is -1", "from 1 to 100"},
+			{"nobody", now.Add(-time.Hour), now, 1, scheduler.ErrUnknownJob, "nobody", "jobs list"},
+			{"follower", now.Add(-time.Hour), now, 1, scheduler.ErrRefused, "it follows report", "jobs run"},
+		} {
+			for _, dry := range []bool{true, false} {
+				_, err := c.ops().Backfill(t.Context(), b.job, scheduler.BackfillOptions{From: b.from, To: b.to, Parallel: b.parallel, DryRun: dry})
+				refused(t, err, b.kind, b.words, b.cure)
+			}
+		}
+		plan := must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: now.Add(-99 * time.Hour), To: now, DryRun: true}))
+		if got := fmt.Sprint(plan); got != fmt.Sprint(scheduler.BackfillPlan{Ticks: 100, First: stampsOf(hours(now.Add(-99*time.Hour), 3)), Last: stampsOf(hours(now.Add(-2*time.Hour), 3))}) {
+			t.Errorf("the plan: %s", got)
+		}
+		for n := int64(1); n <= 7; n++ {
+			plan := must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: now.Add(-time.Duration(n-1) * time.Hour), To: now, DryRun: true}))
+			if shown := int64(len(plan.First) + len(plan.Last)); plan.Ticks != n || shown != min(n, 6) || n > 3 && time.Time(plan.Last[len(plan.Last)-1]) != now {
+				t.Errorf("of %d ticks the plan shows %+v", n, plan)
+			}
+		}
+		if all := must[[]scheduler.BackfillView](t)(c.ops().Backfills(t.Context(), "")); len(all) > 0 || len(s.filled("report"))+len(s.filled("busy")) > 0 {
+			t.Errorf("stored are %+v", all)
+		}
+		if _, err := c.ops().Backfills(t.Context(), "nobody"); !errors.Is(err, scheduler.ErrUnknownJob) {
+			t.Errorf("of a job that is not there: %v", err)
+		}
+		c.end()
+	})
+}
+
+func stampsOf(times []time.Time) (all []scheduler.Stamp) {
+	for _, at := range times {
+		all = append(all, scheduler.Stamp(at))
+	}
+	return all
+}

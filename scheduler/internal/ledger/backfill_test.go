@@ -1,0 +1,247 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// filling is a backfill of job a that begins now: ticks are the seconds before.
+func (r *rig) filling(t *testing.T, ticks, parallel int) Backfill {
+	t.Helper()
+	b := Backfill{ID: "fill", Job: "a", From: r.now - 100_000, To: r.now, Parallel: parallel, Total: int64(ticks), Author: "ann"}
+	if word := must(r.led.Backfill(t.Context(), b, "d-second")); word != "begun" {
+		t.Fatal(word)
+	}
+	return r.filled(t)
+}
+
+// filled is the backfill of job a.
+func (r *rig) filled(t *testing.T) Backfill {
+	t.Helper()
+	all, foreign, err := r.led.Backfills(t.Context(), "a")
+	if err != nil || foreign > 0 || len(all) != 1 {
+		t.Fatalf("%+v, %d unreadable, %v", all, foreign, err)
+	}
+	return all[0]
+}
+
+// feed feeds a backfill that has these ticks left, which are seconds behind its beginning.
+func (r *rig) feed(t *testing.T, b Backfill, want Status, left ...int64) Backfill {
+	t.Helper()
+	var next []int64
+	for _, s := range left {
+		next = append(next, b.From+s*1000)
+	}
+	b, got, err := r.led.Feed(t.Context(), b, "d-second", next)
+	if err != nil || got != want {
+		t.Fatalf("fed with %v: %s, %v; want %s", left, got, err, want)
+	}
+	return b
+}
+
+// waits are the ticks of job a's pending runs, in the order in which they may start, in seconds behind the backfill's beginning.
+func (r *rig) waits(t *testing.T, b Backfill) (ticks []int64) {
+	t.Helper()
+	all := keepIf(must(r.led.Open(t.Context(), "a")), Lease.Pending)
+	slices.SortFunc(all, func(x, y Lease) int { return int(x.Granted - y.Granted) })
+	for _, l := range all {
+		if l.Trigger != "backfill" || l.Request != b.run(l.Tick) {
+			t.Errorf("pending is %+v", l)
+		}
+		ticks = append(ticks, (l.Tick-b.From)/1000)
+	}
+	return ticks
+}
+
+// A backfill keeps so many runs pending or in flight as its parallel says, in order, and ends with the last of them. Its cursor and what
+// holds the job are not touched.
+func TestBackfillFeeds(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		before := r.entry(t, "a")
+		b := r.filling(t, 4, 2)
+		b = r.feed(t, b, BackfillPut, 1, 2, 3)
+		if got := r.waits(t, b); !slices.Equal(got, []int64{1, 2}) || len(b.Going) != 2 || b.Next != b.From+3000 {
+			t.Fatalf("pending are %v: %+v", got, b)
+		}
+		b = r.feed(t, b, BackfillFed, 3, 4)
+		one := pendingClaim("a", b.Going[0].Run)
+		one.Overlap = jobs.OverlapAllow
+		r.want(t, Granted, one)
+		b = r.feed(t, b, BackfillFed, 3, 4) // in flight counts
+		r.pass(t, time.Second)
+		r.settle(t, Settled, "a", one.Run, jobs.OutcomeFailed)
+		b = r.feed(t, b, BackfillPut, 3, 4)
+		if got := r.waits(t, b); !slices.Equal(got, []int64{2, 3}) || b.Counts[jobs.OutcomeFailed] != 1 || b.Next != b.From+4000 {
+			t.Fatalf("pending are %v: %+v", got, b)
+		}
+		for range 2 {
+			c := pendingClaim("a", b.Going[0].Run)
+			c.Overlap = jobs.OverlapAllow
+			r.want(t, Granted, c)
+			must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: c.Run}})) // it goes on under another id
+			b = r.feed(t, b, BackfillFed, 4)
+			if b.Going[0].Run != Successor(c.Run) {
+				t.Fatalf("its run goes on as %s: %+v", Successor(c.Run), b)
+			}
+		}
+		for len(b.Going) > 0 {
+			for _, g := range b.Going {
+				c := pendingClaim("a", g.Run)
+				c.Overlap = jobs.OverlapAllow
+				r.complete(t, jobs.OutcomeSucceeded, c)
+			}
+			left := []int64{4}
+			if b.Next == 0 {
+				left = nil
+			}
+			var err error
+			if b, _, err = r.led.Feed(t.Context(), b, "d-second", instants(b, left)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b.State != BackfillDone || b.Ended != r.now || b.Counts[jobs.OutcomeSucceeded] != 3 || b.Counts[jobs.OutcomeFailed] != 1 {
+			t.Errorf("at the end: %+v", b)
+		}
+		if last := r.filled(t); last.record != b.record || r.client.HLen(t.Context(), r.led.keys[0].backfills).Val() != 0 {
+			t.Errorf("kept is %+v", last)
+		}
+		after := r.entry(t, "a")
+		if after.Cursor != before.Cursor || after.Open != "" || after.Busy != before.Busy || after.Last != before.Last {
+			t.Errorf("the entry was %+v, and is %+v", before, after)
+		}
+		r.sound(t)
+	})
+}
+
+func instants(b Backfill, seconds []int64) (all []int64) {
+	for _, s := range seconds {
+		all = append(all, b.From+s*1000)
+	}
+	return all
+}
+
+// A tick gets one run: who has seen the backfill as it was before is refused, and so is a tick whose run a failover has not lost
+// when it has lost that the tick was put in.
+func TestBackfillTickHasOneRun(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		seen := r.filling(t, 4, 2)
+		b := r.feed(t, seen, BackfillPut, 1, 2, 3)
+		r.feed(t, seen, "stale", 1, 2, 3)
+		if _, got, err := r.led.Feed(t.Context(), b, "another", nil); err != nil || got != "superseded" {
+			t.Errorf("by another definition: %s, %v", got, err)
+		}
+		c := pendingClaim("a", b.Going[0].Run)
+		c.Overlap = jobs.OverlapAllow
+		r.complete(t, jobs.OutcomeSucceeded, c)
+		r.client.HSet(t.Context(), r.led.keys[0].backfills, "a", seen.record) // as a failover leaves it
+		b = r.feed(t, seen, BackfillFed, 1, 2, 3)
+		r.pass(t, time.Second)
+		b = r.feed(t, b, BackfillPut, 3, 4)
+		if got := r.waits(t, b); !slices.Equal(got, []int64{2, 3}) || b.Counts[jobs.OutcomeSucceeded] != 1 {
+			t.Errorf("pending are %v: %+v", got, b)
+		}
+		r.sound(t)
+	})
+}
+
+// A paused job's backfill waits, with the runs of it that are pending; a cancelled one ends with its runs.
+func TestBackfillWaitsAndIsCancelled(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		b := r.feed(t, r.filling(t, 9, 2), BackfillPut, 1, 2, 3)
+		pauseErr(t, r.led.Pause(t.Context(), "a", Pause{Author: "ann", Reason: "x"}))
+		c := pendingClaim("a", b.Going[0].Run)
+		c.Overlap = jobs.OverlapAllow
+		if a := r.want(t, Held, c); a.Detail != HeldByPause {
+			t.Errorf("held by %s", a.Detail)
+		}
+		must(r.led.Cancel(t.Context(), "a", c.Run, "ann", "this one"))
+		b = r.feed(t, b, BackfillFed, 3, 4, 5)
+		if b.Counts[jobs.OutcomeCancelled] != 1 || len(b.Going) != 1 || b.Next != b.From+3000 {
+			t.Errorf("while it is paused: %+v", b)
+		}
+		pauseErr(t, r.led.Resume(t.Context(), "a"))
+		b = r.feed(t, b, BackfillPut, 3, 4, 5)
+		going := pendingClaim("a", b.Going[0].Run)
+		going.Overlap = jobs.OverlapAllow
+		r.want(t, Granted, going)
+		b, err := r.led.CancelBackfill(t.Context(), "a", "bob", "wrong|range")
+		if err != nil || b.State != BackfillCancelled || b.Next != 0 || b.By != "bob" || b.Reason != "wrong/range" {
+			t.Fatalf("%+v, %v", b, err)
+		}
+		if n := r.client.HLen(t.Context(), r.led.keys[0].cancels).Val(); n != 1 || len(r.waits(t, b)) > 0 {
+			t.Errorf("%d runs are told, and %v are pending", n, r.waits(t, b))
+		}
+		b = r.feed(t, b, BackfillFed)
+		r.settle(t, Settled, "a", going.Run, jobs.OutcomeCancelled)
+		if b = r.feed(t, b, BackfillEnded); b.State != BackfillCancelled || b.Counts[jobs.OutcomeCancelled] != 3 {
+			t.Errorf("at the end: %+v", b)
+		}
+		if _, err := r.led.CancelBackfill(t.Context(), "a", "bob", ""); !errors.Is(err, ErrRefused) {
+			t.Errorf("cancelled when it is over: %v", err)
+		}
+		r.sound(t)
+	})
+}
+
+func pauseErr(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request for a backfill is one, however often it comes; a job has one under way, and a partition so many. A removed job's is gone.
+func TestBackfillsAreBounded(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		b := r.filling(t, 1, 1)
+		if word, err := r.led.Backfill(t.Context(), b, "d-second"); err != nil || word != "begun" {
+			t.Errorf("asked again: %s, %v", word, err)
+		}
+		other := b
+		other.ID = "other"
+		if _, err := r.led.Backfill(t.Context(), other, "d-second"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "backfill fill of the job is under way") {
+			t.Errorf("beside another one: %v", err)
+		}
+		for _, of := range []struct {
+			job, digest string
+			want        error
+			word        Status
+		}{{"nobody", "d-second", ErrUnknownJob, ""}, {"b", "another", nil, Elsewhere}} {
+			if of.job == "b" {
+				r.create(t, "b")
+			}
+			b := b
+			b.Job = of.job
+			if word, err := r.led.Backfill(t.Context(), b, of.digest); !errors.Is(err, of.want) || word != of.word {
+				t.Errorf("%s: %s, %v", of.job, word, err)
+			}
+		}
+		r.feed(t, b, BackfillEnded)
+		if word, err := r.led.Backfill(t.Context(), b, "d-second"); err != nil || word != "begun" || r.filled(t).State != BackfillDone {
+			t.Errorf("asked again when it is over: %s, %v, %+v", word, err, r.filled(t))
+		}
+		for i := range backfillsMax {
+			r.client.HSet(t.Context(), r.led.keys[0].backfills, fmt.Sprint("job ", i), b.record)
+		}
+		if _, err := r.led.Backfill(t.Context(), other, "d-second"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "100 backfills are under way") {
+			t.Errorf("beside many: %v", err)
+		}
+		pauseErr(t, r.led.Remove(t.Context(), "a"))
+		if r.client.HExists(t.Context(), r.led.keys[0].backfilled, "a").Val() {
+			t.Error("a removed job's backfill is kept")
+		}
+	})
+}

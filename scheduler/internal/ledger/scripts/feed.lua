@@ -1,0 +1,91 @@
+-- Takes a backfill on: counts its runs that have ended, and puts runs of its next ticks into pending while fewer of them than its
+-- parallel have not ended. All of it happens at once, and only if the backfill is what the caller saw: so a tick gets one run, whoever
+-- calls, and whenever a caller dies.
+-- keys: jobs runs pending waiting recent history backfills backfilled gate
+-- Arguments: feedArgs in backfill.go.
+-- Returns {'closed|state|move|words'}, {word, backfill as it is now}, or {word}: fed, put (runs were put into pending), ended (it
+-- is over); stale (the backfill is another one now), superseded (the caller has another definition than the stored one), unknown, foreign.
+-- needs: lib/args lib/gate lib/base lib/windows lib/history codec/row codec/entry codec/pending codec/backfill
+local job = args.job
+local shut = closed(k.gate)
+if shut then return {'closed|' .. shut} end
+local us, ms = clock()
+local text = redis.call('HGET', k.jobs, job)
+if not text then return {'unknown'} end
+local e, b = entry_of(text), backfill_of(args.seen)
+if not e or not b then return {'foreign'} end
+-- guard:backfill-seen P1 a tick of a backfill is put in by who has seen that it was not
+if redis.call('HGET', k.backfills, job) ~= args.seen then return {'stale'} end
+if e.digest ~= args.digest then return {'superseded'} end
+
+-- The runs of some ticks: lists of a tick and the ids under which its run may go on. Returns for each list its id that has not ended,
+-- or how the run ended, or nothing.
+local function look(list)
+  local ids, outcomes, wanted, left = {}, {}, {}, 0
+  for i, one in ipairs(list) do
+    local names = {unpack(one, 2)}
+    for _, key in ipairs({k.runs, k.waiting}) do
+      for n, record in ipairs(redis.call('HMGET', key, unpack(names))) do
+        if record then ids[i] = names[n] end
+      end
+    end
+    if not ids[i] then wanted[b.id .. '-' .. one[1]], left = i, left + 1 end
+  end
+  local from = -1
+  while left > 0 do
+    local rows = redis.call('LRANGE', k.history, from - 99, from)
+    for n = #rows, 1, -1 do -- the last attempt counts
+      local kind, _, shards, request, outcome = string.match(rows[n], ROW_OUTCOME)
+      if kind and wanted[request] and (kind == 'T' or shards == '1') then
+        outcomes[wanted[request]], wanted[request], left = outcome, nil, left - 1
+      end
+    end
+    if #rows < 100 or tonumber(string.match(rows[1], ROW_AT) or 0) < tonumber(b.began) then break end
+    from = from - 100
+  end
+  return ids, outcomes
+end
+
+local going = {}
+local ids, outcomes = look(args.going)
+for i, one in ipairs(args.going) do
+  if ids[i] then going[#going + 1] = one[1] .. '=' .. ids[i]
+  else count(b, outcomes[i] or 'lost', 1) end
+end
+local put = 0
+if b.next ~= '' and not paused(e, ms) then
+  ids, outcomes = look(args.ticks)
+  local room = args.most - redis.call('ZCARD', k.pending)
+  local at = 1
+  while at <= #args.ticks and #going < tonumber(b.parallel) and put < room do
+    local tick, id = args.ticks[at][1], args.ticks[at][2]
+    local had = nil
+    -- guard:backfill-once P1 a tick whose run a failover has not lost, though it has lost that the tick was put in, gets no other run
+    had = ids[at] or outcomes[at]
+    if had and ids[at] then going[#going + 1] = tick .. '=' .. had
+    elseif had then count(b, had, 1)
+    else
+      put = put + 1
+      local start = int(ms - #args.ticks + at) -- they start in the order of their ticks
+      redis.call('HSET', k.waiting, id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = '1', prev = '', next = '',
+        trigger = 'backfill', request = id, at = start, holds = '', of = '', param = '', payload = ''}))
+      redis.call('ZADD', k.pending, start, id)
+      going[#going + 1] = tick .. '=' .. id
+    end
+    at = at + 1
+  end
+  -- guard:backfill-next P2 no tick of a backfill is passed over
+  b.next = args.ticks[at] and args.ticks[at][1] or args.rest
+end
+b.going, b.looked = table.concat(going, ','), int(ms)
+if b.next == '' and #going == 0 then
+  if b.state == 'going' then b.state = 'done' end
+  b.ended = int(ms)
+  text = backfill_text(b)
+  redis.call('HSET', k.backfilled, job, text)
+  redis.call('HDEL', k.backfills, job)
+  return {'ended', text}
+end
+text = backfill_text(b)
+redis.call('HSET', k.backfills, job, text)
+return {put > 0 and 'put' or 'fed', text}
