@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,7 +49,8 @@ type Definition struct {
 	Params       []string          `json:"params,omitempty"`
 	Placement    Placement         `json:"placement,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
-	After        string            `json:"after,omitempty"`
+	After        Upstreams         `json:"after,omitzero"`
+	When         When              `json:"when,omitempty"`
 	LimitGroup   string            `json:"limit_group,omitempty"`
 	LimitMax     int               `json:"limit_max,omitempty"`
 	Guard        string            `json:"guard,omitempty"`
@@ -77,7 +79,7 @@ func (j Job) Definition() Definition {
 		RetryMax: j.Retry.Max, RetryBackoff: j.Retry.Backoff.Milliseconds(),
 		RetryMaxBack: j.Retry.MaxBackoff.Milliseconds(),
 		Params:       slices.Clone(j.Params), Placement: j.Placement,
-		Labels: maps.Clone(j.Labels), After: j.After, SuccessWithin: j.Expect.SuccessWithin.Milliseconds(),
+		Labels: maps.Clone(j.Labels), After: upstreams(j.After, j.When), When: j.When, SuccessWithin: j.Expect.SuccessWithin.Milliseconds(),
 		LimitGroup: j.Limit.Group, LimitMax: j.Limit.Max, Guard: j.Guard,
 		Handler: j.Handler, Payload: compact(j.Payload), ManagedBy: j.ManagedBy,
 	}
@@ -98,7 +100,7 @@ func (d Definition) Job() Job {
 		Timeout: ms(d.Timeout), StallAfter: ms(d.StallAfter), OnStall: d.OnStall, TTL: ms(d.TTL),
 		Retry:  Retry{Max: d.RetryMax, Backoff: ms(d.RetryBackoff), MaxBackoff: ms(d.RetryMaxBack)},
 		Shards: max(d.Shards, 1), Params: slices.Clone(d.Params), Placement: d.Placement,
-		Labels: maps.Clone(d.Labels), After: d.After, Expect: Expect{SuccessWithin: ms(d.SuccessWithin)},
+		Labels: maps.Clone(d.Labels), After: slices.Clone(d.After.Names), When: d.When, Expect: Expect{SuccessWithin: ms(d.SuccessWithin)},
 		Limit: Limit{Group: d.LimitGroup, Max: d.LimitMax}, Guard: d.Guard,
 		Handler: d.Handler, Payload: bytes.Clone(d.Payload), ManagedBy: d.ManagedBy,
 	}
@@ -136,13 +138,13 @@ func timeOf(ms int64) time.Time {
 
 // SameTicks reports whether the settings that decide the ticks are those of another definition.
 func (d Definition) SameTicks(other Definition) bool {
-	return d.Schedule == other.Schedule && d.TimeZone == other.TimeZone && d.After == other.After &&
+	return d.Schedule == other.Schedule && d.TimeZone == other.TimeZone && slices.Equal(d.After.Names, other.After.Names) && d.When == other.When &&
 		slices.Equal(d.Except, other.Except) && slices.Equal(d.Only, other.Only) && d.StartAt == other.StartAt && d.EndAt == other.EndAt
 }
 
 // WithoutTicks returns d without the settings that SameTicks compares.
 func (d Definition) WithoutTicks() Definition {
-	d.Schedule, d.TimeZone, d.After, d.Except, d.Only, d.StartAt, d.EndAt = "", "", "", nil, nil, 0, 0
+	d.Schedule, d.TimeZone, d.After, d.When, d.Except, d.Only, d.StartAt, d.EndAt = "", "", Upstreams{}, 0, nil, nil, 0, 0
 	return d
 }
 
@@ -195,11 +197,11 @@ func (d Definition) inRange() error {
 	switch {
 	case d.Name == "":
 		return errors.New("definition: name must not be empty")
-	case d.Schedule == "" && d.After == "":
+	case d.Schedule == "" && len(d.After.Names) == 0:
 		return fmt.Errorf("definition %q: schedule and after are both empty; one must say when it runs", clip(d.Name))
-	case d.Schedule != "" && d.After != "":
+	case d.Schedule != "" && len(d.After.Names) > 0:
 		return fmt.Errorf("definition %q: has the schedule %q and runs after %q; only one may say when it runs",
-			clip(d.Name), clip(d.Schedule), clip(d.After))
+			clip(d.Name), clip(d.Schedule), clip(strings.Join(d.After.Names, ", ")))
 	}
 	for _, f := range []struct {
 		key string

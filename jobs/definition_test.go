@@ -40,7 +40,7 @@ func bounded() jobs.Job {
 	return j
 }
 
-func follower() jobs.Job { return jobs.Job{Name: "follower", After: "report", Func: nothing} }
+func follower() jobs.Job { return jobs.Job{Name: "follower", After: []string{"report"}, Func: nothing} }
 
 // The stored form and its digest are a format: a change of either makes every node of a
 // rolling deploy see a changed job.
@@ -120,13 +120,13 @@ func drawJob(t *rapid.T) jobs.Job {
 		j.Params = []string{"a", "<b>"}
 	}
 	if rapid.Bool().Draw(t, "follows") {
-		j.After, j.TimeZone = "other", rapid.SampledFrom([]string{"", "UTC"}).Draw(t, "zone")
+		j.After, j.TimeZone = []string{"other"}, rapid.SampledFrom([]string{"", "UTC"}).Draw(t, "zone")
 	} else {
 		j.Schedule = rapid.SampledFrom([]string{"H/5 * * * *", "@every 90s", "TZ=Asia/Tokyo 0 5 * * *"}).Draw(t, "schedule")
 		j.TimeZone = rapid.SampledFrom([]string{"", "Asia/Tokyo"}).Draw(t, "zone")
 		j.CatchUp = rapid.SampledFrom([]jobs.CatchUp{0, 1, 2}).Draw(t, "catch_up")
 	}
-	if j.After == "" && rapid.Bool().Draw(t, "bounded") {
+	if len(j.After) == 0 && rapid.Bool().Draw(t, "bounded") {
 		b := bounded()
 		j.Except, j.Only, j.StartAt, j.EndAt = b.Except, b.Only, b.StartAt, b.EndAt
 	}
@@ -174,7 +174,9 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"params":      func(j *jobs.Job) { j.Params = []string{"a"} },
 		"placement":   func(j *jobs.Job) { j.Placement = jobs.PlacementRace },
 		"labels":      func(j *jobs.Job) { j.Labels = map[string]string{"disk": "ssd"} },
-		"after":       func(j *jobs.Job) { j.After = "other" },
+		"after":       func(j *jobs.Job) { j.After = []string{"other"} },
+		"two":         func(j *jobs.Job) { j.After = []string{"other", "third"} },
+		"when":        func(j *jobs.Job) { j.When = jobs.WhenFailed },
 		"expect":      func(j *jobs.Job) { j.Expect.SuccessWithin += time.Hour },
 		"limit":       func(j *jobs.Job) { j.Limit = jobs.Limit{Group: "db", Max: 3} },
 		"guard":       func(j *jobs.Job) { j.Guard = "paper" },
@@ -189,13 +191,13 @@ func TestDigestSeesEverySetting(t *testing.T) {
 			t.Errorf("changing %s gives the digest of changing %s", name, other)
 		}
 		seen[digest] = name
-		ticks := slices.Contains([]string{"schedule", "zone", "after", "except", "only", "start_at", "end_at"}, name)
+		ticks := slices.Contains([]string{"schedule", "zone", "after", "two", "when", "except", "only", "start_at", "end_at"}, name)
 		if was, is := base.Definition(), j.Definition(); was.SameTicks(is) == ticks || reflect.DeepEqual(was.WithoutTicks(), is.WithoutTicks()) != ticks {
 			t.Errorf("%s: it decides about ticks: %v, and SameTicks says %v", name, ticks, was.SameTicks(is))
 		}
 	}
-	// Every field of Job but Func must be among the edits; Retry counts three.
-	if want := reflect.TypeFor[jobs.Job]().NumField() - 1 - 1 + reflect.TypeFor[jobs.Retry]().NumField(); len(seen)-1 != want {
+	// Every field of Job but Func must be among the edits; Retry counts three, After two.
+	if want := reflect.TypeFor[jobs.Job]().NumField() - 1 - 1 + 1 + reflect.TypeFor[jobs.Retry]().NumField(); len(seen)-1 != want {
 		t.Errorf("%d settings tried, Job has %d", len(seen)-1, want)
 	}
 }

@@ -21,8 +21,8 @@
 // [Job.WithDefaults] fills a job, and [Job.Validate] checks it; the registry does both. [Registry.Check] checks the
 // jobs together. A setting without an effect is refused, such as one of a policy that the job does not have.
 //
-// Instead of a schedule a job may have [Job.After], another job's name: it runs once for each tick of that job that
-// succeeded, with the same tick.
+// Instead of a schedule a job may have [Job.After], names of other jobs: it runs once for each tick that all of them have ended
+// as [Job.When] says, with the same tick. [Run.SetResult] gives it a payload.
 //
 // # A schedule
 //

@@ -44,9 +44,9 @@ func ExampleRegistry_Check() {
 	reg := jobs.NewRegistry()
 	work := func(context.Context, *jobs.Run) error { return nil }
 	reg.MustAdd(jobs.Job{Name: "import", Schedule: "@hourly", Func: work})
-	reg.MustAdd(jobs.Job{Name: "totals", After: "imports", Func: work})
-	reg.MustAdd(jobs.Job{Name: "mails", After: "letters", Func: work})
-	reg.MustAdd(jobs.Job{Name: "letters", After: "mails", Func: work})
+	reg.MustAdd(jobs.Job{Name: "totals", After: []string{"imports"}, Func: work})
+	reg.MustAdd(jobs.Job{Name: "mails", After: []string{"letters"}, Func: work})
+	reg.MustAdd(jobs.Job{Name: "letters", After: []string{"mails"}, Func: work})
 	fmt.Println(reg.Check())
 	// Output:
 	// job "letters": after: jobs wait for each other in a circle: letters -> mails -> letters; give one of them a schedule

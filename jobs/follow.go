@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -14,27 +15,66 @@ const (
 	maxCycle = 8
 )
 
-// Check checks the jobs together, after the last was added: each After must name a job of the registry, no job may follow
-// itself, also not through others, and all jobs with one Limit.Group must have the same Limit.Max. The error joins a
-// *FieldError for each fault, sorted by the job's name. A cycle is one fault, of the job whose name comes first.
+// Check checks the jobs together, after the last was added: each After must name jobs of the registry, no job may follow
+// itself, also not through others, jobs that one job follows must begin with the same ticks, and all jobs with one Limit.Group must
+// have the same Limit.Max. The error joins a *FieldError for each fault, sorted by the job's name. Of jobs that wait for each other,
+// one circle is named.
 func (r *Registry) Check() error {
 	after := r.follows()
-	names := make([]string, 0, len(after))
-	for name := range after {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(after))
 	found := unknownFaults(names, after)
-	for _, ring := range cycles(names, after) {
+	rings := cycles(names, after)
+	for _, ring := range rings {
 		found = append(found, cycleFault(ring))
 	}
+	if len(rings) == 0 {
+		found = append(found, r.rootFaults(names, after)...)
+	}
 	found = append(found, r.limitFaults()...)
-	slices.SortFunc(found, func(a, b *FieldError) int { return strings.Compare(a.Job, b.Job) })
+	slices.SortStableFunc(found, func(a, b *FieldError) int { return strings.Compare(a.Job, b.Job) })
 	var f faults
 	for _, e := range found {
 		f = append(f, e)
 	}
 	return errors.Join(f...)
+}
+
+// rootFaults finds the jobs that follow several others which do not have the same ticks: such a job would wait for ever for one of them.
+// No jobs may wait for each other.
+func (r *Registry) rootFaults(names []string, after map[string][]string) (found []*FieldError) {
+	for _, name := range names {
+		ups := after[name]
+		if len(ups) < 2 {
+			continue
+		}
+		first, known := r.root(ups[0], after)
+		for _, up := range ups[1:] {
+			other, alsoKnown := r.root(up, after)
+			if known && alsoKnown && first != other {
+				found = append(found, &FieldError{Job: name, Field: "after", Msg: fmt.Sprintf("%q begins with %q, and %q with %q: "+
+					"they never end the same tick; give those the same schedule and time zone, or follow one of them", ups[0], first, up, other)})
+				break
+			}
+		}
+	}
+	return found
+}
+
+// root is the schedule with which a chain of jobs begins. Of several upstreams it is that of the first: all have the same, or are a
+// fault themselves.
+func (r *Registry) root(name string, after map[string][]string) (ticks string, known bool) {
+	for len(after[name]) > 0 {
+		name = after[name][0]
+	}
+	j, known := r.Get(name)
+	if !known {
+		return "", false
+	}
+	s, err := j.ParsedSchedule()
+	if err != nil {
+		return "", false
+	}
+	return s.Resolved(), true
 }
 
 // limitFaults finds the jobs whose limit is another one than that of the first job, by name, of their group.
@@ -54,30 +94,31 @@ func (r *Registry) limitFaults() (found []*FieldError) {
 	return found
 }
 
-// follows returns the After of each job: "" for one with a schedule.
-func (r *Registry) follows() map[string]string {
+// follows returns the After of each job: nil for one with a schedule.
+func (r *Registry) follows() map[string][]string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	after := make(map[string]string, len(r.byName))
+	after := make(map[string][]string, len(r.byName))
 	for name, j := range r.byName {
 		after[name] = j.After
 	}
 	return after
 }
 
-func unknownFaults(names []string, after map[string]string) (found []*FieldError) {
+func unknownFaults(names []string, after map[string][]string) (found []*FieldError) {
 	for _, name := range names {
-		upstream := after[name]
-		if _, known := after[upstream]; upstream == "" || known {
-			continue
-		}
-		msg := fmt.Sprintf("there is no job %q; name a job that is defined here", upstream)
-		if len(found) < maxSuggestions {
-			if n := nearest(upstream, names, name); n != "" {
-				msg = fmt.Sprintf("there is no job %q; did you mean %q", upstream, n)
+		for _, upstream := range after[name] {
+			if _, known := after[upstream]; known {
+				continue
 			}
+			msg := fmt.Sprintf("there is no job %q; name a job that is defined here", upstream)
+			if len(found) < maxSuggestions {
+				if n := nearest(upstream, names, name); n != "" {
+					msg = fmt.Sprintf("there is no job %q; did you mean %q", upstream, n)
+				}
+			}
+			found = append(found, &FieldError{Job: name, Field: "after", Msg: msg})
 		}
-		found = append(found, &FieldError{Job: name, Field: "after", Msg: msg})
 	}
 	return found
 }
@@ -97,26 +138,70 @@ func cycleFault(ring []string) *FieldError {
 	return fault
 }
 
-// cycles returns each cycle once, as the jobs in it, each before the one it waits for, from
-// the first name on. A job waits for one other at most, so cycles have no job in common.
-func cycles(names []string, after map[string]string) (found [][]string) {
-	walk := make(map[string]int, len(names)) // the walk that came to the job first, from 1
-	for i, name := range names {
-		for name != "" && walk[name] == 0 {
-			walk[name] = i + 1
-			name = after[name]
+// cycles returns one circle, a shortest one, of each group of jobs that wait for each other: the jobs in it, each before one that it
+// waits for, from the group's first name on.
+func cycles(names []string, after map[string][]string) (found [][]string) {
+	left := circular(names, after)
+	done := make(map[string]bool)
+	for _, name := range left {
+		if done[name] {
+			continue
 		}
-		if name == "" || walk[name] != i+1 {
-			continue // it ended, or met an earlier walk
+		came := map[string]string{} // by which job each was reached first
+		for line := []string{name}; len(line) > 0; line = line[1:] {
+			for _, next := range after[line[0]] {
+				if _, seen := came[next]; !seen {
+					came[next] = line[0]
+					line = append(line, next)
+				}
+			}
+		}
+		if _, back := came[name]; !back {
+			continue // it waits for a circle, and is in none
 		}
 		ring := []string{name}
-		for next := after[name]; next != name; next = after[next] {
-			ring = append(ring, next)
+		for at := came[name]; at != name; at = came[at] {
+			ring = append(ring, at)
 		}
-		first := slices.Index(ring, slices.Min(ring))
-		found = append(found, slices.Concat(ring[first:], ring[:first]))
+		slices.Reverse(ring[1:])
+		found = append(found, ring)
+		group := map[string]bool{name: true} // what leads back to the name
+		for grown := true; grown; {
+			grown = false
+			for at := range came {
+				if !group[at] && slices.ContainsFunc(after[at], func(up string) bool { return group[up] }) {
+					group[at], grown = true, true
+				}
+			}
+		}
+		maps.Copy(done, group)
 	}
 	return found
+}
+
+// circular returns the names without those that wait for no circle: of an ordinary registry none is left.
+func circular(names []string, after map[string][]string) []string {
+	waits, followers := make(map[string]int, len(names)), make(map[string][]string)
+	var free []string
+	for _, name := range names {
+		for _, up := range after[name] {
+			if _, known := after[up]; known {
+				waits[name]++
+				followers[up] = append(followers[up], name)
+			}
+		}
+		if waits[name] == 0 {
+			free = append(free, name)
+		}
+	}
+	for ; len(free) > 0; free = free[1:] {
+		for _, f := range followers[free[0]] {
+			if waits[f]--; waits[f] == 0 {
+				free = append(free, f)
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return waits[name] == 0 })
 }
 
 // nearest returns the name, other than self, with the fewest typos between it and typed; "" when there are more than one typo

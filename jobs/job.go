@@ -95,9 +95,12 @@ type Job struct {
 	Placement Placement
 	// Labels are the labels that a node must have to run the job: at most 64. Default none.
 	Labels map[string]string
-	// After is the name of another job of the registry. This job has no schedule then, and runs once for each tick of the
-	// other job that succeeded, with the same tick. See [Registry.Check]. Default none.
-	After string
+	// After names other jobs of the registry, at most MaxAfter. This job has no schedule then, and runs once for each tick of
+	// theirs, with the same tick, when every one of them has ended it as When says. See [Registry.Check]. Default none.
+	After []string
+	// When says after which ends of the other jobs' tick this job runs: succeeded, failed or any. Default succeeded. Only with
+	// After.
+	When When
 	// Limit bounds how many runs of a group of jobs go on at once in the whole cluster. Default none.
 	Limit Limit
 	// Guard names a locker of the scheduler's Config.Guards. A run then starts only with the lock of that name too, and
@@ -154,7 +157,7 @@ func (j Job) WithDefaults(d Defaults) Job {
 	j.TTL = cmp.Or(j.TTL, d.TTL, defaultTTL)
 	j.Overlap = cmp.Or(j.Overlap, d.Overlap)
 	j.Shards = cmp.Or(j.Shards, 1)
-	if j.After != "" {
+	if len(j.After) > 0 {
 		j.TimeZone = cmp.Or(j.TimeZone, defaultTimeZone)
 	} else {
 		j.TimeZone = cmp.Or(j.TimeZone, defaultZone(j.Schedule, d.TimeZone))
@@ -175,7 +178,7 @@ func (j Job) WithDefaults(d Defaults) Job {
 
 // ParsedSchedule parses the job's schedule, with H resolved by the name, and with its bounds. For a job with After it returns nil, nil.
 func (j Job) ParsedSchedule() (*Schedule, error) {
-	if j.After != "" {
+	if len(j.After) > 0 {
 		return nil, nil
 	}
 	s, b, err := parseUnbounded(j.Name, j.Schedule, j.TimeZone)
@@ -215,7 +218,7 @@ func defaultZone(expr, fallback string) string {
 func (j Job) clone() Job {
 	j.Labels = maps.Clone(j.Labels)
 	j.Params = slices.Clone(j.Params)
-	j.Payload = bytes.Clone(j.Payload)
+	j.Payload, j.After = bytes.Clone(j.Payload), slices.Clone(j.After)
 	j.Except, j.Only = slices.Clone(j.Except), slices.Clone(j.Only)
 	return j
 }

@@ -63,7 +63,7 @@ const (
 	TriggerManual
 	// TriggerRerun is a further attempt of a tick, by the job's OnCrash or an operator.
 	TriggerRerun
-	// TriggerAfter means that the same tick of the job that it follows has succeeded.
+	// TriggerAfter means that the jobs which it follows have ended the same tick as the job waits for.
 	TriggerAfter
 	// TriggerBackfill is a tick of a range that an operator has run beside the schedule.
 	TriggerBackfill

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,7 +33,7 @@ type RunInfo struct {
 	Node    string    // the name of the node it runs on
 	Trigger Trigger   // why it was granted
 	Param   string    // the shard's parameter
-	Payload []byte    // of a run by hand, or of a job with a handler
+	Payload []byte    // of a run by hand, the result of the job that it follows, or of a job with a handler
 
 	Logger *slog.Logger // for Run.Logger; nil: slog.Default()
 	Store  RunStore     // for Save, Saved and Progress; nil: in memory, for this Run alone
@@ -43,6 +44,7 @@ type RunInfo struct {
 type Run struct {
 	info   RunInfo
 	output output
+	result atomic.Pointer[[]byte]
 	logged sync.Once
 	logger *slog.Logger // set by the first Logger
 }
@@ -98,7 +100,8 @@ func (r *Run) Trigger() Trigger { return r.info.Trigger }
 // Param returns the shard's parameter; "" without Job.Params.
 func (r *Run) Param() string { return r.info.Param }
 
-// Payload returns a copy of the payload of a run by hand, else of Job.Payload; nil without one.
+// Payload returns a copy of the payload of a run by hand, else of what the job that this one follows gave to SetResult, else of
+// Job.Payload; nil without one. Of several jobs it is a JSON object with the result of each that gave one, by the job's name.
 func (r *Run) Payload() []byte { return bytes.Clone(r.info.Payload) }
 
 // Logger returns the node's logger with the attributes job, tick, run (the id), token and attempt, and shard for a sharded

@@ -130,20 +130,9 @@ func (j Job) checkFunc(f *faults) {
 	}
 }
 
-func (j Job) checkAfter(f *faults) {
-	switch {
-	case j.After == "":
-	case !namePattern.MatchString(j.After):
-		f.add("after", "%q is not a job name; %s", clip(j.After), nameForm)
-	case j.Schedule != "":
-		f.add("after", "%q does not go with the schedule %q: one of them says when the job runs; keep that one",
-			clip(j.After), clip(j.Schedule))
-	}
-}
-
 func (j Job) checkCatchUp(f *faults) {
 	known := checkWord(f, catchUpWords, uint8(j.CatchUp))
-	if known && j.After != "" && j.CatchUp != CatchUpLatest {
+	if known && len(j.After) > 0 && j.CatchUp != CatchUpLatest {
 		f.add("catch_up", "%v is not used: a job with after has no schedule whose ticks it could miss; leave it out", j.CatchUp)
 	}
 	checkCount(f, "catch_up_max", j.CatchUpMax, MaxCatchUp, j.CatchUp == CatchUpAll, "catch_up: all")

@@ -60,10 +60,10 @@ func TestValidateAcceptsWhatWorks(t *testing.T) {
 		"short waits": func(j *jobs.Job) {
 			j.Retry = jobs.Retry{Max: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
 		},
-		"after": func(j *jobs.Job) { j.Schedule, j.After = "", "other" },
+		"after": func(j *jobs.Job) { j.Schedule, j.After = "", []string{"other"} },
 		"after, with a lot": func(j *jobs.Job) {
 			*j = full()
-			j.Func, j.Schedule, j.After, j.TimeZone = nothing, "", "other", "UTC"
+			j.Func, j.Schedule, j.After, j.TimeZone = nothing, "", []string{"other"}, "UTC"
 			j.CatchUp, j.CatchUpMax = 0, 0
 		},
 		"a year":     func(j *jobs.Job) { j.Expect.SuccessWithin = 366 * 24 * time.Hour },
@@ -127,8 +127,14 @@ func TestValidateRefuses(t *testing.T) {
 		{"params[1]", "must be UTF-8 text of at most 256 bytes", func(j *jobs.Job) { j.Shards, j.Params = 2, []string{"a", strings.Repeat("x", 257)} }},
 		{"labels", "is not a label", func(j *jobs.Job) { j.Labels = map[string]string{"a b": ""} }},
 		{"labels.a", "at most 256 bytes", func(j *jobs.Job) { j.Labels = map[string]string{"a": long} }},
-		{"after", `"other" does not go with the schedule "*/5 * * * *"`, func(j *jobs.Job) { j.After = "other" }},
-		{"after", "is not a job name", func(j *jobs.Job) { j.Schedule, j.After = "", "the other" }},
+		{"after", `"other" does not go with the schedule "*/5 * * * *"`, func(j *jobs.Job) { j.After = []string{"other"} }},
+		{"after", `"a" stands there twice`, func(j *jobs.Job) { j.Schedule, j.After = "", []string{"a", "b", "a"} }},
+		{"after", "17 jobs are more than 16", func(j *jobs.Job) {
+			j.Schedule, j.After = "", strings.Split("a b c d e f g h i j k l m n o p q", " ")
+		}},
+		{"when", "failed is not used: the job follows no other one", func(j *jobs.Job) { j.When = jobs.WhenFailed }},
+		{"when", "value 9 is not known", func(j *jobs.Job) { j.Schedule, j.After, j.When = "", []string{"a"}, 9 }},
+		{"after", "is not a job name", func(j *jobs.Job) { j.Schedule, j.After = "", []string{"the other"} }},
 		{"limit.group", "is missing, and limit.max is 3", func(j *jobs.Job) { j.Limit.Max = 3 }},
 		{"limit.group", "is not a group's name", func(j *jobs.Job) { j.Limit = jobs.Limit{Group: "the db", Max: 3} }},
 		{"limit.max", "0 is outside 1 to 1000", func(j *jobs.Job) { j.Limit.Group = "db" }},
@@ -138,10 +144,10 @@ func TestValidateRefuses(t *testing.T) {
 		{"expect.success_within", "whole number of milliseconds", func(j *jobs.Job) { j.Expect.SuccessWithin = 1 }},
 		{"expect.success_within", "is more than a year", func(j *jobs.Job) { j.Expect.SuccessWithin = 367 * 24 * time.Hour }},
 		{"time_zone", "Europe/Berlin is not used: a job with after", func(j *jobs.Job) {
-			j.Schedule, j.After, j.TimeZone = "", "other", "Europe/Berlin"
+			j.Schedule, j.After, j.TimeZone = "", []string{"other"}, "Europe/Berlin"
 		}},
-		{"time_zone", "is not known", func(j *jobs.Job) { j.Schedule, j.After, j.TimeZone = "", "other", "Europe/Berlim" }},
-		{"catch_up", "none is not used: a job with after", func(j *jobs.Job) { j.Schedule, j.After, j.CatchUp = "", "other", jobs.CatchUpNone }},
+		{"time_zone", "is not known", func(j *jobs.Job) { j.Schedule, j.After, j.TimeZone = "", []string{"other"}, "Europe/Berlim" }},
+		{"catch_up", "none is not used: a job with after", func(j *jobs.Job) { j.Schedule, j.After, j.CatchUp = "", []string{"other"}, jobs.CatchUpNone }},
 	} {
 		j := good()
 		c.edit(&j)
@@ -189,7 +195,7 @@ func TestParsedSchedule(t *testing.T) {
 	if a, b := named("report"), named("other"); a == b {
 		t.Errorf("both names give %s", a)
 	}
-	if s, err := (jobs.Job{Name: "a", After: "b"}).ParsedSchedule(); s != nil || err != nil {
+	if s, err := (jobs.Job{Name: "a", After: []string{"b"}}).ParsedSchedule(); s != nil || err != nil {
 		t.Errorf("after another job: %v, %v", s, err)
 	}
 	if s, err := (jobs.Job{Name: "a", Schedule: "61 * * * *"}).ParsedSchedule(); s != nil || err == nil {
@@ -210,7 +216,7 @@ func TestWithDefaults(t *testing.T) {
 		{"own", own, own, site},
 		{"prefix", jobs.Job{Schedule: "CRON_TZ=Europe/Rome 0 5 * * *"}, jobs.Job{Schedule: "CRON_TZ=Europe/Rome 0 5 * * *",
 			TTL: time.Minute, TimeZone: "Europe/Rome", Overlap: jobs.OverlapQueue, CatchUp: jobs.CatchUpAll, CatchUpMax: 10, Shards: 1}, site},
-		{"after", jobs.Job{After: "other"}, jobs.Job{After: "other", TTL: time.Minute, TimeZone: "UTC", Overlap: jobs.OverlapQueue,
+		{"after", jobs.Job{After: []string{"other"}}, jobs.Job{After: []string{"other"}, TTL: time.Minute, TimeZone: "UTC", Overlap: jobs.OverlapQueue,
 			Shards: 1}, site},
 		{"policies", jobs.Job{CatchUp: jobs.CatchUpAll, OnCrash: jobs.OnCrashRerun, Retry: jobs.Retry{Max: 1}},
 			jobs.Job{TTL: 15 * time.Second, TimeZone: "UTC", CatchUp: jobs.CatchUpAll, CatchUpMax: 10, OnCrash: jobs.OnCrashRerun, RerunMax: 3,

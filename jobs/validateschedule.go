@@ -15,10 +15,10 @@ func (j Job) checkSchedule(f *faults) {
 	if _, err := loadZone(zone); err != nil {
 		f.add("time_zone", "%v", err)
 		zone = ""
-	} else if j.After != "" && zone != defaultTimeZone {
+	} else if len(j.After) > 0 && zone != defaultTimeZone {
 		f.add("time_zone", "%s is not used: a job with after has no schedule; leave it out", zone)
 	}
-	if j.After != "" {
+	if len(j.After) > 0 {
 		j.checkUnbounded(f)
 		return
 	}

@@ -126,7 +126,7 @@ func planBackfill(name string, definition []byte, o BackfillOptions, now time.Ti
 	if err != nil {
 		return plan, fmt.Errorf("%s: %w: %w", op, ErrUnknownFormat, err)
 	}
-	if d.After != "" {
+	if !d.After.IsZero() {
 		return plan, fmt.Errorf("%w: %s: it has no schedule, it follows %s; run it by hand with `jobs run`", ErrRefused, op, d.After)
 	}
 	schedule, err := d.Job().ParsedSchedule()

@@ -257,7 +257,7 @@ func TestBackfillIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
 		follower := eachSecond("follower", s)
-		follower.Schedule, follower.After = "", "report"
+		follower.Schedule, follower.After = "", []string{"report"}
 		c.start("a", scheduler.Config{}, hourly("report", s, 0), eachSecond("busy", s), follower)
 		time.Sleep(time.Second)
 		now := time.Now().UTC().Truncate(time.Hour)

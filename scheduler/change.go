@@ -153,11 +153,23 @@ func jobsOf(list []jobs.Job, cfg Config) ([]*work.Job, error) {
 	return all, nil
 }
 
+// alone is a stored job as a registry can check it which need not have the jobs that it follows: who stored it has checked those.
+func alone(j jobs.Job) jobs.Job {
+	if len(j.After) > 0 {
+		j.Schedule, j.After, j.When = "@hourly", nil, jobs.WhenSucceeded
+	}
+	return j
+}
+
 // registryOf makes a registry of a node's jobs.
 func registryOf(all []*work.Job) (*jobs.Registry, error) {
 	reg := jobs.NewRegistry()
 	var errs []error
 	for _, j := range all {
+		if j.Def.Stored > 0 {
+			errs = append(errs, reg.Add(alone(j.Job)))
+			continue
+		}
 		errs = append(errs, reg.Add(j.Job))
 	}
 	return reg, errors.Join(errs...)

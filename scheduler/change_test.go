@@ -101,7 +101,7 @@ func TestTheLastNodeRemovesAJob(t *testing.T) {
 func TestChangesAreRefusedWhole(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
-		good, after := eachSecond("good", s), jobs.Job{Name: "after", After: "first", Func: func(context.Context, *jobs.Run) error { return nil }}
+		good, after := eachSecond("good", s), jobs.Job{Name: "after", After: []string{"first"}, Func: func(context.Context, *jobs.Run) error { return nil }}
 		reg := jobs.NewRegistry()
 		reg.MustAdd(eachSecond("first", s))
 		idle := must[*scheduler.Node](t)(scheduler.New(c.redis(), reg, scheduler.Config{Name: "idle"}))

@@ -117,7 +117,7 @@ func TestOperatingDropsNoRows(t *testing.T) {
 func TestListLeavesAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, i, ctx := &sink{}, c.ops(), t.Context()
-		n := c.start("a", scheduler.Config{}, eachSecond("job", s), eachSecond("odd", s), jobs.Job{Name: "follower", After: "odd", Func: eachSecond("x", s).Func})
+		n := c.start("a", scheduler.Config{}, eachSecond("job", s), eachSecond("odd", s), jobs.Job{Name: "follower", After: []string{"odd"}, Func: eachSecond("x", s).Func})
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		c.leave(n)
 		far := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: time.Now().Add(time.Hour)}))

@@ -156,7 +156,7 @@ func TestFailoverTrimmedHistory(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
 		after, parts := eachSecond("after", s), eachSecond("parts", s)
-		after.Schedule, after.After = "", "job"
+		after.Schedule, after.After = "", []string{"job"}
 		parts.Shards = 7
 		c.start("a", scheduler.Config{HistoryKeep: 16}, eachSecond("job", s), after, parts)
 		time.Sleep(40500 * time.Millisecond)

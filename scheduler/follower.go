@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -194,14 +195,15 @@ func (n *Node) storedJob(c ledger.CatalogJob) (*work.Job, error) {
 	if j.Func = n.handlers[j.Handler]; j.Func == nil {
 		return nil, fmt.Errorf("it has no handler %q", j.Handler)
 	}
+	j = j.WithDefaults(jobs.Defaults{})
+	if err := j.Validate(); err != nil {
+		return nil, err
+	}
 	reg := jobs.NewRegistry()
-	if err := reg.Add(j); err != nil {
+	if err := errors.Join(reg.Add(alone(j)), n.cfg.validate(reg)); err != nil {
 		return nil, err
 	}
-	if err := n.cfg.validate(reg); err != nil {
-		return nil, err
-	}
-	made, err := jobsOf(reg.All(), n.cfg)
+	made, err := jobsOf([]jobs.Job{j}, n.cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ type ScheduleChange struct {
 type ScheduleView struct {
 	Schedule string `json:"schedule"`
 	TimeZone string `json:"time_zone"`
-	After    string `json:"after"` // the job that it follows; such a job has no schedule
+	After    string `json:"after"` // the jobs that it follows, with commas; such a job has no schedule
 	Ticks    int    `json:"ticks"` // in the next 24 hours
 }
 
@@ -158,7 +158,7 @@ func generationView(k *generations.Known, name string, now time.Time) Generation
 func scheduleChange(c generations.Change, now time.Time) ScheduleChange {
 	tomorrow := now.Add(24 * time.Hour)
 	view := func(d jobs.Definition) (ScheduleView, *jobs.Schedule) {
-		v := ScheduleView{Schedule: d.Schedule, TimeZone: d.TimeZone, After: d.After}
+		v := ScheduleView{Schedule: d.Schedule, TimeZone: d.TimeZone, After: d.After.String()}
 		s, err := d.Job().ParsedSchedule()
 		if err != nil || s == nil {
 			return v, nil // it follows another job, or cannot be read

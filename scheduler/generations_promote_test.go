@@ -92,11 +92,11 @@ func (c *cluster) promoteKilled(k *killer, generation string, o scheduler.Promot
 func twoVersions(s *sink) (one, two []jobs.Job) {
 	stays, moves, changes, leaves, comes := eachSecond("stays", s), eachSecond("moves", s), eachSecond("changes", s), eachSecond("leaves", s), eachSecond("comes", s)
 	turns, frees := eachSecond("turns", s), eachSecond("frees", s)
-	turns.Schedule, turns.After = "", "stays"
-	frees.Schedule, frees.After = "", "stays"
+	turns.Schedule, turns.After = "", []string{"stays"}
+	frees.Schedule, frees.After = "", []string{"stays"}
 	one = []jobs.Job{stays, moves, changes, leaves, turns, frees}
-	moves.Schedule, changes.TTL, turns.After = "@every 2s", 7*time.Second, "changes"
-	frees.Schedule, frees.After = "@every 3s", ""
+	moves.Schedule, changes.TTL, turns.After = "@every 2s", 7*time.Second, []string{"changes"}
+	frees.Schedule, frees.After = "@every 3s", nil
 	return one, []jobs.Job{stays, moves, changes, comes, turns, frees}
 }
 

@@ -125,7 +125,7 @@ func TestPromoteShardsAndFollowers(t *testing.T) {
 		wide := sharded(4, "* * * * * *", s, 150*time.Millisecond)
 		wide.Overlap = jobs.OverlapQueue // a shard that another node takes is late enough for the next tick to meet it
 		follows := eachSecond("next", s)
-		follows.Schedule, follows.After = "", "lead"
+		follows.Schedule, follows.After = "", []string{"lead"}
 		list := []jobs.Job{wide, eachSecond("lead", s), follows}
 		wide.TTL = 6 * time.Second // not the same definition
 		c.twoGenerations(server, scheduler.Config{}, list, append([]jobs.Job{wide}, list[1:]...))

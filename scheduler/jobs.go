@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -31,7 +32,7 @@ type JobView struct {
 	CatchUp    string `json:"catch_up"`
 	PolicyView
 	Stored *Stamp `json:"stored"`            // when it was stored, of a job that is stored at run time; null for one of a program
-	After  string `json:"after"`             // the job it follows; it then has no schedule
+	After  string `json:"after"`             // the jobs it follows, with commas; it then has no schedule
 	Orphan bool   `json:"orphan"`            // no living node of its generation holds it: it stands still until one does
 	NoNode string `json:"no_node,omitempty"` // why no living node can run it, "" when one can
 	Open   string `json:"open"`              // the run that holds it, granted or pending, "" for none
@@ -213,7 +214,7 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 	v := JobView{
 		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(nextTick(s, j, now.UnixMilli())), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner,
 		PolicyView: policyView(j), Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
-		Stored: stampOf(d.Stored), After: j.After, Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby), Open: s.Open, HistoryFrom: stampOf(s.Base),
+		Stored: stampOf(d.Stored), After: strings.Join(j.After, ", "), Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby), Open: s.Open, HistoryFrom: stampOf(s.Base),
 		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
 	}
 	for o, n := range s.Counts {

@@ -151,7 +151,7 @@ func TestJobsOfOtherMastersGoOn(t *testing.T) {
 func TestFollowerOfASilentMaster(t *testing.T) {
 	m, s := startMasters(t, false), &sink{}
 	up, follower := m.job("up", true, s.note), m.job("follower", false, s.note)
-	follower.Schedule, follower.After = "", up.Name
+	follower.Schedule, follower.After = "", []string{up.Name}
 	behind := m.job("z", false, s.note) // after it by name
 	for i := 0; ledger.Partition(behind.Name, clusterPartitions) != ledger.Partition(follower.Name, clusterPartitions); i++ {
 		behind.Name = fmt.Sprint("z-", i)

@@ -288,7 +288,7 @@ func TestLimitAfter(t *testing.T) {
 		held := must[*locking.Lease](t)(locker.Acquire(t.Context(), "limit:db", locking.Options{}))
 		var a atOnce
 		list := limited(1, 1, a.work(time.Second))
-		list[0].Schedule, list[0].After, list[0].StartWithin = "", "first", 3*time.Second
+		list[0].Schedule, list[0].After, list[0].StartWithin = "", []string{"first"}, 3*time.Second
 		first := jobs.Job{Name: "first", Schedule: "10 0 * * * *", Func: func(context.Context, *jobs.Run) error { return nil }}
 		c.start("a", scheduler.Config{}, append(list, first)...)
 		time.Sleep(30 * time.Second)

@@ -186,11 +186,10 @@ func (c *Client) Remove(ctx context.Context, name string) (err error) {
 	if err := l.Remove(ctx, name); err != nil {
 		return err
 	}
-	if d.After == "" {
-		return nil
-	}
-	if err := l.Unfollow(ctx, d.After, name); err != nil {
-		return fmt.Errorf("job %s is removed; that it followed %s is still noted, which does no harm: %w", name, d.After, err)
+	for _, upstream := range d.After.Names {
+		if err := l.Unfollow(ctx, upstream, name); err != nil {
+			return fmt.Errorf("job %s is removed; that it followed %s is still noted, which does no harm: %w", name, upstream, err)
+		}
 	}
 	return nil
 }

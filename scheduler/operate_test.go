@@ -329,7 +329,7 @@ func TestRemove(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}}
-		follower := jobs.Job{Name: "follower", After: "long", Func: long.Func}
+		follower := jobs.Job{Name: "follower", After: []string{"long"}, Func: long.Func}
 		var network redistest.Net
 		c.startOver(network.Client(server.Options()), "doomed", scheduler.Config{DrainTimeout: time.Second}, long, follower)
 		other := eachSecond("other", s)

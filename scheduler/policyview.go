@@ -28,6 +28,9 @@ type PolicyView struct {
 	StartAt *Stamp   `json:"start_at"`
 	EndAt   *Stamp   `json:"end_at"`
 
+	Upstreams []string `json:"upstreams"` // the jobs that it follows; [] for a job with a schedule
+	When      string   `json:"when"`      // after which ends of theirs it runs: succeeded, failed or any; "" for a job with a schedule
+
 	SuccessWithinMS int64 `json:"success_within_ms"` // the longest time without a success that is expected of the job
 }
 
@@ -49,6 +52,9 @@ func policyView(j jobs.Job) PolicyView {
 		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
 		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
 		Guard: j.Guard, Handler: j.Handler, Payload: j.Payload, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
+	}
+	if v.Upstreams = append([]string{}, j.After...); len(j.After) > 0 {
+		v.When = j.When.String()
 	}
 	v.Except, v.Only = append([]string{}, j.Except...), append([]string{}, j.Only...)
 	if !j.StartAt.IsZero() {

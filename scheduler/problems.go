@@ -178,7 +178,7 @@ func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.H
 	severity, since := diagnose.Warning, ""
 	if s.Cursor != 0 && s.Cursor <= d.now.UnixMilli() {
 		severity, since = diagnose.Error, "; its tick of "+stampOf(s.Cursor).String()+" is due"
-	} else if definition.After != "" {
+	} else if !definition.After.IsZero() {
 		severity = diagnose.Error
 	}
 	cure := "start a node that has it, or `jobs remove` what nobody wants any more"

@@ -16,7 +16,7 @@ func TestFollowerThatIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
 		follower := func(name string) jobs.Job {
-			return jobs.Job{Name: name, After: "upstream", Func: eachSecond("", s).Func, Overlap: jobs.OverlapQueue}
+			return jobs.Job{Name: name, After: []string{"upstream"}, Func: eachSecond("", s).Func, Overlap: jobs.OverlapQueue}
 		}
 		upstream, live, old := eachSecond("upstream", s), follower("live"), follower("old")
 		first := c.start("v1", scheduler.Config{Revision: "1", Partitions: 1}, upstream, live, old)
@@ -53,7 +53,7 @@ func TestFollowerIsReplacedWhileAnEventWaits(t *testing.T) {
 		s := &sink{}
 		upstream := lasting(5*time.Second, make(chan time.Time, 9), make(chan error, 9))
 		upstream.Schedule = "@every 1h"
-		follower := jobs.Job{Name: "follower", After: upstream.Name, Func: eachSecond("", s).Func}
+		follower := jobs.Job{Name: "follower", After: []string{upstream.Name}, Func: eachSecond("", s).Func}
 		time.Sleep(59*time.Minute + 50*time.Second)
 		first := c.start("v1", scheduler.Config{Partitions: 1, Revision: "1", DrainTimeout: 10 * time.Second}, upstream, follower)
 		time.Sleep(12 * time.Second)

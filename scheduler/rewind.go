@@ -59,7 +59,7 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 	if err != nil {
 		return time.Time{}, "", fmt.Errorf("rewind %s: %w", name, err)
 	}
-	if d.After != "" {
+	if !d.After.IsZero() {
 		return time.Time{}, "", fmt.Errorf("%w: rewind %s: it has no schedule, it follows %s; rewind that one", ErrRefused, name, d.After)
 	}
 	schedule, err := d.Job().ParsedSchedule()

@@ -15,7 +15,7 @@ func TestRewind(t *testing.T) {
 		ctx, i, s := t.Context(), c.ops(), &sink{}
 		minutely := eachSecond("job", s)
 		minutely.Schedule, minutely.CatchUp, minutely.CatchUpMax = "* * * * *", jobs.CatchUpAll, 100
-		follower := jobs.Job{Name: "follower", After: "job", Func: minutely.Func}
+		follower := jobs.Job{Name: "follower", After: []string{"job"}, Func: minutely.Func}
 		c.start("a", scheduler.Config{Partitions: 1}, minutely, follower)
 		began := time.Now()
 		time.Sleep(10*time.Minute + 30*time.Second)

@@ -86,7 +86,7 @@ func TestWaitFollowsQuickHandBacks(t *testing.T) {
 // A run after another that is recorded instead of run has no row of its own.
 func TestWaitForARunThatIsDropped(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		b := c.keepBooks(jobs.Job{Name: "follower", After: "job", StartWithin: 10 * time.Second})
+		b := c.keepBooks(jobs.Job{Name: "follower", After: []string{"job"}, StartWithin: 10 * time.Second})
 		i, tick := c.ops(), b.now()
 		e := ledger.Event{Upstream: "job", Prev: tick, Next: tick + 60_000, Tick: tick, Until: tick, Count: 1, Outcome: jobs.OutcomeSucceeded, At: tick}
 		if w := must[ledger.Status](t)(b.Relay(t.Context(), e, "follower")); w != ledger.RelayDone {

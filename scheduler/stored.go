@@ -141,6 +141,9 @@ func (c *Client) checkStored(ctx context.Context, l *ledger.Ledger, list []jobs.
 	if faults != nil {
 		return nil, errors.Join(faults...)
 	}
+	if err := checkUpstreams(ctx, l, list); err != nil {
+		return nil, err
+	}
 	entries, err := l.Named(ctx, slices.Sorted(maps.Keys(seen)))
 	if err != nil {
 		return nil, err
@@ -161,8 +164,6 @@ func storable(j jobs.Job, handlers map[string]string) error {
 	switch {
 	case j.Handler == "":
 		return bad("handler", "is missing; a stored job names the handler that its runs call")
-	case j.After != "":
-		return bad("after", "is not possible: a stored job has a schedule of its own")
 	}
 	j.Func = func(context.Context, *jobs.Run) error { return nil } // the nodes have it
 	if err := j.Validate(); err != nil {

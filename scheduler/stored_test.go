@@ -158,14 +158,18 @@ func TestStoredJobsRefused(t *testing.T) {
 				return nil
 			})
 		}
-		c.start("a", scheduler.Config{}, eachSecond("code", s))
+		slow := eachSecond("slow", s)
+		slow.Schedule = "@daily"
+		c.start("a", scheduler.Config{}, eachSecond("code", s), slow)
 		time.Sleep(2 * time.Second)
 		for want, edit := range map[string]func(*jobs.Job){
 			`handler: no node has declared a handler "reprot"; declared are report, typed`: func(j *jobs.Job) { j.Handler = "reprot" },
 			"payload.tenant: is a JSON string":                                             func(j *jobs.Job) { j.Handler, j.Payload = "typed", []byte(`{"tenant": "7"}`) },
 			"payload.id: is not a field of it":                                             func(j *jobs.Job) { j.Handler, j.Payload = "typed", []byte(`{"id": 7}`) },
 			"handler: is missing":                                                          func(j *jobs.Job) { j.Handler, j.Payload = "", nil },
-			"after: is not possible":                                                       func(j *jobs.Job) { j.After, j.Schedule = "code", "" },
+			`after: there is no job "cod", stored or of a program`:                         func(j *jobs.Job) { j.After, j.Schedule = []string{"cod"}, "" },
+			`after: a job cannot run after itself`:                                         func(j *jobs.Job) { j.After, j.Schedule = []string{"tenant-2"}, "" },
+			`they never end the same tick`:                                                 func(j *jobs.Job) { j.After, j.Schedule = []string{"tenant-1", "slow"}, "" },
 			`schedule "61 * * * *": minute`:                                                func(j *jobs.Job) { j.Schedule = "61 * * * *" },
 			"payload: is no JSON":                                                          func(j *jobs.Job) { j.Payload = []byte("{") },
 			"a program has registered a job of that name":                                  func(j *jobs.Job) { j.Name = "code" },
@@ -304,7 +308,7 @@ func TestStoredView(t *testing.T) {
 		t.Errorf("%v:\n%+v\n%+v", err, again, j)
 	}
 	for i, v := 0, reflect.ValueOf(j); i < v.NumField(); i++ {
-		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Func" && name != "After" {
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Func" && name != "After" && name != "When" { // see TestStoredFollowers
 			t.Errorf("%s is not tried", name)
 		}
 	}

@@ -15,7 +15,9 @@ type StoredView struct {
 	Handler         string            `json:"handler"`
 	Payload         json.RawMessage   `json:"payload,omitempty"`
 	ManagedBy       string            `json:"managed_by,omitempty"` // who keeps this job and others together
-	Schedule        string            `json:"schedule"`
+	Schedule        string            `json:"schedule"`             // "" for a job that follows others
+	After           NameList          `json:"after,omitempty"`
+	When            string            `json:"when,omitempty"`
 	TimeZone        string            `json:"time_zone,omitempty"`
 	Overlap         string            `json:"overlap,omitempty"`
 	CatchUp         string            `json:"catch_up,omitempty"`
@@ -53,6 +55,9 @@ func (s StoredJob) View() StoredView {
 	}
 	p := policyView(j)
 	v.StallAfterMS, v.OnStall = p.StallAfterMS, p.OnStall
+	if v.After = j.After; len(j.After) > 0 {
+		v.When, v.CatchUp = j.When.String(), "" // it has no catch-up
+	}
 	v.Retry, v.Limit, v.Except, v.Only, v.StartAt, v.EndAt = p.Retry, p.Limit, j.Except, j.Only, p.StartAt, p.EndAt
 	if !s.Version.IsZero() {
 		v.Version = stampOf(s.Version.UnixMilli())
@@ -77,7 +82,7 @@ func (v StoredView) Job() (jobs.Job, error) {
 	j := jobs.Job{
 		Name: v.Name, Handler: v.Handler, Payload: v.Payload, ManagedBy: v.ManagedBy, Schedule: v.Schedule, TimeZone: v.TimeZone, CatchUpMax: v.CatchUpMax,
 		StartWithin: ms(v.StartWithinMS), RerunMax: v.RerunMax, Timeout: ms(v.TimeoutMS), TTL: ms(v.TTLMS), Shards: v.Shards, Params: v.Params,
-		Except: v.Except, Only: v.Only, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
+		Except: v.Except, Only: v.Only, After: v.After, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
 	}
 	j.StallAfter = ms(v.StallAfterMS)
 	if v.StartAt != nil {
@@ -95,7 +100,7 @@ func (v StoredView) Job() (jobs.Job, error) {
 	for _, word := range []struct {
 		field, text string
 		into        encoding.TextUnmarshaler
-	}{{"overlap", v.Overlap, &j.Overlap}, {"catch_up", v.CatchUp, &j.CatchUp}, {"on_crash", v.OnCrash, &j.OnCrash}, {"on_stall", v.OnStall, &j.OnStall}, {"placement", v.Placement, &j.Placement}} {
+	}{{"overlap", v.Overlap, &j.Overlap}, {"catch_up", v.CatchUp, &j.CatchUp}, {"on_crash", v.OnCrash, &j.OnCrash}, {"on_stall", v.OnStall, &j.OnStall}, {"placement", v.Placement, &j.Placement}, {"when", v.When, &j.When}} {
 		if word.text == "" {
 			continue
 		}

@@ -125,7 +125,7 @@ func TestDueThoughItFollows(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
 		up := eachSecond("up", s)
-		c.start("a", scheduler.Config{Partitions: 1}, up, jobs.Job{Name: "down", After: "up", Func: up.Func})
+		c.start("a", scheduler.Config{Partitions: 1}, up, jobs.Job{Name: "down", After: []string{"up"}, Func: up.Func})
 		time.Sleep(3 * time.Second)
 		due := redis.Z{Score: float64(time.Now().UnixMilli()), Member: "down"}
 		if err := c.redis().ZAdd(t.Context(), "{escapement:0}:due", due).Err(); err != nil {

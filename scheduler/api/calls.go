@@ -50,6 +50,12 @@ func (c *Client) JobNames(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
+// Graph is as scheduler.Client has it.
+func (c *Client) Graph(ctx context.Context) (list []scheduler.GraphJob, err error) {
+	_, err = c.do(ctx, http.MethodGet, "graph", nil, nil, &list)
+	return list, err
+}
+
 // Job is as scheduler.Client has it.
 func (c *Client) Job(ctx context.Context, name string) (v scheduler.JobView, err error) {
 	_, err = c.do(ctx, http.MethodGet, "jobs/"+seg(name), nil, nil, &v)

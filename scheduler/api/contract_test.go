@@ -54,7 +54,7 @@ func begin(t testing.TB, cfg Config) *world {
 			return ctx.Err()
 		}},
 		{Name: "shards", Schedule: "0 3 * * *", TimeZone: "Europe/Berlin", Shards: 2, Func: func(context.Context, *jobs.Run) error { return nil }},
-		{Name: "follows", After: "fails/often", Func: func(context.Context, *jobs.Run) error { return nil }},
+		{Name: "follows", After: []string{"fails/often"}, Func: func(context.Context, *jobs.Run) error { return nil }},
 	} {
 		reg.MustAdd(j)
 	}
@@ -254,6 +254,8 @@ func TestContract(t *testing.T) {
 		{"PUT jobs/tenant%2F8", `{"handler": "mail", "overlap": "sometimes"}`, 400, "overlap"},
 		{"PUT jobs/tenant%2F8", `{"handler": "post", "schedule": "@hourly"}`, 409, "declared are mail"},
 		{"GET stored-jobs", "", 200, `"tenant/7"`},
+		{"GET graph", "", 200, `"after":["fails/often"],"when":"succeeded"`},
+		{"GET graph?q=a", "", 400, "q"},
 		{"GET stored-jobs?name=tenant%2F8", "", 404, "unknown_job"},
 		{"DELETE jobs/tenant%2F7?was=2020-01-01T00:00:00Z", "", 409, "refused"},
 		{"DELETE jobs/tenant%2F7", "", 204, ""},

@@ -36,6 +36,7 @@ var descriptions = map[string]described{
 	"GET ends":                        {"how the latest ticks of some jobs ended, the oldest first", "jobs each", nil, map[string][]scheduler.EndView{}},
 	"GET jobs":                        {"the jobs by name", "after limit q", nil, []scheduler.JobView{}},
 	"GET job-names":                   {"the names of all jobs, in order", "", nil, []string{}},
+	"GET graph":                       {"the jobs that follow others, and those that others follow", "", nil, []scheduler.GraphJob{}},
 	"GET jobs/{name}":                 {"one job", "", nil, scheduler.JobView{}},
 	"PUT jobs/{name}":                 {"store a job that names a handler, or replace a stored one", "dry_run new was", scheduler.StoredView{}, scheduler.StoredView{}},
 	"DELETE jobs/{name}":              {"delete a stored job, or remove one that no node holds, with its history", "was", nil, nil},

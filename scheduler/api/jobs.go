@@ -70,6 +70,14 @@ func (s *Server) jobNames(c call) (any, error) {
 	return page{items: some(all)}, err
 }
 
+func (s *Server) graph(c call) (any, error) {
+	if err := c.query().end(); err != nil {
+		return nil, err
+	}
+	all, err := c.client.Graph(c.Context())
+	return page{items: some(all)}, err
+}
+
 // some is a list that is never null.
 func some[T any](list []T) []T {
 	if list == nil {

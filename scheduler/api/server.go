@@ -97,6 +97,7 @@ var routes = []route{
 	{"GET", "ends", Viewer, false, (*Server).ends},
 	{"GET", "jobs", Viewer, false, (*Server).jobs},
 	{"GET", "job-names", Viewer, false, (*Server).jobNames},
+	{"GET", "graph", Viewer, false, (*Server).graph},
 	{"GET", "stored-jobs", Viewer, false, (*Server).storedJobs},
 	{"GET", "jobs/{name}", Viewer, false, (*Server).job},
 	{"PUT", "jobs/{name}", Operator, false, (*Server).putJob},

@@ -3,6 +3,7 @@ package schedtest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +89,13 @@ func (c *cluster) leftovers() {
 			for run, until := range held {
 				if !c.beyond(until) {
 					c.blame(Leftover, "", "the lease of run %s", run)
+				}
+			}
+		case kind == "joins":
+			fields, _ := mini.HKeys(key)
+			for _, field := range fields {
+				if parts := strings.Split(field, "|"); len(parts) > 1 && !slices.Contains(strings.Split(mini.HGet(key, parts[0]), ","), parts[1]) {
+					c.blame(Leftover, parts[0], "%s of a join that it does not know", field)
 				}
 			}
 		case kind == "runs":

@@ -30,8 +30,10 @@ func everything() Plan {
 		job("rests", "*/2 * * * * *", patient(20*time.Millisecond)),
 		job("rewound", "*/2 * * * * *", patient(20*time.Millisecond)),
 		job("fails", "*/5 * * * * *", func(context.Context, *jobs.Run) error { return errors.New("no") }),
-		{Name: "follower", After: "plain", TTL: 3 * second, Func: patient(20 * time.Millisecond)},
-		{Name: "mourner", After: "fails", TTL: 3 * second, Func: patient(20 * time.Millisecond)},
+		{Name: "follower", After: []string{"plain"}, TTL: 3 * second, Func: patient(20 * time.Millisecond)},
+		{Name: "mourner", After: []string{"fails"}, TTL: 3 * second, Func: patient(20 * time.Millisecond)},
+		{Name: "alert", After: []string{"fails"}, When: jobs.WhenFailed, TTL: 3 * second, Func: patient(20 * time.Millisecond)},
+		{Name: "both", After: []string{"plain", "prompt"}, TTL: 3 * second, Func: patient(20 * time.Millisecond)},
 	}
 	p.Triggers = []Trigger{{When: 5500 * time.Millisecond, Job: "plain"}}
 	p.acts = append(p.acts, act{5 * second, func(c *cluster) { // whoever runs it dies

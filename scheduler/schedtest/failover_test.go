@@ -36,8 +36,8 @@ func failoverPlan(seed uint64) Plan {
 			{Name: "parts", Schedule: "*/3 * * * * *", TTL: 3 * time.Second, Shards: 2 + d.IntN(4), Func: lasting(20*time.Millisecond, 700*time.Millisecond)},
 			{Name: "asked", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Func: lasting(10*time.Millisecond, 300*time.Millisecond)},
 			{Name: "asked-parts", Schedule: "0 0 * * * *", TTL: 3 * time.Second, Shards: 3, Func: lasting(10*time.Millisecond, 300*time.Millisecond)},
-			{Name: "follower", After: "slow", TTL: 3 * time.Second, Func: lasting(5*time.Millisecond, 200*time.Millisecond)},
-			{Name: "follower-parts", After: "quick", TTL: 3 * time.Second, Shards: 2, Func: lasting(5*time.Millisecond, 200*time.Millisecond)},
+			{Name: "follower", After: []string{"slow"}, TTL: 3 * time.Second, Func: lasting(5*time.Millisecond, 200*time.Millisecond)},
+			{Name: "follower-parts", After: []string{"quick"}, TTL: 3 * time.Second, Shards: 2, Func: lasting(5*time.Millisecond, 200*time.Millisecond)},
 		},
 	}
 	for range 1 + d.IntN(3) {

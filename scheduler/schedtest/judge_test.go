@@ -135,8 +135,28 @@ var spoilings = []spoiling{
 		s.silence(r.Run)
 		s.drop(r)
 	})},
+	{"an alert that ran for a success", "alert", "UNWANTED", func(s *spoilt) bool {
+		up := s.Books["fails"]
+		up.Rows = slices.Clone(up.Rows)
+		for i := range up.Rows {
+			up.Rows[i].Outcome = jobs.OutcomeSucceeded
+		}
+		s.Books["fails"] = up
+		return true
+	}},
+	{"a join that ran before all had ended", "both", "UNWANTED", func(s *spoilt) bool {
+		up := s.Books["prompt"]
+		for i := len(up.Rows) - 5; i > 0; i-- { // not among the newest, whose runs may have ended later than the books were read
+			if tick := up.Rows[i].Tick; s.row(func(x *ledger.Row) bool { return x.Tick == tick && x.Trigger == "after" }) != nil {
+				up.Rows = slices.Delete(slices.Clone(up.Rows), i, i+1)
+				s.Books["prompt"] = up
+				return true
+			}
+		}
+		return false
+	}},
 	{"a follower that ran for a failure", "", "UNWANTED", func(s *spoilt) bool {
-		up := s.Books[s.job.Versions[0].Definition.After]
+		up := s.Books[s.job.Versions[0].Definition.After.String()]
 		i := slices.IndexFunc(up.Rows, func(r ledger.Row) bool {
 			return ran(&r) && s.row(func(x *ledger.Row) bool { return x.Tick == r.Tick && !x.Ranged }) != nil
 		})

@@ -89,7 +89,7 @@ func (m *moving) list() (list []jobs.Job) {
 		})
 	}
 	list[0].Shards, list[1].Overlap = 3, jobs.OverlapQueue
-	list[2].Schedule, list[2].After, list[2].CatchUp, list[2].CatchUpMax = "", "job-3", 0, 0
+	list[2].Schedule, list[2].After, list[2].CatchUp, list[2].CatchUpMax = "", []string{"job-3"}, 0, 0
 	list[4].Schedule = "@every 4s"
 	list[4].Func = func(ctx context.Context, r *jobs.Run) error {
 		write(ctx, r)

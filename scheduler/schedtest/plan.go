@@ -250,10 +250,13 @@ func (p Plan) judgeable(version int) (errs []error) {
 			refuse("job %s: its schedule cannot be judged: %v", j.Name, err)
 		}
 		for _, before := range p.Jobs {
-			if before.Name == j.Name && before.After != j.After && !slices.Contains(p.unjudgedJobs, j.Name) {
-				refuse("job %s: it follows %q, and %q in version 0; a job that changes what it follows cannot be judged", j.Name, j.After, before.After)
+			if before.Name == j.Name && !sameUpstreams(before, j) && !slices.Contains(p.unjudgedJobs, j.Name) {
+				refuse("job %s: it follows %q (%v), and %q (%v) in version 0; a job that changes what it follows cannot be judged", j.Name, j.After, j.When, before.After, before.When)
 			}
 		}
 	}
 	return errs
 }
+
+// sameUpstreams reports whether two jobs follow the same jobs, and after the same ends.
+func sameUpstreams(a, b jobs.Job) bool { return slices.Equal(a.After, b.After) && a.When == b.When }

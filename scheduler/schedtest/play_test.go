@@ -96,14 +96,14 @@ func TestPlanIsChecked(t *testing.T) {
 
 // What cannot be judged is refused by name before anything starts.
 func TestPlanThatCannotBeJudged(t *testing.T) {
-	job := func(schedule, after string) jobs.Job {
+	job := func(schedule string, after ...string) jobs.Job {
 		return jobs.Job{Name: "odd", Schedule: schedule, After: after, Func: patient(0)}
 	}
 	next := redis.NewClient(&redis.Options{})
 	defer next.Close()
 	first := jobs.Job{Name: "first", Schedule: "* * * * *", Func: patient(0)}
 	for want, p := range map[string]Plan{
-		`version 1: job odd: it follows "first", and "" in version 0`: {Jobs: []jobs.Job{first, job("* * * * *", "")}, Versions: [][]jobs.Job{{first, job("", "first")}}},
+		`version 1: job odd: it follows ["first"] (succeeded), and [] (succeeded) in version 0`: {Jobs: []jobs.Job{first, job("* * * * *")}, Versions: [][]jobs.Job{{first, job("", "first")}}},
 		"Config.Next": {Jobs: []jobs.Job{first}, Config: scheduler.Config{Next: next}},
 	} {
 		if err := p.withDefaults().validate(); err == nil || !strings.Contains(err.Error(), want) {

@@ -100,10 +100,10 @@ func policyJobs(d *dice, seed uint64) []jobs.Job {
 		all = append(all, policyParts(seed, 0, chosen(d, seed, j)))
 	}
 	for i := range d.IntN(3) {
-		j := jobs.Job{Name: fmt.Sprintf("after-%d", i), After: all[d.IntN(len(all))].Name, TTL: 3 * second}
+		j := jobs.Job{Name: fmt.Sprintf("after-%d", i), After: []string{all[d.IntN(len(all))].Name}, TTL: 3 * second}
 		all = append(all, policyParts(seed, 0, chosen(d, seed, j)))
 	}
-	return all
+	return joined(seed, all)
 }
 
 // policiesChanged are the jobs of a deploy: other policies for half of them, and now and then another schedule.
@@ -111,9 +111,9 @@ func policiesChanged(d *dice, seed uint64, old []jobs.Job) []jobs.Job {
 	all := slices.Clone(old)
 	for i, j := range all {
 		if d.IntN(2) == 0 {
-			all[i] = chosen(d, seed, jobs.Job{Name: j.Name, Schedule: j.Schedule, After: j.After, TTL: j.TTL})
+			all[i] = chosen(d, seed, jobs.Job{Name: j.Name, Schedule: j.Schedule, After: j.After, When: j.When, TTL: j.TTL})
 		}
-		if j.After == "" && d.IntN(5) == 0 {
+		if len(j.After) == 0 && d.IntN(5) == 0 && !begins(old, j.Name) {
 			all[i].Schedule = "@every 1500ms"
 		}
 		all[i] = policyParts(seed, 1, all[i])
@@ -124,7 +124,7 @@ func policiesChanged(d *dice, seed uint64, old []jobs.Job) []jobs.Job {
 // chosen gives a job policies and work.
 func chosen(d *dice, seed uint64, j jobs.Job) jobs.Job {
 	j.Overlap = pick(d, []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapQueue, jobs.OverlapReplace, jobs.OverlapAllow})
-	if j.After == "" {
+	if len(j.After) == 0 {
 		j.CatchUp = pick(d, []jobs.CatchUp{jobs.CatchUpLatest, jobs.CatchUpAll, jobs.CatchUpNone})
 	}
 	if j.CatchUp == jobs.CatchUpAll {
@@ -209,7 +209,7 @@ func policyParts(seed uint64, version int, j jobs.Job) jobs.Job {
 	if !sharded {
 		return j
 	}
-	if slow && j.After == "" && version == 0 {
+	if slow && len(j.After) == 0 && version == 0 {
 		j.Schedule = pick(d, []string{"@every 3s", "1-59/3 * * * * *"})
 	}
 	counts := []int{n, n}

@@ -82,7 +82,7 @@ func (s *timetable) finish() error {
 	}
 	for v := range s.versions {
 		for _, a := range s.versions[v] { // the history judges those that change what they follow
-			if first := s.versions[0]; v > 0 && slices.ContainsFunc(first, func(b *actor) bool { return b.job.Name == a.job.Name && b.job.After != a.job.After }) {
+			if first := s.versions[0]; v > 0 && slices.ContainsFunc(first, func(b *actor) bool { return b.job.Name == a.job.Name && !sameUpstreams(a.job, b.job) }) {
 				s.plan.unjudgedJobs = append(s.plan.unjudgedJobs, a.job.Name)
 			}
 		}
@@ -210,17 +210,18 @@ func (s *timetable) base(name string) jobs.Job {
 // job reads: job NAME ["SCHEDULE"] [setting=value ...].
 func (r *reader) job(o *options) error {
 	j := r.s.base(o.next("a name"))
-	if o.text("after", &j.After) {
-		j.Schedule = ""
+	var after string
+	if o.text("after", &after) {
+		j.Schedule, j.After = "", strings.Split(after, ",")
 	}
-	if words := o.plain(); j.After == "" && (j.Schedule == "" || words > 0) {
+	if words := o.plain(); len(j.After) == 0 && (j.Schedule == "" || words > 0) {
 		j.Schedule = o.next("a schedule")
 	}
 	o.text("zone", &j.TimeZone)
 	for _, set := range []struct {
 		key  string
 		into interface{ UnmarshalText([]byte) error }
-	}{{"overlap", &j.Overlap}, {"catch_up", &j.CatchUp}, {"on_crash", &j.OnCrash}} {
+	}{{"overlap", &j.Overlap}, {"catch_up", &j.CatchUp}, {"on_crash", &j.OnCrash}, {"when", &j.When}} {
 		var word string
 		if o.text(set.key, &word) {
 			if err := set.into.UnmarshalText([]byte(word)); err != nil {

@@ -31,7 +31,7 @@ func loadJobs(n int) *jobs.Registry {
 		j := jobs.Job{Name: fmt.Sprintf("job-%04d", i), Schedule: "@every 1s", Func: func(context.Context, *jobs.Run) error { return nil }}
 		switch i % 10 {
 		case 1:
-			j.Schedule, j.After = "", fmt.Sprintf("job-%04d", i-1)
+			j.Schedule, j.After = "", []string{fmt.Sprintf("job-%04d", i-1)}
 		case 2:
 			j.Shards = 3
 		case 3:

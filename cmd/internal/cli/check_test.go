@@ -19,8 +19,8 @@ func TestJobSettings(t *testing.T) {
 			CatchUpMax: 20, StartWithin: 2 * time.Minute, OnCrash: jobs.OnCrashRerun, RerunMax: 5, Timeout: time.Minute, StallAfter: 10 * time.Second, OnStall: jobs.OnStallCancel,
 			Retry: jobs.Retry{Max: 2, Backoff: 2 * time.Second, MaxBackoff: 5 * time.Minute}, Expect: jobs.Expect{SuccessWithin: 26 * time.Hour}},
 		{Name: "inherits", Schedule: "@hourly", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue, CatchUp: jobs.CatchUpAll, CatchUpMax: 5},
-		{Name: "follows", After: "all-of-it", Overlap: jobs.OverlapAllow, StartWithin: time.Minute},
-		{Name: "follows-that", After: "follows", Overlap: jobs.OverlapQueue},
+		{Name: "follows", After: []string{"all-of-it"}, Overlap: jobs.OverlapAllow, StartWithin: time.Minute},
+		{Name: "follows-that", After: []string{"follows"}, Overlap: jobs.OverlapQueue},
 	}
 	if len(l.jobs) != len(want) {
 		t.Fatalf("%d jobs, want %d", len(l.jobs), len(want))
@@ -52,6 +52,7 @@ jobs:
     placement: owner
     labels: {}
     after: ""
+    when: succeeded
     exec: {command: ["true"], dir: "", env: {}}
 `)})
 	if err != nil {

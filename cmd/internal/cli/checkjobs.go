@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -79,14 +80,22 @@ func (c *checker) allJobs() {
 // else in their place. paths has where each name was given.
 func (c *checker) together(paths map[string]string) {
 	reg := jobs.NewRegistry()
+	ticks := func(j jobs.Job) jobs.Job {
+		return jobs.Job{Name: "a", Schedule: j.Schedule, TimeZone: j.TimeZone, Except: j.Except, Only: j.Only, StartAt: j.StartAt, EndAt: j.EndAt, Func: noWork}
+	}
+	odd := slices.ContainsFunc(c.jobs, func(j jobs.Job) bool { return len(j.After) == 0 && ticks(j).Validate() != nil })
 	for _, j := range c.jobs {
-		plain := jobs.Job{Name: j.Name, Schedule: "@hourly", Func: noWork, Limit: j.Limit}
+		plain := jobs.Job{Schedule: "@hourly"} // where a schedule is wrong, none are compared
+		if !odd && len(j.After) == 0 {
+			plain = ticks(j)
+		}
+		plain.Name, plain.Func, plain.Limit = j.Name, noWork, j.Limit
 		if plain.Validate() != nil {
 			plain.Limit = jobs.Limit{} // it was told
 		}
-		if j.After != "" {
+		if len(j.After) > 0 {
 			follower := plain
-			follower.Schedule, follower.After = "", j.After
+			follower.Schedule, follower.TimeZone, follower.After = "", "", j.After
 			if reg.Add(follower) == nil {
 				continue
 			}
@@ -111,13 +120,14 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	}
 	c.policy(path+".overlap", c.inherited(e.Overlap, "overlap", c.Defaults.Overlap), &j.Overlap)
 	catchUp := e.CatchUp
-	if e.After == "" {
+	if len(e.After) == 0 {
 		catchUp = c.inherited(e.CatchUp, "catch_up", c.Defaults.CatchUp)
 	}
 	c.policy(path+".catch_up", catchUp, &j.CatchUp)
 	c.policy(path+".on_crash", e.OnCrash, &j.OnCrash)
 	c.policy(path+".on_stall", e.OnStall, &j.OnStall)
 	c.policy(path+".placement", e.Placement, &j.Placement)
+	c.policy(path+".when", e.When, &j.When)
 	c.bounds(path, e, &j)
 	takeIdle(&j)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})

@@ -230,13 +230,17 @@ type Job struct {
 	Params      []string          `yaml:"params"`
 	Placement   string            `yaml:"placement" words:"owner race"`
 	Labels      map[string]string `yaml:"labels"`
-	After       string            `yaml:"after"`
+	After       nameList          `yaml:"after"`
+	When        string            `yaml:"when" words:"succeeded failed any"`
 	Limit       Limit             `yaml:"limit"`
 	Guard       string            `yaml:"guard"`
 	Expect      Expect            `yaml:"expect"`
 	Exec        *Exec             `yaml:"exec"`
 	HTTP        *Call             `yaml:"http" secret:"true"`
 }
+
+// nameList is a list that may be written as one text, when it has one element.
+type nameList []string
 
 // Retry is the policy for tries inside one run.
 type Retry struct {

@@ -71,6 +71,11 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 		if d.is(n, yaml.MappingNode, path, s.secret) {
 			d.freeMap(n, path, v, s.secret)
 		}
+	case v.Type() == reflect.TypeFor[nameList]() && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null":
+		var one string
+		if d.scalar(n, path, setting{value: reflect.ValueOf(&one).Elem()}); one != "" {
+			v.Set(reflect.ValueOf(nameList{one}))
+		}
 	case v.Kind() == reflect.Slice:
 		if d.is(n, yaml.SequenceNode, path, s.secret) {
 			d.list(n, path, v)

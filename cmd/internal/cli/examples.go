@@ -58,6 +58,9 @@ escapement jobs backfills settle-orders -o wide`,
 escapement jobs backfill-cancel settle-orders --reason "wrong range"`,
 	"jobs remove": `
 escapement jobs remove settle-orders`,
+	"jobs graph": `
+escapement jobs graph
+escapement jobs graph -o json`,
 	"jobs put": `
 escapement jobs put report/tenant-7 --handler report --schedule "0 6 * * *" --payload '{"tenant": 7}'
 escapement jobs put report/tenant-7 --handler report --schedule "0 7 * * *" --time-zone Europe/Berlin --dry-run`,

@@ -64,7 +64,7 @@ func TestWaitThroughAnOutage(t *testing.T) {
 // TestShownRuns covers what a table of runs shows of them, and what it says that it leaves out.
 func TestShownRuns(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly", OnCrash: jobs.OnCrashRerun}
-	p := plant(t, yearly, jobs.Job{Name: "follower", After: "yearly"})
+	p := plant(t, yearly, jobs.Job{Name: "follower", After: []string{"yearly"}})
 	id := p.granted(yearly, "1")
 	p.wants(exitDone, "\ntries         -\n", "", "runs", "get", id)
 	p.wants(exitDone, "TRIGGER", "", "runs", "list", "-o", "wide")
@@ -104,7 +104,7 @@ func TestShownRuns(t *testing.T) {
 func TestShownJobs(t *testing.T) {
 	full := jobs.Job{Name: "full", Schedule: "@yearly", CatchUp: jobs.CatchUpAll, OnCrash: jobs.OnCrashRerun, StartWithin: 2 * time.Minute,
 		Timeout: time.Minute, Retry: jobs.Retry{Max: 2}, Labels: map[string]string{"disk": "fast", "a": "b"}}
-	p := plant(t, full, jobs.Job{Name: "follower", After: "full"})
+	p := plant(t, full, jobs.Job{Name: "follower", After: []string{"full"}})
 	for _, want := range []string{"catch up      all, at most 10\n", "start within  2m\n", "on crash      rerun, at most 3 times\n", "timeout       1m\n",
 		"ttl           15s\n", "retry         2 times, after 1s up to 1m\n", "labels        a=b, disk=fast\n"} {
 		p.wants(exitDone, want, "", "jobs", "get", "full")

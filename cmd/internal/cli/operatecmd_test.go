@@ -89,7 +89,7 @@ func (p *planted) wants(code int, out, words string, args ...string) string {
 func TestOperateJobs(t *testing.T) {
 	minutely := jobs.Job{Name: "minutely", Schedule: "* * * * *"}
 	steady := jobs.Job{Name: "steady", Schedule: "* * * * *"}
-	p := plant(t, minutely, jobs.Job{Name: "follower", After: "minutely"}, steady)
+	p := plant(t, minutely, jobs.Job{Name: "follower", After: []string{"minutely"}}, steady)
 	p.wants(exitDone, "", "until it is resumed by ann: moving\\x1b[31m\n", "jobs", "pause", "minutely", "--reason", "moving\x1b[31m")
 	if j := decode[scheduler.JobView](t, p.env, "jobs", "get", "minutely"); !j.Paused || j.Pause == nil || j.Pause.Author != "ann" ||
 		j.Pause.Until != nil || !j.Orphan {

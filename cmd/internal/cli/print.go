@@ -162,6 +162,8 @@ func valueNode(v reflect.Value, sparse bool) *yaml.Node {
 		return sectionNode(v, sparse)
 	case v.Kind() == reflect.Map:
 		return mapNode(v)
+	case v.Type() == reflect.TypeFor[nameList]() && v.Len() == 1:
+		return textNode(v.Index(0).String())
 	case v.Kind() == reflect.Slice:
 		return listNode(v)
 	default:

@@ -55,10 +55,10 @@ func (d Defaults) fill(j Job) Job {
 	if j.Overlap == "" {
 		j.Overlap = d.Overlap
 	}
-	if j.CatchUp == "" && j.After == "" {
+	if j.CatchUp == "" && len(j.After) == 0 {
 		j.CatchUp = d.CatchUp
 	}
-	if j.TimeZone == "" && j.After == "" {
+	if j.TimeZone == "" && len(j.After) == 0 {
 		j.TimeZone = d.TimeZone
 	}
 	return j

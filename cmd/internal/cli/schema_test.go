@@ -86,6 +86,8 @@ func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 		return schemaObject{"type": []string{"object", "null"}, "additionalProperties": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		return schemaObject{"type": []string{"array", "null"}, "items": s.section(t.Elem(), reflect.Value{})}
+	case t == reflect.TypeFor[nameList]():
+		return schemaObject{"type": append([]string{"array", "null"}, plainTypes...), "items": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Slice:
 		return schemaObject{"type": []string{"array", "null"}, "items": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Int:

@@ -31,6 +31,7 @@ type operator interface {
 	ListJobs(ctx context.Context, f scheduler.JobFilter) (scheduler.JobList, error)
 	JobNames(ctx context.Context) ([]string, error)
 	Job(ctx context.Context, name string) (scheduler.JobView, error)
+	Graph(ctx context.Context) ([]scheduler.GraphJob, error)
 	Trigger(ctx context.Context, name string, o scheduler.TriggerOptions) (string, error)
 	Asked(ctx context.Context, name, unique string) (scheduler.RunView, error)
 	Pause(ctx context.Context, name string, o scheduler.PauseOptions) error

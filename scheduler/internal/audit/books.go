@@ -48,7 +48,7 @@ func newBookCheck(b ledger.JobBooks) *bookCheck {
 }
 
 func (c *bookCheck) all() {
-	if c.def.After == "" { // of a job that follows another, the steps are the other one's
+	if c.def.After.IsZero() { // of a job that follows another, the steps are the other one's
 		c.closes()
 		c.recompute()
 		c.rising()

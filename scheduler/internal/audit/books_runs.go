@@ -32,7 +32,7 @@ func (c *bookCheck) contradictions() {
 	}
 	for _, g := range c.grants {
 		before := g.tick < c.entry.Base // of a chain that Redis has lost, see reassert.lua
-		if g.request == "" && g.attempt == 1 && !g.step && !before && g.of == "" && c.def.After == "" && g.trigger != jobs.TriggerAfter.String() {
+		if g.request == "" && g.attempt == 1 && !g.step && !before && g.of == "" && c.def.After.IsZero() && g.trigger != jobs.TriggerAfter.String() {
 			c.add(P2, g.tick, []any{g}, "run %s of tick %s is no step of the chain", g.run, stamp(g.tick))
 		}
 	}

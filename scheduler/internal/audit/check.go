@@ -22,7 +22,13 @@ func Check(c Case) Report {
 	}
 	trials := make(map[string]*trial, len(c.Jobs))
 	for _, j := range upstreamsFirst(c.Jobs) {
-		t := newTrial(&c, j, r, lines[j.Name], trials[j.upstream()])
+		var ups []*trial
+		for _, name := range j.upstreams() {
+			if up := trials[name]; up != nil {
+				ups = append(ups, up)
+			}
+		}
+		t := newTrial(&c, j, r, lines[j.Name], ups)
 		trials[j.Name] = t
 	}
 	for _, j := range c.Jobs {
@@ -36,11 +42,11 @@ func Check(c Case) Report {
 // upstreamsFirst orders jobs so that one which follows another stands behind it.
 func upstreamsFirst(list []Job) []Job {
 	var ordered []Job
-	placed := map[string]bool{"": true}
+	placed := make(map[string]bool)
 	for len(ordered) < len(list) {
 		before := len(ordered)
 		for _, j := range list {
-			if !placed[j.Name] && placed[j.upstream()] {
+			if !placed[j.Name] && !slices.ContainsFunc(j.upstreams(), func(name string) bool { return !placed[name] }) {
 				ordered, placed[j.Name] = append(ordered, j), true
 			}
 		}
@@ -80,7 +86,7 @@ type trial struct {
 	report *Report
 	books  ledger.JobBooks
 	check  *bookCheck
-	up     *trial // of the job that it follows
+	ups    []*trial // of the jobs that it follows
 
 	lines  []Write // in order of writing
 	runs   []*run  // that wrote something, by their first line
@@ -121,6 +127,7 @@ type covered struct {
 type tick struct {
 	at       time.Time // its instant
 	ready    time.Time // from when on it may start: its instant, or the end of the tick that it follows
+	soonest  time.Time // the same, or before: a row of several ticks says only when the last of them was recorded
 	must     bool
 	deadline time.Time // by when it must have started if undisturbed
 	excused  bool      // it is disturbed: a late start is none
@@ -133,10 +140,10 @@ type tick struct {
 	opened   []*ledger.Lease // the same, not closed
 }
 
-func newTrial(all *Case, j Job, r *Report, lines []Write, up *trial) *trial {
+func newTrial(all *Case, j Job, r *Report, lines []Write, ups []*trial) *trial {
 	c := *all
 	c.Disturbed = slices.DeleteFunc(slices.Clone(c.Disturbed), func(d Disturbance) bool { return d.Job != "" && d.Job != j.Name })
-	t := &trial{Case: &c, job: j, report: r, books: c.Books[j.Name], up: up, lines: lines,
+	t := &trial{Case: &c, job: j, report: r, books: c.Books[j.Name], ups: ups, lines: lines,
 		byID: make(map[string]*run, len(lines)/2), byHand: make(map[string]bool), reran: make(map[string]bool), byTick: make(map[int64]*tick)}
 	t.check, t.firstGrants = newBookCheck(t.books), make(map[string]time.Time)
 	for _, g := range c.Grants {
@@ -186,7 +193,7 @@ func (t *trial) add(kind Kind, at time.Time, format string, args ...any) {
 	case KindDouble, KindLost, KindBooks, KindContradiction, KindOverlap, KindMixed, KindUnwanted:
 		again := kind == KindDouble || kind == KindContradiction
 		// Of a tick of a job that follows another, nodes know nothing before it is told, and an emptied Redis must first hear who follows.
-		known := (again || kind == KindLost && t.job.upstream() == "") && t.remembered(at, again)
+		known := (again || kind == KindLost && len(t.job.upstreams()) == 0) && t.remembered(at, again)
 		if t.lossNear(at) && !known {
 			t.report.Excused++
 			return
@@ -196,12 +203,12 @@ func (t *trial) add(kind Kind, at time.Time, format string, args ...any) {
 	t.report.Findings = append(t.report.Findings, NewFinding(kind, t.job.Name, at, format, args...))
 }
 
-// upstream is the job that this one follows; "" when it has a schedule.
-func (j Job) upstream() string {
+// upstreams are the jobs that this one follows; none when it has a schedule.
+func (j Job) upstreams() []string {
 	if len(j.Versions) == 0 {
-		return ""
+		return nil
 	}
-	return j.Versions[0].Definition.After
+	return j.Versions[0].Definition.After.Names
 }
 
 // any says whether one of a job's definitions is so.

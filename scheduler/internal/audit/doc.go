@@ -20,7 +20,7 @@
 //	ticks      each due tick started once for each attempt, in time, or the books say once why it did not
 //	reasons    each recorded reason is true: something was going on (overlap), the tick was too late, the job was paused
 //	policies   no more tries and attempts than the job may have; nothing starts that the policies or a pause forbid
-//	followers  a job with `after` has one answer for each tick of the job that it follows
+//	followers  a job with `after` has one answer for each tick that the jobs which it follows have ended
 //	order      tokens only grow; runs of one job do not overlap, unless the job allows it; a context ends before the
 //	           lease is granted to somebody else
 //	compare    writes and books tell of the same runs

@@ -24,7 +24,7 @@ func (t *trial) schedule() {
 		}
 		t.asks = append(t.asks, asks)
 	}
-	if t.up != nil {
+	if len(t.ups) > 0 {
 		t.asks = append(t.asks, t.followed())
 	}
 	slices.SortFunc(t.due, func(a, b *tick) int { return a.at.Compare(b.at) })
@@ -71,7 +71,7 @@ func (t *trial) ticksIn(s Span, of *jobs.Schedule, ahead time.Duration) (all []t
 func (t *trial) expect(at time.Time) *tick {
 	d := t.byTick[at.UnixMilli()]
 	if d == nil {
-		d = &tick{at: at, ready: at}
+		d = &tick{at: at, ready: at, soonest: at}
 		t.byTick[at.UnixMilli()] = d
 		t.due = append(t.due, d)
 	}

@@ -48,7 +48,7 @@ func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
 		}
 	case row.Reason == ledger.ReasonReplaced:
 		newer := slices.ContainsFunc(t.due, func(d *tick) bool { // since its own tick came due
-			return d.at.UnixMilli() != row.Tick && d.ready.UnixMilli() >= row.Tick && !d.ready.After(to.Add(t.Skew))
+			return d.at.UnixMilli() != row.Tick && d.ready.UnixMilli() >= row.Tick && !d.soonest.After(to.Add(t.Skew))
 		})
 		if !newer && !t.Stepped && !t.job.Rewound && !t.forgotten(row.Tick) {
 			return "no other tick had come due since"

@@ -196,7 +196,7 @@ func (t *trial) place() {
 
 // forgotten says that what became of a tick of the job that this one follows may not be recorded any more.
 func (t *trial) forgotten(tick int64) bool {
-	if t.up == nil {
+	if len(t.ups) == 0 {
 		return false
 	}
 	at := instant(tick)
@@ -204,12 +204,12 @@ func (t *trial) forgotten(tick int64) bool {
 		t.report.Excused++
 		return true
 	}
-	for up := t.up; up != nil; up = up.up {
-		if up.trimmed(at) {
-			return true
-		}
-	}
-	return false
+	return t.upTrimmed(at)
+}
+
+// upTrimmed says whether what was recorded of an instant may have left the history of a job in the chain before this one.
+func (t *trial) upTrimmed(at time.Time) bool {
+	return slices.ContainsFunc(t.ups, func(up *trial) bool { return up.trimmed(at) || up.upTrimmed(at) })
 }
 
 func (t *trial) placeRange(i int, row *ledger.Row) {

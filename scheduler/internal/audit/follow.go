@@ -8,30 +8,35 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// tickEnd is what became of a tick of the job that is followed.
+// tickEnd is what became of a tick of a job that is followed.
 type tickEnd struct {
-	at        int64 // when it ended first, or succeeded first, by Redis' clock, ms; 0: it has not ended
+	first     int64 // when it ended first, by Redis' clock, ms; 0: it has not ended
+	at        int64 // the same, or when it succeeded first
 	succeeded bool
-	attempts  int // that ended or go on, and rows that say why it did not run
+	outcome   jobs.Outcome // of the end at that time
+	attempts  int          // that ended or go on, and rows that say why it did not run
 	open      bool
 }
 
 // end is what became of a tick, as far as the records tell. Shards tell nobody, their tick does.
 func (d *tick) end() tickEnd {
 	var e tickEnd
-	note := func(at int64, succeeded bool) {
+	note := func(at int64, outcome jobs.Outcome) {
+		succeeded := outcome == jobs.OutcomeSucceeded
 		if e.attempts++; e.at == 0 || succeeded && !e.succeeded {
-			e.at = at
+			e.at, e.outcome = at, outcome
 		}
-		e.succeeded = e.succeeded || succeeded
+		if e.succeeded = e.succeeded || succeeded; e.first == 0 || at < e.first {
+			e.first = at
+		}
 	}
 	for _, r := range slices.Concat(d.rows, d.wholes) {
 		if r.Whole || r.Shards < 2 {
-			note(r.At, r.Outcome == jobs.OutcomeSucceeded)
+			note(r.At, r.Outcome)
 		}
 	}
 	for _, r := range d.ranges {
-		note(r.At, false)
+		note(r.At, r.Outcome)
 	}
 	for _, l := range slices.Concat(d.leases, d.opened) {
 		if l.Whole || l.Shards < 2 {
@@ -41,24 +46,41 @@ func (d *tick) end() tickEnd {
 	return e
 }
 
-// followed are the ticks of the job that this one follows which have ended: each wants an answer, unless it ended
-// before this job was surely registered.
+// followed are the ticks that one of the jobs which this one follows has ended. Each that all have ended wants an answer, unless one of
+// them ended it before this job was surely registered.
 func (t *trial) followed() []int64 {
 	var asks []int64
-	for _, u := range t.up.due {
-		e := u.end()
-		if e.at == 0 {
-			continue
+	for _, up := range t.ups {
+		for _, u := range up.due {
+			if u.end().at != 0 {
+				asks = append(asks, u.at.UnixMilli())
+			}
 		}
-		d := t.expect(u.at)
-		if d.ready = instant(e.at); d.ready.Before(d.at) {
-			d.ready = d.at
-		}
-		d.must = slices.ContainsFunc(t.job.Versions, func(v Version) bool { return within(v.Certain, d.ready) })
-		asks = append(asks, u.at.UnixMilli())
 	}
 	slices.Sort(asks)
-	return slices.Compact(asks)
+	asks = slices.Compact(asks)
+	successes := t.job.any(func(d jobs.Definition) bool { return d.When == jobs.WhenSucceeded })
+	for _, ms := range asks {
+		d := t.expect(instant(ms))
+		d.must = true
+		for _, up := range t.ups {
+			u := up.byTick[ms]
+			if u == nil || u.end().at == 0 {
+				d.must = false
+				continue
+			}
+			ended := u.end().first // another attempt changes nothing
+			if successes {
+				ended = u.end().at
+			}
+			ready := latest(d.at, instant(ended))
+			d.must = d.must && slices.ContainsFunc(t.job.Versions, func(v Version) bool { return within(v.Certain, ready) })
+			if d.ready = latest(d.ready, ready); len(u.ranges) == 0 {
+				d.soonest = latest(d.soonest, ready)
+			}
+		}
+	}
+	return asks
 }
 
 func within(s Span, at time.Time) bool {
@@ -68,20 +90,68 @@ func within(s Span, at time.Time) bool {
 // waits says whether word of an end has not been brought to this job yet.
 func (t *trial) waits(d *tick) bool {
 	ms := d.at.UnixMilli()
-	return t.up != nil && slices.ContainsFunc(t.Events, func(e ledger.Event) bool {
-		return e.Upstream == t.up.job.Name && e.Tick <= ms && ms <= max(e.Tick, e.Until)
+	return len(t.ups) > 0 && slices.ContainsFunc(t.Events, func(e ledger.Event) bool {
+		return slices.Contains(t.job.upstreams(), e.Upstream) && e.Tick <= ms && ms <= max(e.Tick, e.Until)
 	})
 }
 
-// followsSuccess checks that a follower ran only for a tick that succeeded.
-func (t *trial) followsSuccess(d *tick) {
-	u := t.up.byTick[d.at.UnixMilli()]
-	if u == nil || t.up.job.Rewound {
+// upRewound says whether the cursor of a job that is followed was set back.
+func (t *trial) upRewound() bool {
+	return slices.ContainsFunc(t.ups, func(up *trial) bool { return up.job.Rewound })
+}
+
+// worseFirst are the outcomes from the one that counts most, among those of several upstreams, to the one that counts least.
+var worseFirst = []jobs.Outcome{jobs.OutcomeSuperseded, jobs.OutcomePaused, jobs.OutcomeAbandoned, jobs.OutcomeLost, jobs.OutcomeTimedOut,
+	jobs.OutcomeFailed, jobs.OutcomeCancelled, jobs.OutcomeMissed, jobs.OutcomeSkipped, jobs.OutcomeSucceeded}
+
+// came says how a tick ended, the worst of all upstreams; unknown where one of them did not end it once.
+func (t *trial) came(d *tick) (came jobs.Outcome, known bool) {
+	if !t.once(d) {
+		return 0, false
+	}
+	least := len(worseFirst)
+	for _, up := range t.ups {
+		e := up.byTick[d.at.UnixMilli()].end()
+		if e.open {
+			return 0, false
+		}
+		least = min(least, slices.Index(worseFirst, e.outcome))
+	}
+	return worseFirst[least], true
+}
+
+// wants says whether the job, by each of its definitions, runs after ticks that ended so.
+func (t *trial) wants(came jobs.Outcome) bool {
+	return t.job.all(func(d jobs.Definition) bool { return answers(d.When, came) })
+}
+
+// answers says whether a job runs after ticks that ended so: the table of jobs.When.
+func answers(when jobs.When, came jobs.Outcome) bool {
+	switch came {
+	case jobs.OutcomeSucceeded:
+		return when != jobs.WhenFailed
+	case jobs.OutcomeSkipped, jobs.OutcomeMissed:
+		return when == jobs.WhenAny
+	default:
+		return came.Ran() && when != jobs.WhenSucceeded
+	}
+}
+
+// unwanted checks that a follower ran only for a tick that ended as it waits for, and that all of its upstreams have ended.
+func (t *trial) unwanted(d *tick) {
+	if len(d.starts) == 0 || t.upRewound() || t.lossAfter(d.at) {
 		return
 	}
-	e := u.end()
-	once := e.attempts == 1 && !e.open && len(t.up.job.Reruns) == 0
-	if len(d.starts) > 0 && once && !e.succeeded && !t.lossAfter(d.at) {
-		t.add(KindUnwanted, d.at, "%s, and %s did not succeed at that tick", d.starts[0], t.up.job.Name)
+	if came, known := t.came(d); known && !t.job.any(func(def jobs.Definition) bool { return answers(def.When, came) }) {
+		t.add(KindUnwanted, d.at, "%s, and the tick that it follows ended as %s", d.starts[0], came)
+	}
+	for _, up := range t.ups {
+		u := up.byTick[d.at.UnixMilli()]
+		if u == nil || up.trimmed(u.at) || d.starts[0].At.After(t.Read) {
+			continue
+		}
+		if e := u.end(); e.attempts == 0 || e.open && e.attempts == 1 {
+			t.add(KindUnwanted, d.at, "%s, and %s has not ended that tick", d.starts[0], up.job.Name)
+		}
 	}
 }

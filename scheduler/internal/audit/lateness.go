@@ -95,7 +95,7 @@ func (t *trial) heldUp(d, before *tick) bool {
 	case t.lossAfter(from):
 		return true // the records that would tell are gone
 	}
-	if t.up != nil { // the end of the job that is followed, and word of it, may have been held up
+	if len(t.ups) > 0 { // the end of the job that is followed, and word of it, may have been held up
 		return true
 	}
 	for _, row := range t.books.Rows {

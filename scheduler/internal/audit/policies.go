@@ -159,7 +159,7 @@ func inside(s Span, at time.Time) bool {
 
 // startedTooLate: no tick is granted for the first time later than start_within.
 func (t *trial) startedTooLate() {
-	if t.up != nil || !t.job.all(func(d jobs.Definition) bool { return d.StartWithin > 0 }) {
+	if len(t.ups) > 0 || !t.job.all(func(d jobs.Definition) bool { return d.StartWithin > 0 }) {
 		return
 	}
 	limit := time.Duration(t.job.most(func(d jobs.Definition) int { return int(d.StartWithin) })) * time.Millisecond
@@ -174,7 +174,7 @@ func (t *trial) startedTooLate() {
 // caughtUp: of ticks that are later than those which run in their order, the catch-up policy lets some run.
 func (t *trial) caughtUp() {
 	d, one := t.oneDefinition()
-	if !one || t.up != nil || d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace || t.job.Rewound {
+	if !one || len(t.ups) > 0 || d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace || t.job.Rewound {
 		return
 	}
 	for _, r := range t.steps() {
@@ -203,7 +203,7 @@ func (t *trial) caughtUp() {
 // queued: of the ticks that came due while a run with overlap queue or replace was going, only the latest runs.
 func (t *trial) queued() {
 	d, one := t.oneDefinition()
-	if !one || t.up != nil || t.job.Rewound || d.Overlap != jobs.OverlapQueue && d.Overlap != jobs.OverlapReplace {
+	if !one || len(t.ups) > 0 || t.job.Rewound || d.Overlap != jobs.OverlapQueue && d.Overlap != jobs.OverlapReplace {
 		return
 	}
 	steps := t.steps()

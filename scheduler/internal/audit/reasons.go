@@ -52,9 +52,9 @@ func (t *trial) untrue(c covered, d *tick, head bool) string {
 		}
 	case jobs.OutcomeSkipped:
 		switch {
-		case c.row.Reason == ledger.ReasonUpstream && t.up != nil:
-			if u := t.up.byTick[d.at.UnixMilli()]; u != nil && t.once(d) && u.end().succeeded {
-				return "the tick of " + t.up.job.Name + " succeeded"
+		case c.row.Reason == ledger.ReasonUpstream && len(t.ups) > 0:
+			if came, known := t.came(d); known && came.Ran() && t.wants(came) {
+				return "the tick that it follows ended as " + came.String() + ", after which it runs"
 			}
 		case c.row.Reason != ledger.ReasonOverlap:
 			return "a reason that is not known"
@@ -77,7 +77,7 @@ func (t *trial) untrue(c covered, d *tick, head bool) string {
 
 // notMissed says why a tick recorded as missed should not have been; "" when it is rightly.
 func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
-	overdue := instant(row.At).Sub(d.ready)
+	overdue := instant(row.At).Sub(d.soonest)
 	def, one := t.oneDefinition()
 	none := t.job.all(func(j jobs.Definition) bool { return j.CatchUp == jobs.CatchUpNone })
 	switch row.Reason {
@@ -93,7 +93,7 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 		if (head || none) && overdue <= t.CatchUp-t.Skew {
 			return "it was overdue by " + overdue.String() + " only"
 		}
-		if one && def.CatchUp == jobs.CatchUpLatest && t.up == nil && !t.dueBetween(d.at, instant(row.At)) {
+		if one && def.CatchUp == jobs.CatchUpLatest && len(t.ups) == 0 && !t.dueBetween(d.at, instant(row.At)) {
 			return "it was the latest, which is run"
 		}
 	case ledger.ReasonCatchUpMax:
@@ -114,11 +114,16 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 		if overdue <= limit-t.Skew {
 			return "it was overdue by " + overdue.String() + " only"
 		}
+	case ledger.ReasonUpstream: // given up before all had ended it
+		if len(t.ups) < 2 {
+			return "it does not follow several jobs"
+		}
+		return ""
 	case ledger.ReasonStartWithin:
 		switch limit := t.startWithin(); {
 		case limit < 0:
 			return "the job has no start_within"
-		case t.up == nil && overdue <= limit-t.Skew:
+		case len(t.ups) == 0 && overdue <= limit-t.Skew:
 			return "it was overdue by " + overdue.String() + " only"
 		}
 	default:
@@ -156,7 +161,7 @@ func (t *trial) held(c covered, d *tick) bool {
 		case row.Ranged || row.Of != "" || row.Started != 0 && instant(t.heldFrom(row)).After(began):
 		case i > c.at && before(row.Tick, row.Request != "", c.row, d.at):
 			return true
-		case t.heldFrom(row) <= d.ready.Add(t.Skew).UnixMilli() && d.ready.Add(-t.Skew).UnixMilli() <= row.At:
+		case t.heldFrom(row) <= d.ready.Add(t.Skew).UnixMilli() && d.soonest.Add(-t.Skew).UnixMilli() <= row.At:
 			return true
 		}
 	}
@@ -238,7 +243,7 @@ func (t *trial) versionsMeet(at time.Time) bool {
 // waitsForLatest says that of the ticks which come due while a run is going the latest waits until it has ended.
 func (t *trial) waitsForLatest() bool {
 	d, one := t.oneDefinition()
-	return one && t.up == nil && !t.job.Rewound && len(t.job.Pauses) == 0 && (d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace)
+	return one && len(t.ups) == 0 && !t.job.Rewound && len(t.job.Pauses) == 0 && (d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace)
 }
 
 // newer is how many ticks came due after one, up to an instant.

@@ -13,8 +13,8 @@ func (t *trial) accounted() {
 	for _, d := range t.due {
 		t.started(d)
 		t.contradictions(d)
-		if t.up != nil {
-			t.followsSuccess(d)
+		if len(t.ups) > 0 {
+			t.unwanted(d)
 		}
 		if v := t.verdict(d); v != "" {
 			t.report.Verdicts[v]++
@@ -70,18 +70,18 @@ func (t *trial) late(d *tick, w Write) bool {
 	if !w.At.After(d.deadline) || t.Crowded || t.backAndForth() {
 		return false
 	}
-	return !d.excused || t.up == nil && !t.Stepped && t.calm(d.turn, w.At, func(at time.Time) time.Time { return t.deadline(at, t.busyBut(d)) })
+	return !d.excused || len(t.ups) == 0 && !t.Stepped && t.calm(d.turn, w.At, func(at time.Time) time.Time { return t.deadline(at, t.busyBut(d)) })
 }
 
 // backAndForth says that ticks are asked for in another order than that of time.
-func (t *trial) backAndForth() bool { return t.job.Rewound || t.up != nil && t.up.job.Rewound }
+func (t *trial) backAndForth() bool { return t.job.Rewound || t.upRewound() }
 
 // contradictions judges whether a tick that started is recorded as not run. What is recorded twice, the check of the books finds.
 func (t *trial) contradictions(d *tick) {
 	if t.backAndForth() {
 		return // the steps of the books tell
 	}
-	again := t.up != nil && !t.once(d) // the tick that is followed ended more than once
+	again := len(t.ups) > 0 && !t.once(d) // the tick that is followed ended more than once
 	if len(d.starts) > 0 && len(d.ranges) > 0 && !again {
 		t.add(KindContradiction, d.at, "recorded as %s (%s), but %s", d.ranges[0].Outcome, d.ranges[0].Reason, d.starts[0])
 	}
@@ -90,10 +90,14 @@ func (t *trial) contradictions(d *tick) {
 	}
 }
 
-// once says that the job which is followed ended its tick once, so that there is one answer to it.
+// once says that each job which is followed ended its tick once, so that there is one answer to it.
 func (t *trial) once(d *tick) bool {
-	u := t.up.byTick[d.at.UnixMilli()]
-	return u != nil && u.end().attempts == 1 && len(t.up.job.Reruns) == 0
+	for _, up := range t.ups {
+		if u := up.byTick[d.at.UnixMilli()]; u == nil || u.end().attempts != 1 || len(up.job.Reruns) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // verdict says what became of a tick; "" for one that need not have been due and left no trace.
@@ -113,7 +117,7 @@ func (t *trial) verdict(d *tick) Verdict {
 		return Pending
 	case !d.must:
 		return ""
-	case t.trimmed(d.at) || t.up != nil && t.trimmed(d.ready):
+	case t.trimmed(d.at) || len(t.ups) > 0 && t.trimmed(d.ready):
 		return Trimmed
 	case t.mayWait(d):
 		return Pending // nobody has accounted for it, and nobody has to have by now
@@ -152,7 +156,7 @@ func passedOver(o jobs.Outcome) Verdict {
 
 // cursorPassed says whether the ledger regards an instant as accounted for.
 func (t *trial) cursorPassed(at time.Time) bool {
-	if t.up != nil || t.books.Entry.Job == "" {
+	if len(t.ups) > 0 || t.books.Entry.Job == "" {
 		return false
 	}
 	cursor := t.books.Entry.Cursor
@@ -169,7 +173,7 @@ func (t *trial) lost(d *tick) {
 	}
 	where := "the cursor has not come to it"
 	switch {
-	case t.up != nil:
+	case len(t.ups) > 0:
 		where = "the job that it follows had ended it at " + instantText(d.ready)
 	case t.cursorPassed(d.at):
 		where = "the cursor has passed it"

@@ -108,26 +108,31 @@ func (r *registrar) partition(ctx context.Context, regs []*Registration) (result
 	return results, again, err
 }
 
-// follow adds a registered job to the followers of the job that it follows, and removes it from
-// those of the one that it followed before. Its definition is stored by then: events for an unknown
+// follow adds a registered job to the followers of the jobs that it follows, and removes it from
+// those of the ones that it followed before. Its definition is stored by then: events for an unknown
 // job are dropped.
 func (r *registrar) follow(ctx context.Context, w *Registration, f result) (result, error) {
-	if f.reason != "" || f.job.After == "" && w.after == "" {
+	if f.reason != "" {
 		return f, nil
 	}
-	if w.after != "" && w.after != f.job.After {
-		if err := r.call(ctx, w.after, f.job.Name, r.n.Ledger.Unfollow); err != nil {
+	for _, before := range w.after {
+		if slices.Contains(f.job.After, before) {
+			continue
+		}
+		if err := r.call(ctx, before, f.job.Name, r.n.Ledger.Unfollow); err != nil {
 			return f, err
 		}
 	}
-	if f.job.After == "" {
-		return f, nil
+	for _, upstream := range f.job.After {
+		err := r.call(ctx, upstream, f.job.Name, r.n.Ledger.Follow)
+		if errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed) {
+			f.reason, f.detail, err = work.TooManyFollowers, err.Error(), nil
+		}
+		if err != nil || f.reason != "" {
+			return f, err
+		}
 	}
-	err := r.call(ctx, f.job.After, f.job.Name, r.n.Ledger.Follow)
-	if errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed) {
-		f.reason, f.detail, err = work.TooManyFollowers, err.Error(), nil
-	}
-	return f, err
+	return f, nil
 }
 
 // call calls the partition of a job that is followed; lane.ErrBreaker when its master is

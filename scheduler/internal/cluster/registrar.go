@@ -206,12 +206,14 @@ func (r *registrar) refollow(ctx context.Context) error {
 		return nil
 	}
 	for _, j := range r.n.Jobs.All() {
-		if j.After == "" || r.unclaimable[j] != "" {
+		if r.unclaimable[j] != "" {
 			continue
 		}
-		err := r.call(ctx, j.After, j.Name, r.n.Ledger.Follow)
-		if err != nil && !errors.Is(err, lane.ErrBreaker) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // refused: there are too many followers, which its registration logs
-			return err
+		for _, upstream := range j.After {
+			err := r.call(ctx, upstream, j.Name, r.n.Ledger.Follow)
+			if err != nil && !errors.Is(err, lane.ErrBreaker) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // refused: there are too many followers, which its registration logs
+				return err
+			}
 		}
 	}
 	r.refollowed = time.Now()

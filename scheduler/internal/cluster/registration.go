@@ -20,8 +20,8 @@ type Registration struct {
 	// it.
 	Last int64
 	old  *jobs.Schedule // of the definition to be replaced; nil: none, or it has no more ticks
-	// after is the job that the replaced definition follows.
-	after    string
+	// after are the jobs that the replaced definition follows.
+	after    []string
 	sendText bool // the definition's text is sent
 }
 
@@ -49,7 +49,7 @@ func (w *Registration) At(now time.Time) ledger.Definition {
 
 // Replaces makes the registration replace a stored definition that was seen at this cursor (ms).
 func (w *Registration) Replaces(old jobs.Definition, digest string, cursor int64) error {
-	w.Def.WasDigest, w.Def.WasCursor, w.old, w.after = digest, cursor, nil, old.After
+	w.Def.WasDigest, w.Def.WasCursor, w.old, w.after = digest, cursor, nil, old.After.Names
 	w.Def.Same = old.SameTicks(w.Job.Def)
 	schedule, err := old.Job().ParsedSchedule()
 	if schedule != nil {

@@ -95,7 +95,7 @@ func (p *promoter) plan(g *goal) error {
 	if err != nil {
 		return err
 	}
-	if schedule == nil && def.After == "" {
+	if schedule == nil && def.After.IsZero() {
 		return errors.New("no schedule")
 	}
 	if g.want == nil { // else it is stored already
@@ -146,17 +146,16 @@ func (p *promoter) follow(ctx context.Context) error {
 		return p.failed(err)
 	}
 	for _, job := range ours {
-		after := p.known.defs[job].After
+		after := p.known.defs[job].After.Names
 		for _, before := range p.followed(job, after) {
 			if err := p.p.Unfollow(ctx, p.l, before, job); err != nil {
 				return err
 			}
 		}
-		if after == "" {
-			continue
-		}
-		if err := p.p.Follow(ctx, p.l, after, job); err != nil && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) {
-			return err // refused: too many followers; the nodes log it when they register the job
+		for _, upstream := range after {
+			if err := p.p.Follow(ctx, p.l, upstream, job); err != nil && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) {
+				return err // refused: too many followers; the nodes log it when they register the job
+			}
 		}
 	}
 	return nil
@@ -172,13 +171,14 @@ func (p *promoter) ours() (names []string) {
 	return names
 }
 
-// followed are the jobs that a job follows in other generations.
-func (p *promoter) followed(job, after string) (before []string) {
+// followed are the jobs that a job follows in other generations only.
+func (p *promoter) followed(job string, after []string) (before []string) {
 	for name, g := range p.known.of {
-		if a := g.kept[job]; name != p.p.Generation && a != nil && a.def.After != "" && a.def.After != after {
-			before = append(before, a.def.After)
+		if a := g.kept[job]; name != p.p.Generation && a != nil {
+			before = append(before, a.def.After.Names...)
 		}
 	}
+	before = slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
 	slices.Sort(before)
 	return slices.Compact(before)
 }

@@ -116,24 +116,23 @@ func (r *relay) server(job string) string {
 // when the ledger says so, and when it last did.
 type unheldSince struct{ since, asked time.Time }
 
-// notify notifies one follower and returns its answer. A success waits for a follower that no
+// notify notifies one follower and returns its answer. An end after which the follower runs waits for a follower that no
 // living node which claims holds in its stored definition: nodes may know the job by name and have
 // none of their generation. Nodes that have just joined are about to store their definitions, so an
 // old event does not prove that they cannot.
 func (r *relay) notify(ctx context.Context, asks *round, e ledger.Event, job string, now int64) (status ledger.Status) {
 	w := r.unheldJobs[job]
-	if e.Outcome == jobs.OutcomeSucceeded {
-		e.Holders = r.l.Nodes.Digests(job)
-		nobody := len(e.Holders) == 0 || !w.since.IsZero() && time.Since(w.since) >= unheldAfter
-		e.Unheld = e.Holders != nil && nobody && now-e.At >= unheldAfter.Milliseconds()
-		if e.Holders != nil && !e.Unheld && (len(e.Holders) == 0 || time.Since(w.asked) < reclaimDelay) {
-			return ledger.RelayUnheld
-		}
+	e.Holders = r.l.Nodes.Digests(job)
+	nobody := len(e.Holders) == 0 || !w.since.IsZero() && time.Since(w.since) >= unheldAfter
+	e.Unheld = e.Holders != nil && nobody && now-e.At >= unheldAfter.Milliseconds()
+	waits := e.Outcome == jobs.OutcomeSucceeded && e.Holders != nil && !e.Unheld
+	if waits && (len(e.Holders) == 0 || time.Since(w.asked) < reclaimDelay) {
+		return ledger.RelayUnheld
 	}
-	asks.ask(ctx, job, func(ctx context.Context) (err error) {
-		status, err = r.l.Ledger.Relay(ctx, e, job)
-		return err
-	})
+	status = r.tell(ctx, asks, e, job)
+	if status == ledger.RelaySeveral {
+		status = r.tellEach(ctx, asks, e, job)
+	}
 	switch {
 	case status == ledger.RelayUnheld:
 		w.asked = time.Now()

@@ -91,12 +91,12 @@ type settleOther struct {
 	started, ended int64
 	tries          int
 	error          string
-	output         []byte
+	output, result []byte
 	fresh          string
 }
 
 func (a *settleOther) appendTo(to []string) []string {
-	return append(to, a.outcome.String(), a.job, a.run, orNone(a.token), plain(a.reason), ms(a.started), ms(a.ended), strconv.Itoa(a.tries), a.error, string(a.output), a.fresh)
+	return append(to, a.outcome.String(), a.job, a.run, orNone(a.token), plain(a.reason), ms(a.started), ms(a.ended), strconv.Itoa(a.tries), a.error, string(a.output), string(a.result), a.fresh)
 }
 
 // How many arguments each is spelt as.
@@ -106,5 +106,5 @@ const (
 	claimOtherSize  = 13
 	settleArgsSize  = 3
 	settlePlainSize = 6
-	settleOtherSize = 11
+	settleOtherSize = 12
 )

@@ -145,3 +145,33 @@ func (r *Promotion) readPromotion(record string) error {
 func (r Promotion) text() string {
 	return "1|" + ms(r.Epoch) + "|" + r.Generation + "|" + r.Pattern + "|" + flagged(r.Cancel)
 }
+
+// readSuccess reads a success record.
+func (r *Event) readSuccess(record string) error {
+	f, err := split(record, "2", 9)
+	if err != nil {
+		return err
+	}
+	r.Upstream = f.text()
+	r.Prev = f.int()
+	r.Next = f.int()
+	r.Tick = f.int()
+	r.Until = f.int()
+	r.Count = f.int()
+	r.Outcome = f.outcome()
+	r.At = f.int()
+	r.Result = f.bytes()
+	return f.bad
+}
+
+// readJoin reads a join record.
+func (r *join) readJoin(record string) error {
+	f, err := split(record, "1", 3)
+	if err != nil {
+		return err
+	}
+	r.at = f.int()
+	r.state = f.text()
+	r.ends = f.text()
+	return f.bad
+}

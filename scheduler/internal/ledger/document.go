@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -34,6 +35,8 @@ type Document struct {
 	Kept    map[string]Text `json:"kept,omitempty"`
 	// Unique says until when a request, or word of another job, is not taken a second time, ms.
 	Unique map[string]int64 `json:"unique,omitempty"`
+	// Joins are what the job knows of the ends of the jobs that it follows, by field.
+	Joins map[string]Text `json:"joins,omitempty"`
 	// Events are what followers have not heard of yet.
 	Events []Outgoing `json:"events,omitempty"`
 	// Part is the partition that the document was read from, of a document without a job.
@@ -134,6 +137,14 @@ func (d Document) Check() error {
 	for _, record := range []Text{d.Backfill, d.Backfilled} {
 		if b, err := backfillOf(string(record)); record != "" && (err != nil || b.Job != d.Job) {
 			return bad("backfill", err)
+		}
+	}
+	for field, record := range d.Joins {
+		if strings.Count(field, "|") != 1 {
+			continue // a list of ticks, or a result
+		}
+		if err := new(join).readJoin(string(record)); err != nil {
+			return bad("join "+field, err)
 		}
 	}
 	for _, e := range d.Events {

@@ -21,7 +21,7 @@ const (
 )
 
 // Export gives every job to sink as a document, each as of one instant, and last the unique keys of which nobody knows the job.
-// A job comes after the one that it follows, so that what the first has said, the second has heard. (A job that begins to follow
+// A job comes after those that it follows, so that what they have said, it has heard. (A job that begins to follow
 // another one meanwhile may come before it.) Of a namespace
 // that nothing changes the documents are all of one instant. What no document can hold, because this version cannot read
 // it, is returned as left. Export ends at sink's first error.
@@ -135,20 +135,20 @@ func (x *export) leave(u UnknownFormat) {
 	}
 }
 
-// inOrder are the names of all jobs by partition: those that follow none, then those that follow these, and so on.
+// inOrder are the names of all jobs by partition: those that follow none, then those that follow only these, and so on.
 func (x *export) inOrder() (levels [][][]string) {
-	follows, left := make(map[string]bool), make(map[string]int) // with the partition
+	waits, left := make(map[string]int), make(map[string]int) // how many jobs each follows that are left; and its partition
 	for p, part := range x.parts {
 		for name := range part.names {
 			left[name] = p
 		}
 		for _, names := range part.followers {
 			for name := range strings.SplitSeq(names, ",") {
-				follows[name] = true
+				waits[name]++
 			}
 		}
 	}
-	level := slices.DeleteFunc(slices.Collect(maps.Keys(left)), func(name string) bool { return follows[name] })
+	level := slices.DeleteFunc(slices.Collect(maps.Keys(left)), func(name string) bool { return waits[name] > 0 })
 	for len(left) > 0 {
 		if len(level) == 0 {
 			level = slices.Collect(maps.Keys(left)) // they follow each other, or one that is gone
@@ -156,15 +156,19 @@ func (x *export) inOrder() (levels [][][]string) {
 		byPart := make([][]string, len(x.parts))
 		var next []string
 		for _, name := range slices.Sorted(slices.Values(level)) {
-			p, waits := left[name]
-			if !waits {
+			p, is := left[name]
+			if !is {
 				continue
 			}
 			delete(left, name)
 			byPart[p] = append(byPart[p], name)
-			next = append(next, strings.Split(x.parts[p].followers[name], ",")...)
+			for follower := range strings.SplitSeq(x.parts[p].followers[name], ",") {
+				if waits[follower]--; waits[follower] == 0 {
+					next = append(next, follower)
+				}
+			}
 		}
-		level, levels = slices.DeleteFunc(next, func(name string) bool { _, waits := left[name]; return !waits }), append(levels, byPart)
+		level, levels = slices.DeleteFunc(next, func(name string) bool { _, is := left[name]; return !is }), append(levels, byPart)
 	}
 	return levels
 }

@@ -12,7 +12,7 @@ import (
 
 // travels is what a document has beyond what the books of a job have. It is read at the same instant.
 type travels struct {
-	cancels           *redis.MapStringStringCmd
+	cancels, joins    *redis.MapStringStringCmd
 	pauses, followers *redis.SliceCmd
 	backfills, ended  *redis.SliceCmd
 	pending, outbox   *redis.ZSliceCmd
@@ -21,7 +21,7 @@ type travels struct {
 }
 
 func (t *travels) queue(ctx context.Context, p redis.Pipeliner, k keys, names []string) {
-	t.cancels, t.kept = p.HGetAll(ctx, k.cancels), p.HLen(ctx, k.kept)
+	t.cancels, t.joins, t.kept = p.HGetAll(ctx, k.cancels), p.HGetAll(ctx, k.joins), p.HLen(ctx, k.kept)
 	t.pauses, t.followers = p.HMGet(ctx, k.pauses, names...), p.HMGet(ctx, k.followers, names...)
 	t.backfills, t.ended = p.HMGet(ctx, k.backfills, names...), p.HMGet(ctx, k.backfilled, names...)
 	t.pending, t.outbox = p.ZRangeWithScores(ctx, k.pending, 0, -1), p.ZRangeWithScores(ctx, k.outbox, 0, -1)
@@ -32,7 +32,7 @@ func (t *travels) queue(ctx context.Context, p redis.Pipeliner, k keys, names []
 
 // err is the first error but that of a job that is not due.
 func (t *travels) err() error {
-	return cmp.Or(t.cancels.Err(), t.kept.Err(), t.pauses.Err(), t.followers.Err(), t.backfills.Err(), t.ended.Err(), t.pending.Err(), t.outbox.Err())
+	return cmp.Or(t.cancels.Err(), t.joins.Err(), t.kept.Err(), t.pauses.Err(), t.followers.Err(), t.backfills.Err(), t.ended.Err(), t.pending.Err(), t.outbox.Err())
 }
 
 // page exports some jobs of a partition.
@@ -51,6 +51,12 @@ func (x *export) page(ctx context.Context, p int, names []string) error {
 		}
 	}
 	x.runs(docs, g, t)
+	for field, value := range t.joins.Val() {
+		job, _, _ := strings.Cut(field, "|")
+		if d := docs[job]; d != nil {
+			put(&d.Joins, field, Text(value))
+		}
+	}
 	for _, z := range t.outbox.Val() {
 		if e, err := eventOf(member(z)); err != nil {
 			x.unreadable(g.keys.outbox, "row")(fmt.Errorf("event %.40q: %w", member(z), err))

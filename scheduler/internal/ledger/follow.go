@@ -26,7 +26,8 @@ type Event struct {
 	Tick, Until int64 // first and last tick, ms
 	Count       int64
 	Outcome     jobs.Outcome
-	At          int64 // when it was known, ms
+	At          int64  // when it was known, ms
+	Result      []byte // of a success: JSON for the followers
 	Followers   []string
 	// Holders are the digests of the follower's definitions that living nodes hold; nil is unknown.
 	// If the stored definition is not among them, no node can run the follower, and Relay answers a
@@ -35,22 +36,35 @@ type Event struct {
 	// Unheld says that a success has waited long enough: a follower that no node can run is
 	// recorded as missed. Without Holders no node can.
 	Unheld bool
+	// Rest says that these ticks, which did not run, are not delivered one by one: they are recorded as skipped. Ticks are all of them,
+	// ms, those that have a row already too; nil where they are not known.
+	Rest   bool
+	Ticks  []int64
 	record string
+}
+
+// join is what a follower of several jobs knows of one of their ticks.
+type join struct {
+	at          int64 // when the first of them had ended it, ms
+	state, ends string
 }
 
 // eventOf reads an outbox row.
 func eventOf(record string) (Event, error) {
 	e := Event{record: record}
-	err := e.readEvent(record)
-	return e, err
+	read := e.readEvent
+	if strings.HasPrefix(record, "2|") {
+		read = e.readSuccess
+	}
+	return e, read(record)
 }
 
 // Record is the event's row in the outbox: no two that are there at once have the same.
 func (e Event) Record() string { return e.record }
 
-// run is the id of the run that a success leads to, one for each tick.
-func (e Event) run(job string) string {
-	name := job + "\n" + e.Upstream + "\n" + strconv.FormatInt(e.Tick, 10)
+// run is the id of the run that an event leads to, one for each tick of an upstream; of a follower of several, upstream is "".
+func (e Event) run(job, upstream string) string {
+	name := job + "\n" + upstream + "\n" + strconv.FormatInt(e.Tick, 10)
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
 }
 
@@ -92,6 +106,7 @@ const (
 	RelayUnrelated Status = "unrelated" // there is no such job, or it follows another one now
 	RelayFull      Status = "full"      // too many runs wait beside it: later
 	RelayUnheld    Status = "unheld"    // nobody alive can run it: later
+	RelaySeveral   Status = "several"   // the follower takes these ticks one by one
 )
 
 type relayArgs struct {
@@ -100,6 +115,7 @@ type relayArgs struct {
 	Job      string       `json:"job"`
 	Upstream string       `json:"upstream"`
 	Run      string       `json:"run"`                   // id of the run to be
+	Joined   string       `json:"joined"`                // the same, of a follower of several jobs
 	Next     int64        `json:"next,string,omitempty"` // the cursor after the step, ms; 0 for none
 	Tick     int64        `json:"tick,string"`           // first tick, ms
 	Last     int64        `json:"last,string"`           // last tick, ms
@@ -110,16 +126,21 @@ type relayArgs struct {
 	Most     int          `json:"most"`             // pending runs in a partition
 	Holders  []string     `json:"holders,omitzero"` // as in Event
 	Unheld   bool         `json:"unheld"`           // as in Event
+	Rest     bool         `json:"rest"`             // as in Event
+	Ticks    []string     `json:"ticks,omitzero"`   // as in Event
 }
 
-// Relay delivers an event to one follower: a success becomes a pending run with the same tick,
-// once; any other outcome is recorded as skipped(upstream). Relay may be repeated.
+// Relay delivers an event to one follower: an end that it waits for becomes a pending run with the same tick,
+// once; any other is recorded as skipped(upstream). A follower of several jobs waits for all of them. Relay may be repeated.
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error) {
 	args := relayArgs{
-		retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
-		Outcome: e.Outcome, Known: e.At, Remember: relayedFor.Milliseconds(), Most: pendingMax, Holders: e.Holders, Unheld: e.Unheld,
+		retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job, e.Upstream), Joined: e.run(job, ""), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
+		Outcome: e.Outcome, Known: e.At, Remember: relayedFor.Milliseconds(), Most: pendingMax, Holders: e.Holders, Unheld: e.Unheld, Rest: e.Rest,
 	}
-	word, err := relayScript.call(ctx, l.client, l.tag(job), job, args).Text()
+	for _, tick := range e.Ticks {
+		args.Ticks = append(args.Ticks, ms(tick))
+	}
+	word, err := relayScript.call(ctx, l.client, l.tag(job), job, args, e.Result).Text()
 	if err != nil {
 		return "", redisconn.Classify("tell "+job+" of "+e.Upstream, err)
 	}

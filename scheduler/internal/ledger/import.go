@@ -130,6 +130,7 @@ func (l *Ledger) write(p int, d Document) write {
 	w.hash(k.defs, d.Definitions)
 	w.hash(k.kept, d.Kept)
 	w.hash(k.cancels, d.Cancels)
+	w.hash(k.joins, d.Joins)
 	w.hash(k.runs, d.Running)
 	for _, run := range slices.Sorted(maps.Keys(d.Running)) {
 		if lease, err := parseLease(run, string(d.Running[run])); err == nil {

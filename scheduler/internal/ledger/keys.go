@@ -33,6 +33,7 @@ import (
 //	{ns:p}:backfilled      hash   job -> its last backfill that has ended
 //	{ns:p}:unique          zset   run id by when the same request is a new run, ms
 //	{ns:p}:followers       hash   job -> names of the jobs that follow it
+//	{ns:p}:joins           hash   job -> ticks of the jobs that it follows; job|tick -> how they ended it; job|tick|upstream -> its result
 //	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
 //	{ns:p}:anew            hash   job and digest -> whether the job was created lately, and the cursor that nodes reported; for a minute
 //	{ns:p}:chunks          hash   digest -> which definitions of some jobs nodes hold; changes -> how often an announcement changed anything
@@ -41,7 +42,7 @@ import (
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
 type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
-	kept, cancels, pauses, unique, followers, outbox         string
+	kept, cancels, pauses, unique, followers, joins, outbox  string
 	anew, chunks, announced, gate, confirm, recent           string
 	backfills, backfilled                                    string
 
@@ -68,7 +69,7 @@ func partitionKeys(ns string, p int) keys {
 		jobs: tag + "jobs", defs: tag + "defs", due: tag + "due", runs: tag + "runs",
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
 		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
-		followers: tag + "followers", outbox: tag + "outbox", chunks: tag + "chunks", announced: tag + "announced", gate: tag + "gate",
+		followers: tag + "followers", joins: tag + "joins", outbox: tag + "outbox", chunks: tag + "chunks", announced: tag + "announced", gate: tag + "gate",
 		confirm: tag + "confirm", anew: tag + "anew", recent: tag + "recent", backfills: tag + "backfills", backfilled: tag + "backfilled",
 	}
 }

@@ -46,6 +46,7 @@ type Report struct {
 	Tries          int
 	Error          string // cut to 2 KiB
 	Output         []byte // the last bytes of it are kept, see jobs.MaxOutput
+	Result         []byte // of a success: JSON that jobs which follow get as their payload
 	// Rerun says that this end is one which on_crash rerun answers with another attempt, the run's
 	// Successor. It changes nothing without attempts left, and when the run has succeeded.
 	Rerun bool
@@ -117,7 +118,7 @@ func appendReports(args []string, batch []Report) []string {
 			continue
 		}
 		item := settleOther{outcome: r.Outcome, job: r.Job, run: r.Run, token: r.Token, reason: r.Reason, started: r.Started, ended: r.Ended,
-			tries: r.Tries, error: cut(r.Error), output: r.Output[max(0, len(r.Output)-jobs.MaxOutput):]}
+			tries: r.Tries, error: cut(r.Error), output: r.Output[max(0, len(r.Output)-jobs.MaxOutput):], result: r.Result}
 		switch {
 		case r.Outcome == jobs.OutcomeSucceeded:
 			item.fresh = r.Saved
@@ -131,7 +132,7 @@ func appendReports(args []string, batch []Report) []string {
 
 // plain reports whether a run succeeded at the first try and left nothing to keep. Nearly all do.
 func (r *Report) plain() bool {
-	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && !r.Rerun && r.Saved == ""
+	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && len(r.Result) == 0 && !r.Rerun && r.Saved == ""
 }
 
 // Successor is the id under which a run goes on: its next attempt, or the run itself after it was

@@ -61,6 +61,9 @@ func (r *Runner) report(l *activeRun) ledger.Report {
 		report.Error, report.Output = errorText(l.err, l.earlier), l.run.Written()
 	}
 	report.Saved = l.store.by()
+	if how == jobs.OutcomeSucceeded && l.tries > 0 {
+		report.Result = l.run.Result()
+	}
 	report.Rerun = l.g.Job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason)
 	return report
 }

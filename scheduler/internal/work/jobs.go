@@ -45,7 +45,10 @@ func (s *Jobs) Change(in []*Job, out []*Job, revision string) {
 		now.all, now.nextIndex = append(now.all, j), now.nextIndex+1
 	}
 	for _, j := range now.all {
-		now.byName[j.Name], now.followed[j.After] = j, true
+		now.byName[j.Name] = j
+		for _, upstream := range j.After {
+			now.followed[upstream] = true
+		}
 	}
 	s.now.Store(now)
 }

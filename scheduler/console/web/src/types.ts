@@ -139,8 +139,24 @@ export interface GenerationView {
   unsettled: Names
 }
 
+export interface GraphJob {
+  /** the jobs that it follows, which need not be there any more */
+  after: (string)[] | null
+  followers: (string)[] | null
+  /** the latest tick accounted for */
+  last: string | null
+  /** of the run or tick that was recorded last; "" for none */
+  last_outcome: string
+  name: string
+  /** "" for a job that follows others */
+  schedule: string
+  time_zone: string
+  /** after which ends of theirs it runs; "" for a job with a schedule */
+  when: string
+}
+
 export interface JobView {
-  /** the job it follows; it then has no schedule */
+  /** the jobs it follows, with commas; it then has no schedule */
   after: string
   catch_up: string
   catch_up_max: number
@@ -206,6 +222,10 @@ export interface JobView {
   /** TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it takes the whole history: only Job fills it in. */
   trimmed_to: string | null
   ttl_ms: number
+  /** the jobs that it follows; [] for a job with a schedule */
+  upstreams: (string)[] | null
+  /** after which ends of theirs it runs: succeeded, failed or any; "" for a job with a schedule */
+  when: string
 }
 
 export interface LimitView {
@@ -493,7 +513,7 @@ export interface ScheduleChange {
 }
 
 export interface ScheduleView {
-  /** the job that it follows; such a job has no schedule */
+  /** the jobs that it follows, with commas; such a job has no schedule */
   after: string
   schedule: string
   /** in the next 24 hours */
@@ -508,6 +528,7 @@ export interface SettingsChange {
 }
 
 export interface StoredView {
+  after?: (string)[]
   catch_up?: string
   catch_up_max?: number
   end_at?: string | null
@@ -529,6 +550,7 @@ export interface StoredView {
   placement?: string
   rerun_max?: number
   retry?: RetryView | null
+  /** "" for a job that follows others */
   schedule: string
   shards?: number
   stall_after_ms?: number
@@ -540,6 +562,7 @@ export interface StoredView {
   ttl_ms?: number
   /** of the job that is stored; it is not a setting */
   version?: string | null
+  when?: string
 }
 
 export interface TickView {

@@ -40,7 +40,7 @@ var (
 	// ofRuns are those of jobs and their runs.
 	ofRuns = []record{entry, run, pending, tick, row, passed}
 	// beside are what happens to them.
-	beside = []record{event, cancel, progress, pause, backfill, gate, move, promotion}
+	beside = []record{event, cancel, progress, pause, backfill, gate, move, promotion, success, join}
 )
 
 var entry = record{

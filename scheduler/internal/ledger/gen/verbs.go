@@ -149,6 +149,7 @@ var settle = verb{script: "settle",
 			{name: "tries", typ: argInt, doc: "how often the function was called"},
 			{name: "error", typ: argText, doc: "the error's text"},
 			{name: "output", typ: argBytes, doc: "the last of its output"},
+			{name: "result", typ: argBytes, doc: "what it left for the jobs that follow, JSON, or ''"},
 			{name: "fresh", typ: argText, doc: "id of the next attempt, if this end asks for one and there are attempts left; of a run that succeeded, id of the run whose " +
 				"checkpoint goes; or ''"},
 		}},

@@ -1,7 +1,7 @@
 -- Registers definitions: creates the entry of a new job, or replaces the stored definition by
 -- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
 -- nobody will run any more.
--- keys: jobs defs due kept recent outbox followers anew gate histories
+-- keys: jobs defs due kept recent outbox followers joins anew gate histories
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or seven for each item: word, cursor, digest, revision,
 -- definition, latest instant accounted for, and '1' when the definition that was asked for is stored
 --   created    cursor of the new entry
@@ -13,7 +13,7 @@
 --   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
 --              has come here than the one that this is part of
 --   foreign    a record that this version does not understand
--- needs: lib/base lib/newer lib/gate lib/windows lib/history lib/outbox codec/entry
+-- needs: lib/base lib/newer lib/gate lib/windows lib/history lib/outbox lib/joined codec/entry
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms
 --   skew       tolerated difference, ms
@@ -148,6 +148,7 @@ for i = 1, n do
           notify(k.outbox, job, c.was_cursor, c.cursor, c.was_cursor, c.last, tonumber(c.count), 'superseded', ms)
         end
       end
+      if c.same == '' then give_up_joins(k, job, e, k.histories[i], ms, keep, keep_for) end
       redis.call('HDEL', k.anew, job .. '|' .. c.was_digest)
       e.cursor, e.digest, e.revision = c.cursor, c.digest, c.revision
       stretch(e, ms)

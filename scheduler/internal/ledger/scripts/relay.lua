@@ -1,12 +1,14 @@
--- Delivers an event of an upstream tick to one follower, once. A success makes a pending run with the same tick. Any other outcome is
--- recorded as skipped(upstream), unless the tick has a run or a row. A job that stopped following before the delivery has missed
+-- Delivers an event of an upstream tick to one follower, once. An end that the follower waits for makes a pending run with the same
+-- tick; of a follower of several jobs, the last of their ends does. Any other outcome is recorded as skipped(upstream), unless the tick
+-- has a run or a row. A job that stopped following before the delivery has missed
 -- the tick. None of these is a step of the job's own cursor, so its row has no prev.
--- keys: jobs defs runs pending waiting unique kept recent outbox followers history gate
--- Arguments: relayArgs in follow.go.
+-- keys: jobs defs runs pending waiting unique kept recent outbox followers joins history gate
+-- Arguments: relayArgs in follow.go, and the upstream's result.
 -- Returns 'closed|state|move|words', or one word: relayed (also when repeated), unrelated (no such job, or no follower), full, foreign,
--- unheld (it waits).
--- needs: lib/args lib/gate lib/windows lib/history lib/outbox lib/waiting codec/entry codec/run codec/pending
+-- unheld (it waits), several (the follower is to be told of these ticks one by one).
+-- needs: lib/args lib/gate lib/windows lib/history lib/outbox lib/waiting lib/joined codec/entry codec/run codec/pending
 local job, upstream, id, tick, last, num = args.job, args.upstream, args.run, args.tick, args.last, args.count
+local outcome, payload = args.outcome, bytes
 local shut = closed(k.gate)
 if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
@@ -17,13 +19,18 @@ local e = entry_of(text)
 if not e then return 'foreign' end
 local def = redis.call('HGET', k.defs, e.digest) or ''
 
-local function following()
-  if not string.find(def, '"after":"' .. upstream .. '"', 1, true) then return false end
-  local ok, d = pcall(cjson.decode, def)
-  return ok and d.after == upstream -- the text may be that of a label
+-- The jobs that the follower follows, and after which ends of theirs it runs.
+local function followed_jobs()
+  if string.find(def, '"after":', 1, true) and string.find(def, '"' .. upstream .. '"', 1, true) then -- may be the text of a label
+    local ok, d = pcall(cjson.decode, def)
+    if ok then return type(d.after) == 'table' and d.after or {d.after}, d.when or 'succeeded' end
+  end
+  return {}, 'succeeded'
 end
 
-local follows = following()
+local ups, when = followed_jobs()
+local follows = among(ups, upstream)
+local several = follows and #ups > 1
 local rows = redis.pcall('LRANGE', k.history, 0, -1)
 
 -- Whether the job's definition was replaced since the event: the job followed then.
@@ -35,15 +42,79 @@ local function replaced()
   return false
 end
 
-if not follows and not replaced() then return 'unrelated' end
+if not follows then
+  if not replaced() then return 'unrelated' end
+  when = 'succeeded'
+end
 if rows.err then return 'foreign' end
+
+-- Whether the follower runs after ticks that ended so.
+local function wants(how)
+  if how == 'succeeded' then return when ~= 'failed' end
+  if how == 'skipped' or how == 'missed' then return when == 'any' end
+  return when ~= 'succeeded' and WORSE[how] ~= nil and WORSE[how] < 9
+end
+
+local idle = outcome == 'skipped' or outcome == 'missed'
+if num > 1 and not args.rest and (several or idle and when == 'any') then return 'several' end
+local followed = redis.call('HEXISTS', k.followers, job) == 1
+local full = followed and redis.call('ZCARD', k.outbox) >= OUTBOX_MAX
+
+-- Whether a row has a tick, or may have it.
+local function has_row(t)
+  for _, row in ipairs(rows) do
+    local r = range_of(row)
+    if r and r.tick ~= '' and r.last ~= '' and tonumber(r.tick) <= tonumber(t) and tonumber(t) <= tonumber(r.last) then return true end
+    local own, _, _, request = string.match(row, ROW_RUN)
+    if own == t and request == '' then return true end
+  end
+  return false
+end
+
+-- Records ticks as skipped, those that have no row.
+local function skip(list)
+  if full then return 'full' end
+  local first, at, n
+  local function record(nxt)
+    if not first then return true end
+    if not pass(k.history, k.kept, e, '', first, at, n, nxt, 'skipped', 'upstream', outcome, ms, args.keep, args.keep_for) then return false end
+    if followed then notify(k.outbox, job, '', nxt, first, at, n, 'skipped', ms) end
+    first = nil
+    return true
+  end
+  for _, t in ipairs(list) do
+    if not has_row(t) then
+      if first then at, n = t, n + 1 else first, at, n = t, t, 1 end
+    elseif not record(t) then return 'foreign' end
+  end
+  if not record(args.next or '') then return 'foreign' end
+  redis.call('HSET', k.jobs, job, entry_text(e))
+  return 'relayed'
+end
+
+if args.ticks then return skip(args.ticks) end
+local join
+if several then
+  id = args.joined
+  if num == 1 and not args.rest then
+    if full then return 'full' end -- what is given up is told, too
+    join = note_end(k, k.history, job, tick, ups, upstream, outcome, payload, e, ms, args.keep, args.keep_for)
+    if join == 'foreign' then return 'foreign' end
+    redis.call('HSET', k.jobs, job, entry_text(e))
+    if join.state == 'r' then return 'relayed' end
+    outcome = joined(join, ups, when)
+    if not outcome then return 'relayed' end
+    payload = joined_results(k.joins, job, tick, ups)
+    rows = redis.call('LRANGE', k.history, 0, -1)
+  end
+end
 redis.call('ZREMRANGEBYSCORE', k.unique, '-inf', int(ms))
 
 local function same(r) return r.tick == tick and r.request == '' end
 
 local nobody = (args.unheld or args.holders) and not among(args.holders, e.digest)
-local succeeded = args.outcome == 'succeeded'
-local may_run = succeeded and follows and (not nobody or not args.unheld)
+local wanted = wants(outcome) and not args.rest
+local may_run = wanted and follows and (not nobody or not args.unheld)
 
 -- Whether the tick has a run, also under a later id, or a row. A success by a rerun may still run after a failure was recorded.
 local function ran()
@@ -60,12 +131,21 @@ local function ran()
   return false
 end
 
-local mark = succeeded and id or id .. ' ' .. args.outcome .. ' ' .. last -- of several ticks, after a rewind also of others
+-- What becomes of the tick is decided.
+local function decided(state)
+  if not join then return end
+  join.state = state
+  if state == 'r' then forget_results(k.joins, job, tick, join) end
+  save_join(k.joins, job, tick, ups, join)
+end
+
+local mark = wanted and id or id .. ' ' .. outcome .. ' ' .. last -- of several ticks, after a rewind also of others
 local before = redis.call('ZSCORE', k.unique, mark) and true or ran()
 if before == 'foreign' then return 'foreign' end
 -- guard:relay-once P1 a tick of the job that is followed leads to one run
 if before then -- an event that is delivered repeatedly is remembered on
   redis.call('ZADD', k.unique, int(ms + args.remember), mark)
+  decided(may_run and 'r' or 's')
   return 'relayed'
 end
 if may_run and nobody then return 'unheld' end
@@ -74,16 +154,17 @@ if may_run then
   local at, attempt = int(math.min(ms, args.known)), reattempt(e, tonumber(tick))
   if attempt ~= '1' then id = id .. '-' .. attempt end -- an id is granted once
   redis.call('HSET', k.waiting, id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = attempt,
-    prev = '', next = '', trigger = 'after', request = '', at = at, holds = '', of = '', param = '', payload = ''}))
+    prev = '', next = '', trigger = 'after', request = '', at = at, holds = '', of = '', param = '', payload = payload}))
   redis.call('ZADD', k.pending, at, id)
 else
-  local how, why, note = 'skipped', 'upstream', args.outcome
-  if succeeded then how, why, note = 'missed', 'late', '' end
-  local nxt, followed = args.next or '', redis.call('HEXISTS', k.followers, job) == 1
-  if followed and redis.call('ZCARD', k.outbox) >= OUTBOX_MAX then return 'full' end
+  local how, why, note = 'skipped', 'upstream', outcome
+  if wanted then how, why, note = 'missed', 'late', '' end
+  local nxt = args.next or ''
+  if full then return 'full' end
   if not pass(k.history, k.kept, e, '', tick, last, num, nxt, how, why, note, ms, args.keep, args.keep_for) then return 'foreign' end
   if followed then notify(k.outbox, job, '', nxt, tick, last, num, how, ms) end
   redis.call('HSET', k.jobs, job, entry_text(e))
 end
+decided(may_run and 'r' or 's')
 redis.call('ZADD', k.unique, int(ms + args.remember), mark)
 return 'relayed'

@@ -1,9 +1,9 @@
 -- Removes a job and all that is stored of it, but for its definitions, which tidy takes away when nobody announces them any
 -- more, and for runs in flight: there must be none. Of its unique keys those are forgotten whose runs wait or stand in the history.
--- keys: jobs pauses due runs pending waiting kept followers history cancels unique anew backfills backfilled gate
+-- keys: jobs pauses due runs pending waiting kept followers joins history cancels unique anew backfills backfilled gate
 -- Arguments: removeArgs in operate.go.
 -- Returns 'closed|state|move|words', or one word: removed, held, unknown, foreign (a record of it that waits cannot be read).
--- needs: lib/args lib/gate lib/waiting codec/entry codec/row codec/run codec/pending codec/tick
+-- needs: lib/args lib/gate lib/waiting lib/joins codec/entry codec/row codec/run codec/pending codec/tick
 local shut = closed(k.gate)
 if shut then return 'closed|' .. shut end
 local job = args.job
@@ -31,5 +31,6 @@ local e = entry_of(redis.call('HGET', k.jobs, job))
 if e then redis.call('HDEL', k.anew, job .. '|' .. e.digest) end
 for _, key in ipairs({k.jobs, k.pauses, k.followers, k.backfills, k.backfilled}) do redis.call('HDEL', key, job) end
 redis.call('ZREM', k.due, job)
+forget_joins(k.joins, job)
 redis.call('DEL', k.history)
 return 'removed'

@@ -38,7 +38,7 @@ if skip_rows ~= '' then
 end
 for _, page in ipairs({rows, newest}) do
   for _, row in ipairs(page) do
-    local job = string.match(row, EVENT_UPSTREAM)
+    local job = string.match(row, EVENT_UPSTREAM) or string.match(row, SUCCESS_UPSTREAM)
     if job and not seen[job] then
       seen[job] = true
       followers[#followers + 1] = job

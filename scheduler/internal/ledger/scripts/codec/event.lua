@@ -9,3 +9,12 @@ end
 
 -- Of an event, the job that is followed. Captures upstream.
 local EVENT_UPSTREAM = '^1|([^|]*)|'
+
+-- Success: An event of a run that succeeded and set a result.
+local function success_text(r)
+  return '2|' .. r.upstream .. '|' .. r.prev .. '|' .. r.next .. '|' .. r.tick .. '|' .. r.last
+    .. '|' .. r.count .. '|' .. r.outcome .. '|' .. r.at .. '|' .. r.payload
+end
+
+-- Of a success, the job that is followed. Captures upstream.
+local SUCCESS_UPSTREAM = '^2|([^|]*)|'

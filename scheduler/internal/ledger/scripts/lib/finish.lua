@@ -1,10 +1,10 @@
 -- Ending a run.
 -- needs: lib/cancels lib/shards
 
--- Ends a run that was granted: writes its row, its output and payload, and an event for followers. With fresh, attempts left and no
+-- Ends a run that was granted: writes its row, its output and payload, and an event for followers, with the result. With fresh, attempts left and no
 -- cancel flag, the next attempt is pending and holds the job. freed is when the job became free. Returns false, and does
 -- nothing, when the history is no list or the open tick of a shard cannot be read.
-local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, ms, keep, keep_for)
+local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, ms, keep, keep_for, result)
   if unreadable(k.waiting, r.of) then return false end
   if not append(history, k.kept, row, e, ms, keep, keep_for) then return false end
   count(e, outcome, 1)
@@ -30,7 +30,7 @@ local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, 
   elseif r.of ~= '' then
     part(k, history, e, r, outcome, freed, ms, keep, keep_for)
   elseif r.shards == '1' then -- not one shard's rerun
-    notify_end(k, history, r, outcome, ms)
+    notify_end(k, history, r, outcome, ms, result)
   end
   redis.call('HDEL', k.cancels, id)
   return true

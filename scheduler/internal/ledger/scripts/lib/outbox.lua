@@ -2,9 +2,10 @@
 -- needs: lib/base codec/row codec/event
 
 -- Adds an event to the outbox: ticks of the job that its followers wait for have ended, or will not run.
-local function notify(outbox, upstream, prev, nxt, tick, last, n, outcome, ms)
-  redis.call('ZADD', outbox, int(ms), event_text({upstream = upstream, prev = prev, next = nxt, tick = tick, last = last, count = int(n),
-    outcome = outcome, at = int(ms)}))
+local function notify(outbox, upstream, prev, nxt, tick, last, n, outcome, ms, result)
+  local text = (result or '') == '' and event_text or success_text
+  redis.call('ZADD', outbox, int(ms), text({upstream = upstream, prev = prev, next = nxt, tick = tick, last = last, count = int(n),
+    outcome = outcome, at = int(ms), payload = result}))
 end
 
 -- Whether the tick has succeeded, in any attempt, since the last rewind to before the tick.
@@ -24,8 +25,8 @@ end
 
 -- Adds an event for the end of a tick; a run by hand has none. A rerun of a tick that has succeeded adds only further successes: the
 -- event of the first success may still be in the outbox, and would be delivered after a failure.
-local function notify_end(k, history, r, outcome, ms)
+local function notify_end(k, history, r, outcome, ms, result)
   if r.request ~= '' or redis.call('HEXISTS', k.followers, r.job) == 0 then return end
   if r.trigger == 'rerun' and outcome ~= 'succeeded' and had_succeeded(history, r.tick) then return end
-  notify(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms)
+  notify(k.outbox, r.job, r.prev, r.next, r.tick, r.tick, 1, outcome, ms, result)
 end

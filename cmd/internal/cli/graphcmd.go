@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/scheduler"
+)
+
+func (a *app) jobsGraphCommand() *cobra.Command {
+	graph := a.command("graph", "show which job follows which", wants(), a.inspect(a.jobsGraph))
+	graph.Long = `Shows the jobs that follow others, each below the jobs that it follows, and after which of their
+ends it runs. A job that follows several stands below each of them; what follows it is shown at the
+first place, and "above" elsewhere. It reads the definitions of all jobs.`
+	return graph
+}
+
+func (a *app) jobsGraph(t tool) error {
+	list, unread := t.in.Graph(t.ctx)
+	if unread != nil && list == nil {
+		return unread
+	}
+	if a.json() {
+		return errors.Join(printJSON(a.stdout, list), unread)
+	}
+	g := grapher{out: a.newTable(whole("JOB"), col("RUNS"), instant("LAST"), whole("LAST OUTCOME")), by: make(map[string]scheduler.GraphJob), shown: make(map[string]bool)}
+	for _, j := range list {
+		g.by[j.Name] = j
+	}
+	for _, j := range list {
+		if len(j.After) == 0 {
+			g.show(j.Name, 0)
+		}
+	}
+	for _, j := range list { // its upstreams are gone
+		if !g.shown[j.Name] {
+			g.show(j.Name, 0)
+		}
+	}
+	return errors.Join(g.out.flush(), unread)
+}
+
+// grapher writes a tree of jobs.
+type grapher struct {
+	out   *table
+	by    map[string]scheduler.GraphJob
+	shown map[string]bool
+}
+
+func (g grapher) show(name string, depth int) {
+	j := g.by[name]
+	indented := strings.Repeat("  ", depth) + name
+	if g.shown[name] {
+		g.out.row(indented, "above", "", "")
+		return
+	}
+	g.shown[name] = true
+	runs := j.Schedule
+	if len(j.After) > 0 {
+		runs = "after " + strings.Join(j.After, ", ")
+		if j.When != "succeeded" {
+			runs += ", when " + j.When
+		}
+	}
+	g.out.row(indented, runs, g.out.at(j.Last), j.LastOutcome)
+	for _, follower := range j.Followers {
+		g.show(follower, depth+1)
+	}
+}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// TestGraph shows jobs below those that they follow, and none that is alone.
+func TestGraph(t *testing.T) {
+	job := func(name string, when jobs.When, after ...string) jobs.Job {
+		j := jobs.Job{Name: name, After: after, When: when}
+		if len(after) == 0 {
+			j.Schedule = "@yearly"
+		}
+		return j
+	}
+	p := plant(t, job("alone", 0), job("check", 0), job("extract", 0), job("load", 0, "extract", "check"), job("alert", jobs.WhenFailed, "load"),
+		job("orphan", jobs.WhenAny, "gone"))
+	want := `JOB        RUNS                     LAST (UTC)  LAST OUTCOME
+check      @yearly                  -           -
+  load     after extract, check     -           -
+    alert  after load, when failed  -           -
+extract    @yearly                  -           -
+  load     above                    -           -
+orphan     after gone, when any     -           -
+`
+	if out := p.wants(exitDone, "JOB", "", "jobs", "graph"); strings.TrimSpace(out) != strings.TrimSpace(want) {
+		t.Errorf("got\n%s", out)
+	}
+	list := decode[[]scheduler.GraphJob](t, p.env, "jobs", "graph")
+	if len(list) != 5 || list[4].When != "any" || list[3].After[1] != "check" || list[1].Followers[0] != "load" {
+		t.Errorf("got %+v", list)
+	}
+}

@@ -1,0 +1,114 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// TestResults: what a run gives to SetResult is the payload of the jobs that follow: of one job the very bytes, of several an object.
+func TestResults(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		extract := func(name string) jobs.Job {
+			return jobs.Job{Name: name, Schedule: "@every 10s", Func: func(_ context.Context, run *jobs.Run) error {
+				return run.SetResult(fmt.Appendf(nil, `{ "from": "%s", "at": %d }`, name, run.Tick().Unix()%100))
+			}}
+		}
+		plain := jobs.Job{Name: "plain", Schedule: "@every 10s", Func: func(context.Context, *jobs.Run) error { return nil }}
+		odd := extract("odd")
+		odd.Func = func(_ context.Context, run *jobs.Run) error {
+			if err := run.SetResult([]byte("{")); err == nil {
+				return nil
+			}
+			if err := run.SetResult([]byte(`"` + strings.Repeat("x", jobs.MaxResult) + `"`)); err == nil {
+				return nil
+			}
+			_ = run.SetResult([]byte(`1`))
+			return errors.New("a failure has no result")
+		}
+		told := func(name string, when jobs.When, after ...string) jobs.Job {
+			return jobs.Job{Name: name, After: after, When: when, Func: func(_ context.Context, run *jobs.Run) error {
+				fmt.Fprintf(run.Output(), "%s", run.Payload())
+				s.write(run)
+				return nil
+			}}
+		}
+		c.start("a", scheduler.Config{}, extract("one"), extract("two"), plain, odd,
+			told("after-one", jobs.WhenSucceeded, "one"), told("after-plain", jobs.WhenSucceeded, "plain"), told("after-odd", jobs.WhenFailed, "odd"),
+			told("after-both", jobs.WhenSucceeded, "two", "one"), told("after-some", jobs.WhenAny, "plain", "odd", "one"))
+		time.Sleep(15 * time.Second)
+		at := fmt.Sprint(s.ticks("after-one")[0].Unix() % 100)
+		for name, want := range map[string]string{
+			"after-one": `{"from":"one","at":` + at + `}`, "after-plain": "", "after-odd": "",
+			"after-both": `{"two":{"from":"two","at":` + at + `},"one":{"from":"one","at":` + at + `}}`,
+			"after-some": `{"one":{"from":"one","at":` + at + `}}`,
+		} {
+			runs := c.runs(name)
+			if len(runs) == 0 {
+				t.Errorf("%s did not run", name)
+				continue
+			}
+			r := must[scheduler.RunView](t)(c.ops().Run(t.Context(), runs[0].Run))
+			if r.Outcome != "succeeded" || r.Output != want {
+				t.Errorf("%s: %s with the payload %q, want %q", name, r.Outcome, r.Output, want)
+			}
+		}
+	})
+}
+
+// TestStoredFollowers: a stored job may follow jobs, stored ones and those of a program, also several.
+func TestStoredFollowers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.handlers = report(s)
+		c.start("a", scheduler.Config{}, jobs.Job{Name: "code", Schedule: "@every 2s", Func: func(_ context.Context, run *jobs.Run) error {
+			if run.Tick().Unix()%4 == 0 {
+				return errors.New("it broke")
+			}
+			return nil
+		}})
+		time.Sleep(time.Second)
+		first, join, alert := tenant(1), tenant(2), tenant(3)
+		first.Schedule = "@every 2s"
+		join.Schedule, join.After = "", []string{"tenant-1", "code"}
+		alert.Schedule, alert.After, alert.When = "", []string{"code"}, jobs.WhenFailed
+		if _, err := c.ops().PutJobs(t.Context(), []jobs.Job{join, alert}, scheduler.PutOptions{}); !errors.Is(err, scheduler.ErrRefused) {
+			t.Errorf("a join without its first job: %v", err)
+		}
+		must[[]scheduler.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{join, alert, first}, scheduler.PutOptions{}))
+		time.Sleep(12 * time.Second)
+		for name, rest := range map[string]int64{"tenant-2": 2, "tenant-3": 0} {
+			ticks := s.ticks(name)
+			if len(ticks) < 2 {
+				t.Errorf("%s ran %d times", name, len(ticks))
+			}
+			for _, tick := range ticks {
+				if tick.Unix()%4 != rest {
+					t.Errorf("%s ran for %s", name, tick)
+				}
+			}
+		}
+		v := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context(), "tenant-3"))[0].View()
+		if back, err := v.Job(); err != nil || v.When != "failed" || len(v.After) != 1 || back.When != jobs.WhenFailed || v.After[0] != "code" {
+			t.Errorf("the view %+v, %v", v, err)
+		}
+		// A stored job's circle is refused across two calls.
+		first.Schedule, first.After = "", []string{"tenant-2"}
+		if _, err := c.ops().PutJob(t.Context(), first, scheduler.PutOptions{}); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "in a circle") {
+			t.Errorf("a circle: %v", err)
+		}
+		for _, name := range []string{"tenant-2", "tenant-3", "tenant-1"} {
+			if err := c.ops().DeleteJob(t.Context(), name, time.Time{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

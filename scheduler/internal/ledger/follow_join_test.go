@@ -1,0 +1,205 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// joins makes a job that follows others.
+func (r *rig) joins(t *testing.T, name, when string, upstreams ...string) {
+	t.Helper()
+	list := must(json.Marshal(upstreams))
+	must(r.led.Define(t.Context(), r.now, []Definition{{Job: name, Digest: "d-after-" + name, Text: fmt.Appendf(nil, `{"name":%q,"after":%s,"when":%q}`, name, list, when)}}))
+	for _, up := range upstreams {
+		if err := r.led.Follow(t.Context(), up, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestJoin: a job that follows several runs once for a tick, when all of them have ended it as it wants.
+func TestJoin(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		for _, when := range []string{"succeeded", "failed", "any"} {
+			r.joins(t, when, when, "a", "b")
+		}
+		r.pass(t, time.Minute)
+		end := func(job string, second int64, outcome jobs.Outcome) {
+			t.Helper()
+			r.complete(t, outcome, tickClaim(job, fmt.Sprintf("%s-%d", job, second), second))
+			r.relayAll(t)
+		}
+		pending := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, when := range []string{"succeeded", "failed", "any"} {
+				if l := r.open(t, when); l != nil {
+					got = append(got, when)
+					r.complete(t, jobs.OutcomeSucceeded, after(0, when, l.Run))
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("pending are %q, want %q", got, want)
+			}
+		}
+		end("a", 1, jobs.OutcomeSucceeded)
+		pending()
+		end("b", 1, jobs.OutcomeSucceeded)
+		pending("succeeded", "any")
+
+		end("b", 2, jobs.OutcomeSucceeded)
+		end("a", 2, jobs.OutcomeTimedOut)
+		pending("failed", "any")
+
+		end("a", 3, jobs.OutcomeFailed) // known at once not to run
+		pending()
+		r.tale(t, "succeeded", "succeeded 1", "skipped 2-2 x1 upstream timed_out", "skipped 3-3 x1 upstream failed")
+	})
+}
+
+// TestJoinOfARerun: a rerun that succeeds makes up for a failure, as long as the join is remembered.
+func TestJoinOfARerun(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.joins(t, "j", "succeeded", "a", "b")
+		r.pass(t, time.Minute)
+		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-1", 1))
+		r.relayAll(t)
+		r.runOne(t, "b", 1)
+		r.relayAll(t)
+		r.tale(t, "j", "skipped 1-1 x1 upstream failed")
+		run := must(r.led.Rerun(t.Context(), "a", "a-1"))
+		r.want(t, Granted, pendingClaim("a", run))
+		r.settle(t, Settled, "a", run, jobs.OutcomeSucceeded)
+		r.relayAll(t)
+		l := r.open(t, "j")
+		if l == nil || l.Tick != noon+1000 {
+			t.Fatalf("pending: %+v", l)
+		}
+		r.complete(t, jobs.OutcomeSucceeded, after(0, "j", l.Run))
+		r.relayAll(t)
+		r.tale(t, "j", "skipped 1-1 x1 upstream failed", "succeeded 1")
+	})
+}
+
+// TestJoinTakesTicksOneByOne: ticks that an upstream did not run reach a join by themselves; of too many the older are recorded, but
+// for those that have a row.
+func TestJoinTakesTicksOneByOne(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.joins(t, "j", "succeeded", "a", "b")
+		r.pass(t, time.Minute)
+		r.want(t, Passed, passing("a", "r", 0, late(1, 4)))
+		e := r.events(t)[0]
+		if got := must(r.led.Relay(t.Context(), e, "j")); got != RelaySeveral {
+			t.Fatalf("four at once: %s", got)
+		}
+		one := e
+		one.Tick, one.Until, one.Count, one.Next = noon+2000, noon+2000, 1, noon+3000
+		for range 2 {
+			if got := must(r.led.Relay(t.Context(), one, "j")); got != RelayDone {
+				t.Fatalf("one: %s", got)
+			}
+			rest := e
+			rest.Rest, rest.Ticks = true, []int64{noon + 1000, noon + 2000, noon + 3000, noon + 4000}
+			if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelayDone {
+				t.Fatalf("the rest: %s", got)
+			}
+		}
+		r.tale(t, "j", "skipped 2-2 x1 upstream missed", "skipped 1-1 x1 upstream missed", "skipped 3-4 x2 upstream missed")
+		if n := r.entry(t, "j").Counts[jobs.OutcomeSkipped]; n != 4 {
+			t.Errorf("%d are counted", n)
+		}
+	})
+}
+
+// TestJoinsAreBounded: a job remembers 1,000 ticks; one that is given up before all have ended it is recorded as missed.
+func TestJoinsAreBounded(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.joins(t, "j", "any", "a", "b")
+		r.follower(t, "j", "last")
+		r.pass(t, time.Minute)
+		e := Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Result: []byte(`1`)}
+		for i := range int64(1002) {
+			e.Tick = noon + 1000*(i+1)
+			e.Until = e.Tick
+			if got := must(r.led.Relay(t.Context(), e, "j")); got != RelayDone {
+				t.Fatal(got)
+			}
+		}
+		r.tale(t, "j", "missed 1-1 x1 upstream", "missed 2-2 x1 upstream")
+		if e := r.events(t); len(e) != 2 || e[1].Outcome != jobs.OutcomeMissed || e[1].Upstream != "j" {
+			t.Errorf("its follower is told %+v", e)
+		}
+		fields := must(r.client.HGetAll(t.Context(), r.led.keys[0].joins).Result())
+		if len(fields) != 1+2*1000 {
+			t.Errorf("%d fields, of 1,000 ticks with a result", len(fields))
+		}
+		// All is old by the time of the next.
+		r.pass(t, r.led.cfg.KeepFor+time.Minute)
+		e.Tick, e.Until = noon+2_000_000, noon+2_000_000
+		must(r.led.Relay(t.Context(), e, "j"))
+		if n := must(r.client.HLen(t.Context(), r.led.keys[0].joins).Result()); n != 3 {
+			t.Errorf("%d fields are left of one tick", n)
+		}
+	})
+}
+
+// TestJoinOfAnotherDefinition: a job that follows others than before has missed the ticks that were not decided; a removed one leaves nothing.
+func TestJoinOfAnotherDefinition(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.joins(t, "j", "succeeded", "a", "b")
+		r.joins(t, "k", "succeeded", "a", "b")
+		r.pass(t, time.Minute)
+		r.runOne(t, "a", 1)
+		r.relayAll(t)
+		old := r.entry(t, "j")
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "j", Digest: "d-new", WasDigest: old.Digest, Text: []byte(`{"name":"j","after":"b"}`)}}))
+		r.tale(t, "j", "superseded -1763726400-0 x0 definition replaced", "missed 1-1 x1 upstream")
+		if err := r.led.Remove(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		if left := must(r.client.HGetAll(t.Context(), r.led.keys[0].joins).Result()); len(left) > 0 {
+			t.Errorf("left are %q", slices.Sorted(maps.Keys(left)))
+		}
+	})
+}
+
+// TestResultOfASuccess: a result is in the event, of a success alone, and is the payload of the follower's run.
+func TestResultOfASuccess(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.chainOf(t, "a", "b")
+		r.pass(t, time.Minute)
+		r.want(t, Granted, tickClaim("a", "a-1", 1))
+		report := Report{Job: "a", Run: "a-1", Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Tries: 1, Result: []byte(`{"text":"a|b"}`)}
+		for range 2 {
+			if got := must(r.led.Settle(t.Context(), []Report{report})); got[0] != Settled {
+				t.Fatal(got)
+			}
+		}
+		e := r.events(t)
+		if len(e) != 1 || string(e[0].Result) != `{"text":"a|b"}` || !slices.Equal(e[0].Followers, []string{"b"}) || !strings.HasPrefix(e[0].record, "2|a|") {
+			t.Fatalf("events %+v", e)
+		}
+		r.relayAll(t)
+		if l := r.open(t, "b"); l == nil || string(l.Payload) != `{"text":"a|b"}` {
+			t.Errorf("pending: %+v", l)
+		}
+		r.sound(t)
+	})
+}
