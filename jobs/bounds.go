@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// bounds are what Except, Only, StartAt and EndAt of a job leave of its schedule. The text of a Schedule has them behind the
-// fields, so that a text is enough to compute the ticks: "0 9 * * * except 2026-12-24 from 2026-01-01T00:00:00Z".
+// bounds are what Except, Only, StartAt and EndAt of a job leave of its schedule, and by how much Jitter moves it then. The text of a
+// Schedule has them behind the fields, so that a text, and the job's name, are enough to compute the ticks:
+// "0 9 * * * except 2026-12-24 from 2026-01-01T00:00:00Z".
 type bounds struct {
 	except, only []string
-	from, until  time.Time // the first and last instant of ticks; zero: no bound
+	from, until  time.Time     // the first and last instant of ticks; zero: no bound
+	jitter, plus time.Duration // a bound of the offset, and the offset
 }
 
 // The words before the bounds in a schedule's text.
@@ -27,11 +29,12 @@ const (
 const instantForm = "2006-01-02T15:04:05.999Z07:00"
 
 func isBoundsWord(field string) bool {
-	return field == exceptWord || field == onlyWord || field == fromWord || field == untilWord
+	return field == exceptWord || field == onlyWord || field == fromWord || field == untilWord ||
+		field == jitterWord || field == plusWord
 }
 
-// cutBounds splits the bounds from the fields of an expression.
-func cutBounds(fields []string) (rest []string, b bounds, err error) {
+// cutBounds splits the bounds from the fields of an expression for a job; "" for none.
+func cutBounds(name string, fields []string) (rest []string, b bounds, err error) {
 	i := slices.IndexFunc(fields, isBoundsWord)
 	if i < 0 {
 		return fields, b, nil
@@ -51,8 +54,12 @@ func cutBounds(fields []string) (rest []string, b bounds, err error) {
 			b.from, err = parseInstant(value)
 		case untilWord:
 			b.until, err = parseInstant(value)
+		case jitterWord:
+			err = b.readJitter(name, value)
+		case plusWord:
+			b.plus, err = parseOffset(value, 0)
 		default:
-			return nil, b, fmt.Errorf("%q is none of except, only, from and until", clip(word))
+			return nil, b, fmt.Errorf("%q is none of except, only, from, until, jitter and plus", clip(word))
 		}
 		if err != nil {
 			return nil, b, fmt.Errorf("%s: %w", word, err)
@@ -91,7 +98,10 @@ func checkInstant(t time.Time) error {
 }
 
 // text returns the bounds as cutBounds reads them, with a space before each; "" for none.
-func (b bounds) text() string {
+func (b bounds) text() string { return b.daysText() + b.offsetText(false) }
+
+// daysText is text without the offset.
+func (b bounds) daysText() string {
 	var text strings.Builder
 	for _, part := range []struct{ word, value string }{
 		{exceptWord, strings.Join(b.except, ",")}, {onlyWord, strings.Join(b.only, ",")},
@@ -117,6 +127,9 @@ func (b bounds) words() (parts []string) {
 	}
 	if !b.until.IsZero() {
 		parts = append(parts, "until "+instantText(b.until))
+	}
+	if b.plus > 0 {
+		parts = append(parts, b.plus.String()+" later")
 	}
 	return parts
 }
@@ -147,8 +160,8 @@ func (b bounds) set() bool { return b.text() != "" }
 
 // bound gives a schedule without bounds these ones. Bounds that leave no tick at all are refused.
 func (s *Schedule) bound(b bounds) error {
-	if n := len(b.except) + len(b.only); n > maxDates {
-		return fmt.Errorf("except and only have %d dates and ranges, more than %d; join neighbouring days to ranges", n, maxDates)
+	if n := len(b.except) + len(b.only); n > MaxDates {
+		return fmt.Errorf("except and only have %d dates and ranges, more than %d; join neighbouring days to ranges", n, MaxDates)
 	}
 	days, err := newDaySet(b.except, b.only)
 	if err != nil {

@@ -5,6 +5,12 @@ import "time"
 // Count returns the number of ticks t with from <= t < before, and the last one (the zero time without one). Its cost grows
 // with the days between the two, not with the ticks.
 func (s *Schedule) Count(from, before time.Time) (n int, last time.Time) {
+	n, last = s.countUnmoved(s.unmoved(from), s.unmoved(before))
+	return n, s.later(last)
+}
+
+// countUnmoved is Count without the offset.
+func (s *Schedule) countUnmoved(from, before time.Time) (n int, last time.Time) {
 	from, before = s.bounds.start(from), s.bounds.end(before)
 	if s.every > 0 {
 		n, ms := s.countEvery(ceilMilli(from), ceilMilli(before))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// maxDates bounds the dates and ranges of Job.Except and Job.Only together.
-const maxDates = 500
+// MaxDates bounds the dates and ranges of Job.Except and Job.Only together.
+const MaxDates = 500
 
 // The years of dates and of start and end.
 const (

@@ -32,6 +32,8 @@ type Definition struct {
 	Only         []string          `json:"only,omitempty"`
 	StartAt      int64             `json:"start_at_ms,omitempty"`
 	EndAt        int64             `json:"end_at_ms,omitempty"`
+	Jitter       int64             `json:"jitter_ms,omitempty"`
+	MaxRuns      int               `json:"max_runs,omitempty"`
 	Overlap      Overlap           `json:"overlap,omitempty"`
 	CatchUp      CatchUp           `json:"catch_up,omitempty"`
 	CatchUpMax   int               `json:"catch_up_max,omitempty"`
@@ -45,6 +47,8 @@ type Definition struct {
 	RetryMax     int               `json:"retry_max,omitempty"`
 	RetryBackoff int64             `json:"retry_backoff_ms,omitempty"`
 	RetryMaxBack int64             `json:"retry_max_backoff_ms,omitempty"`
+	RetryTimeout int64             `json:"retry_timeout_ms,omitempty"`
+	RetryOn      RetryOn           `json:"retry_on,omitempty"`
 	Shards       int               `json:"shards,omitempty"`
 	Params       []string          `json:"params,omitempty"`
 	Placement    Placement         `json:"placement,omitempty"`
@@ -73,12 +77,13 @@ func (j Job) Definition() Definition {
 	d := Definition{
 		V: definitionVersion, Name: j.Name, Schedule: j.Schedule, TimeZone: j.TimeZone,
 		Except: slices.Clone(j.Except), Only: slices.Clone(j.Only), StartAt: milliOf(j.StartAt), EndAt: milliOf(j.EndAt),
+		Jitter: j.Jitter.Milliseconds(), MaxRuns: j.MaxRuns,
 		Overlap: j.Overlap, CatchUp: j.CatchUp, CatchUpMax: j.CatchUpMax,
 		StartWithin: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash, RerunMax: j.RerunMax,
 		Timeout: j.Timeout.Milliseconds(), StallAfter: j.StallAfter.Milliseconds(), OnStall: j.OnStall, TTL: j.TTL.Milliseconds(),
 		RetryMax: j.Retry.Max, RetryBackoff: j.Retry.Backoff.Milliseconds(),
-		RetryMaxBack: j.Retry.MaxBackoff.Milliseconds(),
-		Params:       slices.Clone(j.Params), Placement: j.Placement,
+		RetryMaxBack: j.Retry.MaxBackoff.Milliseconds(), RetryTimeout: j.Retry.Timeout.Milliseconds(), RetryOn: j.Retry.On,
+		Params: slices.Clone(j.Params), Placement: j.Placement,
 		Labels: maps.Clone(j.Labels), After: upstreams(j.After, j.When), When: j.When, SuccessWithin: j.Expect.SuccessWithin.Milliseconds(),
 		LimitGroup: j.Limit.Group, LimitMax: j.Limit.Max, Guard: j.Guard,
 		Handler: j.Handler, Payload: compact(j.Payload), ManagedBy: j.ManagedBy,
@@ -95,10 +100,11 @@ func (d Definition) Job() Job {
 	return Job{
 		Name: d.Name, Schedule: d.Schedule, TimeZone: d.TimeZone,
 		Except: slices.Clone(d.Except), Only: slices.Clone(d.Only), StartAt: timeOf(d.StartAt), EndAt: timeOf(d.EndAt),
+		Jitter: ms(d.Jitter), MaxRuns: d.MaxRuns,
 		Overlap: d.Overlap, CatchUp: d.CatchUp, CatchUpMax: d.CatchUpMax,
 		StartWithin: ms(d.StartWithin), OnCrash: d.OnCrash, RerunMax: d.RerunMax,
 		Timeout: ms(d.Timeout), StallAfter: ms(d.StallAfter), OnStall: d.OnStall, TTL: ms(d.TTL),
-		Retry:  Retry{Max: d.RetryMax, Backoff: ms(d.RetryBackoff), MaxBackoff: ms(d.RetryMaxBack)},
+		Retry:  Retry{Max: d.RetryMax, Backoff: ms(d.RetryBackoff), MaxBackoff: ms(d.RetryMaxBack), Timeout: ms(d.RetryTimeout), On: d.RetryOn},
 		Shards: max(d.Shards, 1), Params: slices.Clone(d.Params), Placement: d.Placement,
 		Labels: maps.Clone(d.Labels), After: slices.Clone(d.After.Names), When: d.When, Expect: Expect{SuccessWithin: ms(d.SuccessWithin)},
 		Limit: Limit{Group: d.LimitGroup, Max: d.LimitMax}, Guard: d.Guard,
@@ -139,12 +145,13 @@ func timeOf(ms int64) time.Time {
 // SameTicks reports whether the settings that decide the ticks are those of another definition.
 func (d Definition) SameTicks(other Definition) bool {
 	return d.Schedule == other.Schedule && d.TimeZone == other.TimeZone && slices.Equal(d.After.Names, other.After.Names) && d.When == other.When &&
-		slices.Equal(d.Except, other.Except) && slices.Equal(d.Only, other.Only) && d.StartAt == other.StartAt && d.EndAt == other.EndAt
+		slices.Equal(d.Except, other.Except) && slices.Equal(d.Only, other.Only) && d.StartAt == other.StartAt && d.EndAt == other.EndAt &&
+		d.Jitter == other.Jitter
 }
 
 // WithoutTicks returns d without the settings that SameTicks compares.
 func (d Definition) WithoutTicks() Definition {
-	d.Schedule, d.TimeZone, d.After, d.When, d.Except, d.Only, d.StartAt, d.EndAt = "", "", Upstreams{}, 0, nil, nil, 0, 0
+	d.Schedule, d.TimeZone, d.After, d.When, d.Except, d.Only, d.StartAt, d.EndAt, d.Jitter = "", "", Upstreams{}, 0, nil, nil, 0, 0, 0
 	return d
 }
 
@@ -210,8 +217,8 @@ func (d Definition) inRange() error {
 		{"catch_up_max", int64(d.CatchUpMax)}, {"start_within_ms", d.StartWithin},
 		{"rerun_max", int64(d.RerunMax)}, {"timeout_ms", d.Timeout}, {"stall_after_ms", d.StallAfter}, {"ttl_ms", d.TTL},
 		{"retry_max", int64(d.RetryMax)}, {"retry_backoff_ms", d.RetryBackoff},
-		{"retry_max_backoff_ms", d.RetryMaxBack}, {"shards", int64(d.Shards)}, {"success_within_ms", d.SuccessWithin},
-		{"limit_max", int64(d.LimitMax)}, {"start_at_ms", d.StartAt}, {"end_at_ms", d.EndAt},
+		{"retry_max_backoff_ms", d.RetryMaxBack}, {"retry_timeout_ms", d.RetryTimeout}, {"shards", int64(d.Shards)}, {"success_within_ms", d.SuccessWithin},
+		{"limit_max", int64(d.LimitMax)}, {"start_at_ms", d.StartAt}, {"end_at_ms", d.EndAt}, {"jitter_ms", d.Jitter}, {"max_runs", int64(d.MaxRuns)},
 	} {
 		if f.n < 0 || f.n > maxMS {
 			return fmt.Errorf("definition %q: %s %d is outside 0 to %d", d.Name, f.key, f.n, maxMS)

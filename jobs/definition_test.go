@@ -130,6 +130,9 @@ func drawJob(t *rapid.T) jobs.Job {
 		b := bounded()
 		j.Except, j.Only, j.StartAt, j.EndAt = b.Except, b.Only, b.StartAt, b.EndAt
 	}
+	if len(j.After) == 0 {
+		j.Jitter, j.MaxRuns = ms("jitter", 0, time.Millisecond, 90*time.Second), rapid.SampledFrom([]int{0, 1, 1_000_000_000}).Draw(t, "max_runs")
+	}
 	if j.CatchUp == jobs.CatchUpAll {
 		j.CatchUpMax = rapid.SampledFrom([]int{0, 10, 11}).Draw(t, "catch_up_max")
 	}
@@ -139,6 +142,8 @@ func drawJob(t *rapid.T) jobs.Job {
 	if j.Retry.Max = rapid.IntRange(0, 2).Draw(t, "retry"); j.Retry.Max > 0 {
 		j.Retry.Backoff = ms("backoff", 0, jobs.DefaultBackoff, time.Minute)
 		j.Retry.MaxBackoff = ms("max_backoff", 0, jobs.DefaultMaxBackoff, time.Hour)
+		j.Retry.On = rapid.SampledFrom([]jobs.RetryOn{0, 1}).Draw(t, "retry_on")
+		j.Retry.Timeout = ms("try_timeout", 0, time.Millisecond, 1499*time.Millisecond)
 	}
 	if rapid.Bool().Draw(t, "labelled") {
 		j.Labels = map[string]string{"disk": rapid.SampledFrom([]string{"", "ssd"}).Draw(t, "label")}
@@ -156,6 +161,8 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"only":        func(j *jobs.Job) { j.Only = []string{"2026-12-24"} },
 		"start_at":    func(j *jobs.Job) { j.StartAt = time.UnixMilli(1_790_000_000_000) },
 		"end_at":      func(j *jobs.Job) { j.EndAt = time.UnixMilli(1_790_000_000_000) },
+		"jitter":      func(j *jobs.Job) { j.Jitter = time.Minute },
+		"max_runs":    func(j *jobs.Job) { j.MaxRuns = 7 },
 		"zone":        func(j *jobs.Job) { j.TimeZone = "UTC" },
 		"overlap":     func(j *jobs.Job) { j.Overlap = jobs.OverlapSkip },
 		"catch_up":    func(j *jobs.Job) { j.CatchUp = jobs.CatchUpNone },
@@ -170,6 +177,8 @@ func TestDigestSeesEverySetting(t *testing.T) {
 		"retry":       func(j *jobs.Job) { j.Retry.Max++ },
 		"backoff":     func(j *jobs.Job) { j.Retry.Backoff += time.Second },
 		"max backoff": func(j *jobs.Job) { j.Retry.MaxBackoff += time.Second },
+		"retry on":    func(j *jobs.Job) { j.Retry.On = jobs.RetryOtherNode },
+		"try timeout": func(j *jobs.Job) { j.Retry.Timeout += time.Second },
 		"shards":      func(j *jobs.Job) { j.Shards++ },
 		"params":      func(j *jobs.Job) { j.Params = []string{"a"} },
 		"placement":   func(j *jobs.Job) { j.Placement = jobs.PlacementRace },
@@ -191,7 +200,7 @@ func TestDigestSeesEverySetting(t *testing.T) {
 			t.Errorf("changing %s gives the digest of changing %s", name, other)
 		}
 		seen[digest] = name
-		ticks := slices.Contains([]string{"schedule", "zone", "after", "two", "when", "except", "only", "start_at", "end_at"}, name)
+		ticks := slices.Contains([]string{"schedule", "zone", "after", "two", "when", "except", "only", "start_at", "end_at", "jitter"}, name)
 		if was, is := base.Definition(), j.Definition(); was.SameTicks(is) == ticks || reflect.DeepEqual(was.WithoutTicks(), is.WithoutTicks()) != ticks {
 			t.Errorf("%s: it decides about ticks: %v, and SameTicks says %v", name, ticks, was.SameTicks(is))
 		}

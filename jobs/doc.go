@@ -43,7 +43,8 @@
 // in June, has no tick.
 //
 // [Job.Except], [Job.Only], [Job.StartAt] and [Job.EndAt] bound the ticks. What they leave out is no tick: it is not caught up, and
-// has no row in the history. [Schedule.String] has the bounds behind the fields, and [ParseSchedule] reads them there.
+// has no row in the history. [Job.Jitter] then moves all ticks by one offset, which the job's name decides. [Schedule.String] has these
+// settings behind the fields, and [ParseScheduleFor] reads them there.
 //
 // As in every cron, when both day fields are restricted a day matches if either does.
 //
@@ -72,6 +73,6 @@
 // lease. The ledger records the [Outcome].
 //
 // With a [Retry] a failed function is called again inside the run: a further try, with the same lease and token. An
-// error that is [Permanent] ends the tries. A further attempt is another run of the same tick, with a larger token, after
-// a crash or by an operator's rerun.
+// error that is [Permanent] ends the tries. A try may have a time of its own: then its context ends with [ErrTryTimeout], and the run goes on. A further attempt is another run of the same tick, with a larger token, after
+// a crash, by an operator's rerun, or as the next try of a job with [RetryOtherNode].
 package jobs

@@ -46,6 +46,15 @@ type Job struct {
 	// StartAt and EndAt are the first and the last instant at which there may be a tick: whole milliseconds. A job whose end is past has
 	// no further ticks, which is no fault. A job with After has neither. The zero time, the default: no bound.
 	StartAt, EndAt time.Time
+	// Jitter moves all ticks of the job by an offset at or above 0 and below Jitter, which its name decides: it is the same for each tick,
+	// on every node, and for ever. The other settings of the schedule speak of the ticks before that: a tick of the last minute of a day
+	// may run on the next one. Whole milliseconds, up to 24 h. A job with After has none. Default 0.
+	Jitter time.Duration
+	// MaxRuns is how many ticks of the job are run: when so many have been granted, it has no further ticks, which is no fault. Ticks that
+	// are skipped, missed or paused do not count, nor do runs by hand and further attempts. The ledger counts from the first definition
+	// with a MaxRuns on; a greater one, or none, lets the job go on with its next tick. Up to 1,000,000,000. A job with After has none.
+	// 0: no bound, the default.
+	MaxRuns int
 	// Func is called for each granted run, once or as often as Retry says. Required, unless Handler names it.
 	Func Func
 	// Handler names the function instead: one of the registry's handlers, see [Registry.Handle]. Default none.
@@ -126,8 +135,8 @@ type Expect struct {
 	SuccessWithin time.Duration
 }
 
-// Retry says how often and when a failed function is called again inside one run, with the same lease and token. There
-// is no further try after a [Permanent] error, or when the run's context has ended.
+// Retry says how often and when a failed function is called again: inside one run, with the same lease and token, or On another node.
+// There is no further try after a [Permanent] error, or when the run's context has ended.
 type Retry struct {
 	// Max is the number of further tries: 0 to 100. 0: none, the default.
 	Max int
@@ -136,6 +145,12 @@ type Retry struct {
 	Backoff time.Duration
 	// MaxBackoff bounds the doubled wait: Backoff to 24 h. Default 1 m. Only with Max.
 	MaxBackoff time.Duration
+	// Timeout ends the context of each try with the cause ErrTryTimeout. The try has failed then if the function returns an error. Below
+	// the job's Timeout. 0: none, the default. Only with Max.
+	Timeout time.Duration
+	// On says where a further try is made: inside the run, or on another node as a further attempt, of which each has one try. A tick
+	// then has 1 + Max attempts at most, with those after a crash. Default RetrySameNode. Only with Max.
+	On RetryOn
 }
 
 // Defaults are the values for settings that a job leaves empty.
@@ -186,7 +201,7 @@ func (j Job) ParsedSchedule() (*Schedule, error) {
 	case err != nil:
 		return nil, err
 	case b.set():
-		return nil, inSchedule(j.Schedule, fmt.Errorf("has%s; write bounds as except, only, start_at and end_at of the job", clip(b.text())))
+		return nil, inSchedule(j.Schedule, fmt.Errorf("has%s; write bounds as except, only, start_at, end_at and jitter of the job", clip(b.text())))
 	}
 	if err := s.bound(j.bounds()); err != nil {
 		return nil, inSchedule(j.Schedule, err)
@@ -194,7 +209,13 @@ func (j Job) ParsedSchedule() (*Schedule, error) {
 	return s, nil
 }
 
-func (j Job) bounds() bounds { return bounds{j.Except, j.Only, j.StartAt.UTC(), j.EndAt.UTC()} }
+func (j Job) bounds() bounds {
+	b := bounds{except: j.Except, only: j.Only, from: j.StartAt.UTC(), until: j.EndAt.UTC(), jitter: j.Jitter}
+	if j.Jitter >= time.Millisecond {
+		b.plus = jitterOf(j.Name, j.Jitter)
+	}
+	return b
+}
 
 // defaultZone returns the zone of a job without one. For a bad prefix it is "", so that the fault is reported once, as one
 // of the schedule.

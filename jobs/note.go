@@ -19,7 +19,7 @@ func (s *Schedule) Note(tick time.Time) string {
 	if s.every > 0 {
 		return ""
 	}
-	at := tick.Unix()
+	at := s.unmoved(tick).Unix()
 	p := s.periodAt(at)
 	wall := at + p.offset
 	if at == p.start && s.fixed {

@@ -23,6 +23,7 @@ var enumWords = []struct {
 	{[]textEnum{jobs.OverlapSkip, jobs.OverlapQueue, jobs.OverlapReplace, jobs.OverlapAllow}, "skip queue replace allow"},
 	{[]textEnum{jobs.CatchUpLatest, jobs.CatchUpAll, jobs.CatchUpNone}, "latest all none"},
 	{[]textEnum{jobs.OnCrashRecord, jobs.OnCrashRerun}, "record rerun"},
+	{[]textEnum{jobs.RetrySameNode, jobs.RetryOtherNode}, "same_node other_node"},
 	{[]textEnum{jobs.PlacementOwner, jobs.PlacementRace}, "owner race"},
 	{[]textEnum{jobs.OutcomeRunning, jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut,
 		jobs.OutcomeCancelled, jobs.OutcomeLost, jobs.OutcomeAbandoned, jobs.OutcomeSkipped, jobs.OutcomeMissed,

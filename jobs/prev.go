@@ -8,14 +8,14 @@ import (
 // Prev returns the last tick before an instant, strictly, in UTC and whole milliseconds. The zero time means that there is
 // none since the year 1. Prev(Next(t)) <= t, and Next(Prev(t)) >= t.
 func (s *Schedule) Prev(before time.Time) time.Time {
-	tick := s.prev(s.bounds.end(before))
+	tick := s.prev(s.bounds.end(s.unmoved(before)))
 	if tick.Before(s.bounds.from) {
 		return time.Time{}
 	}
-	return tick
+	return s.later(tick)
 }
 
-// prev is Prev without start and end.
+// prev is Prev without start, end and offset.
 func (s *Schedule) prev(before time.Time) time.Time {
 	if s.every > 0 {
 		return s.prevEvery(before)

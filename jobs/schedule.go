@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,13 +31,13 @@ type Schedule struct {
 // ParseSchedule parses a schedule without H. It accepts 5 or 6 fields, the descriptors, "@every d" with 100ms <= d <= 8760h,
 // and a prefix CRON_TZ= or TZ=. zone "" is UTC; with a prefix too, both must be equal. Behind the fields it accepts what a job
 // has as settings of their own: "except 2026-12-24,2027-05-01 only 2026-12-01..2027-12-31 from T until T", with RFC 3339 instants.
-// A schedule without any tick is refused. It never panics, whatever the text.
+// "plus 17s" moves all ticks, after the other bounds. A schedule without any tick is refused. It never panics, whatever the text.
 func ParseSchedule(expr, zone string) (*Schedule, error) {
 	return ParseScheduleFor("", expr, zone)
 }
 
-// ParseScheduleFor parses a schedule as ParseSchedule does, and also H, whose value follows from the job's name. Without a
-// name H is refused.
+// ParseScheduleFor parses a schedule as ParseSchedule does, and also H and "jitter 30s", whose values follow from the job's name.
+// Without a name they are refused.
 func ParseScheduleFor(name, expr, zone string) (*Schedule, error) {
 	s, b, err := parseUnbounded(name, expr, zone)
 	if err == nil {
@@ -54,7 +55,7 @@ func parseUnbounded(name, expr, zone string) (*Schedule, bounds, error) {
 	if err != nil {
 		return nil, bounds{}, err
 	}
-	fields, b, err := cutBounds(strings.Fields(rest))
+	fields, b, err := cutBounds(name, strings.Fields(rest))
 	if err != nil {
 		return nil, b, inSchedule(expr, err)
 	}
@@ -113,19 +114,16 @@ func parseBody(name string, fields []string) (*Schedule, error) {
 
 // String returns the expression with single spaces, with a CRON_TZ= prefix unless the zone is UTC or has no effect, and with the
 // bounds of its ticks behind it. H stays H. ParseScheduleFor parses the result, with the same name, to the same schedule.
-func (s *Schedule) String() string { return s.prefixed(s.text) }
+func (s *Schedule) String() string { return s.prefixed(s.text, s.bounds.offsetText(false)) }
 
-// Resolved returns the expression as String does, with the value of each H. Its ticks are those of the schedule, except at
-// a change of the clock: an H with a step is an interval, and its values are fixed times.
+// Resolved returns the expression as String does, with the value of each H, and "plus 17s" for a jitter. Its ticks are those of the
+// schedule, except at a change of the clock: an H with a step is an interval, and its values are fixed times.
 func (s *Schedule) Resolved() string {
-	if s.resolved == "" {
-		return s.String()
-	}
-	return s.prefixed(s.resolved)
+	return s.prefixed(cmp.Or(s.resolved, s.text), s.bounds.offsetText(true))
 }
 
-func (s *Schedule) prefixed(text string) string {
-	text += s.bounds.text()
+func (s *Schedule) prefixed(text, offset string) string {
+	text += s.bounds.daysText() + offset
 	if s.zone == time.UTC || s.every > 0 && s.cal.days == nil {
 		return text
 	}
@@ -140,7 +138,10 @@ func (s *Schedule) Zone() *time.Location { return s.zone }
 
 // Next returns the first tick after an instant, strictly, in UTC and whole milliseconds. The zero time means that there is
 // none up to the end of the year 9999.
-func (s *Schedule) Next(after time.Time) time.Time {
+func (s *Schedule) Next(after time.Time) time.Time { return s.later(s.nextUnmoved(s.unmoved(after))) }
+
+// nextUnmoved is Next without the offset.
+func (s *Schedule) nextUnmoved(after time.Time) time.Time {
 	if first := s.bounds.from.Add(-time.Nanosecond); !s.bounds.from.IsZero() && after.Before(first) {
 		after = first
 	}
@@ -151,7 +152,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 	return tick
 }
 
-// next is Next without start and end.
+// next is nextUnmoved without start and end.
 func (s *Schedule) next(after time.Time) time.Time {
 	if s.every > 0 {
 		return s.nextEvery(after)

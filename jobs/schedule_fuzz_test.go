@@ -22,6 +22,7 @@ func FuzzParseSchedule(f *testing.F) {
 		"H/15 H(9-16) H * MON-FRI", "H(0-5)/2,H H H/7 H(jan-mar) H", "H H 31 H *", "0 0 30 2 *", "0 0 29 2 */2", "5/20,1-3 ? 1,15 jan-mar 0",
 		"0 9 L,L-3 * *", "0 9 15W,LW,1 2 *", "0 9 * * 5#2,FRIL,1", "0 9 H,L * 7#5",
 		"0 9 * * * except 2026-12-24..2027-01-02,2027-05-01", "@every 7h only 2026-12-24 except 2026-12-25", "* * * * * from 2026-03-29T00:30:00Z until 2026-03-29T02:00:00Z",
+		"0 9 * * * jitter 30s", "@every 7h only 2026-12-24 jitter 24h", "H * * * * plus 17.25s", "* * * * * jitter 1us", "* * * * * jitter 9999999h", "* * * * * plus -1s",
 		// Text on which robfig's parser panics (a zone with no space after it), or answers a
 		// schedule whose search for the next instant takes seconds (a field without a value).
 		"TZ=0", "TZ=", "CRON_TZ=UTC", "TZ=UTC\t* * * * *", ", * * * * *", "* , * * * *", "* * , * * *", "*-x * * * *",
@@ -91,7 +92,7 @@ func TestParseScheduleOfGarbage(t *testing.T) {
 		expr := pick("", "", "", "", "", "", "TZ=Europe/Berlin ", "CRON_TZ=UTC ", "TZ=", "TZ=Local ", "CRON_TZ=\x1b ") +
 			pick(strings.Join(fields, " "), strings.Join(fields, " "), strings.Join(fields, " "), "@daily", "@every 90s", "@every ", "@every 1ns", "@") +
 			pick("", "", "", "", "", "", "", "", "", "", " except 2026-03-28", " only 2026-03-28..2026-03-30,2100-01-01", " except", " only 2026-02-30", " from 2026-03-29T01:30:00Z until 2026-04-01T00:00:00+02:00",
-				" until 2026-03-29", " except 2026-03-29 only 2026-03-29")
+				" until 2026-03-29", " jitter 30s", " plus 1500ms", " jitter 24h except 2026-03-28", " jitter x", " plus 25h", " except 2026-03-29 only 2026-03-29")
 		if at := rng.IntN(len(expr) + 1); rng.IntN(5) == 0 {
 			expr = expr[:at] + pick("\n", "\xff", "é", "💥", ",", "/", "=", "@", "H", " ", "\x1b[2J", strings.Repeat("1,", 200)) + expr[at:]
 		}

@@ -2,7 +2,6 @@ package jobs_test
 
 import (
 	"slices"
-	"sort"
 	"testing"
 	"time"
 
@@ -100,23 +99,37 @@ func (w *twin) ticks(c wallClock, from int64) (out []int64, gaps []bool) {
 	return out, gaps
 }
 
-// compare holds Next, Prev, Between and Count against the ticks of a stretch of time.
+// moved returns those of the ticks (seconds) that are inside of a stretch of time (seconds) after the offset of the bounds has moved
+// them, in milliseconds, and the index of the first.
+func (b twinBounds) moved(ticks []int64, from, before int64) (first int, out []int64) {
+	for _, sec := range ticks {
+		switch ms := sec*1000 + b.plus; {
+		case ms < from*1000:
+			first++
+		case ms < before*1000:
+			out = append(out, ms)
+		}
+	}
+	return first, out
+}
+
+// compare holds Next, Prev, Between and Count against the ticks, in milliseconds, of a stretch of time, in seconds.
 func compare(t fataler, s *jobs.Schedule, from, before int64, want []int64) {
 	t.Helper()
 	start, end := time.Unix(from, 0), time.Unix(before, 0)
 	when := start.Add(-time.Nanosecond)
-	for i, sec := range want {
-		if when = s.Next(when); when.Unix() != sec || when.Nanosecond() != 0 || when.Location() != time.UTC {
-			t.Fatalf("%s: tick %d from %d on is %v, want %v", s, i, from, when, time.Unix(sec, 0).UTC())
+	for i, ms := range want {
+		if when = s.Next(when); !when.Equal(time.UnixMilli(ms)) || when.Location() != time.UTC {
+			t.Fatalf("%s: tick %d from %d on is %v, want %v", s, i, from, when, time.UnixMilli(ms).UTC())
 		}
 	}
 	if when = s.Next(when); !when.IsZero() && when.Before(end) {
 		t.Fatalf("%s: Next finds one tick too many: %v", s, when)
 	}
 	when = end
-	for i, sec := range slices.Backward(want) {
-		if when = s.Prev(when); when.Unix() != sec || when.Nanosecond() != 0 || when.Location() != time.UTC {
-			t.Fatalf("%s: going back from %d, tick %d is %v, want %v", s, before, i, when, time.Unix(sec, 0).UTC())
+	for i, ms := range slices.Backward(want) {
+		if when = s.Prev(when); !when.Equal(time.UnixMilli(ms)) || when.Location() != time.UTC {
+			t.Fatalf("%s: going back from %d, tick %d is %v, want %v", s, before, i, when, time.UnixMilli(ms).UTC())
 		}
 	}
 	if when = s.Prev(when); !when.Before(start) {
@@ -124,12 +137,12 @@ func compare(t fataler, s *jobs.Schedule, from, before int64, want []int64) {
 	}
 	for _, most := range []int{-1, 0, 1, len(want) / 2, len(want), len(want) + 1} {
 		got, first := s.Between(start, end, most), want[:max(0, min(most, len(want)))]
-		if !slices.EqualFunc(got, first, func(a time.Time, b int64) bool { return a.UnixMilli() == b*1000 }) {
+		if !slices.EqualFunc(got, first, func(a time.Time, b int64) bool { return a.UnixMilli() == b }) {
 			t.Fatalf("%s: at most %d from %d to %d are %v, want %v", s, most, from, before, got, first)
 		}
 	}
 	n, last := s.Count(start, end)
-	if n != len(want) || n > 0 && last.Unix() != want[n-1] || n == 0 && !last.IsZero() {
+	if n != len(want) || n > 0 && last.UnixMilli() != want[n-1] || n == 0 && !last.IsZero() {
 		t.Fatalf("%s: Count from %d to %d is %d up to %v, want %d: %v", s, from, before, n, last, len(want), want)
 	}
 }
@@ -143,22 +156,22 @@ func TestScheduleAgreesWithItsTwin(t *testing.T) {
 			reach = 26 * 3600
 		}
 		from, before := near-rapid.Int64Range(0, reach/60).Draw(t, "before")*60, near+rapid.Int64Range(1, reach/60).Draw(t, "after")*60
-		const lead = 30 * 3600 // long enough to know how high the wall clock has been
-		clock := newWallClock(w.zone, from-lead, before+lead, step)
-		want, gaps := w.ticks(clock, from)
-		want = want[:sort.Search(len(want), func(i int) bool { return want[i] >= before })]
+		const lead = 30 * 3600 // long enough to know how high the wall clock has been, before the offset
+		clock := newWallClock(w.zone, from-lead-mostPlus, before+lead, step)
+		ticks, gaps := w.ticks(clock, from-mostPlus)
+		first, want := w.bounds.moved(ticks, from, before)
 		compare(t, s, from, before, want)
 		repeated := clock.repeats()
-		for i, sec := range want {
+		for i, ms := range want {
 			note := ""
 			switch {
-			case gaps[i]:
+			case gaps[first+i]:
 				note = jobs.NoteGap
-			case repeated[clock.shows[(sec-clock.start)/step]]:
+			case repeated[clock.shows[(ticks[first+i]-clock.start)/step]]:
 				note = jobs.NoteFold
 			}
-			if got := s.Note(time.Unix(sec, 0)); got != note {
-				t.Fatalf("%s: note of %v is %q, want %q", s, time.Unix(sec, 0).UTC(), got, note)
+			if got := s.Note(time.UnixMilli(ms)); got != note {
+				t.Fatalf("%s: note of %v is %q, want %q", s, time.UnixMilli(ms).UTC(), got, note)
 			}
 		}
 	})

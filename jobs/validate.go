@@ -77,6 +77,7 @@ func (j Job) Validate() error {
 		f.add("name", "%q is not a job name; %s", clip(j.Name), nameForm)
 	}
 	j.checkSchedule(&f)
+	j.checkMaxRuns(&f)
 	j.checkFunc(&f)
 	checkWord(&f, overlapWords, uint8(j.Overlap))
 	j.checkCatchUp(&f)
@@ -88,6 +89,8 @@ func (j Job) Validate() error {
 		f.add("ttl", "%v is outside %v to %v; %v is the default", j.TTL, minTTL, maxTTL, defaultTTL)
 	}
 	j.Retry.check(&f)
+	j.Retry.checkOn(&f)
+	j.checkTryTimeout(&f)
 	j.checkShards(&f)
 	j.checkPlacement(&f)
 	j.checkLabels(&f)

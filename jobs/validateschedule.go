@@ -25,7 +25,7 @@ func (j Job) checkSchedule(f *faults) {
 	before := len(*f)
 	j.checkBounds(f)
 	plain := j
-	plain.TimeZone, plain.Except, plain.Only, plain.StartAt, plain.EndAt = zone, nil, nil, time.Time{}, time.Time{}
+	plain.TimeZone, plain.Except, plain.Only, plain.StartAt, plain.EndAt, plain.Jitter = zone, nil, nil, time.Time{}, time.Time{}, 0
 	if j.Schedule == "" {
 		f.add("schedule", `is empty; write one such as "*/5 * * * *" or "@every 90s", or name in after the job to run after`)
 	} else if _, err := plain.ParsedSchedule(); err != nil {
@@ -41,7 +41,7 @@ func (j Job) checkUnbounded(f *faults) {
 	for _, s := range []struct {
 		field string
 		set   bool
-	}{{"except", len(j.Except) > 0}, {"only", len(j.Only) > 0}, {"start_at", !j.StartAt.IsZero()}, {"end_at", !j.EndAt.IsZero()}} {
+	}{{"except", len(j.Except) > 0}, {"only", len(j.Only) > 0}, {"start_at", !j.StartAt.IsZero()}, {"end_at", !j.EndAt.IsZero()}, {"jitter", j.Jitter != 0}} {
 		if s.set {
 			f.add(s.field, "is not used: a job with after has no schedule; leave it out")
 		}
@@ -60,8 +60,8 @@ func (j Job) checkBounds(f *faults) {
 			}
 		}
 	}
-	if n := len(j.Except) + len(j.Only); n > maxDates {
-		f.add("except", "except and only have %d dates and ranges, more than %d; join neighbouring days to ranges", n, maxDates)
+	if n := len(j.Except) + len(j.Only); n > MaxDates {
+		f.add("except", "except and only have %d dates and ranges, more than %d; join neighbouring days to ranges", n, MaxDates)
 	}
 	for _, bound := range []struct {
 		field string
@@ -70,6 +70,9 @@ func (j Job) checkBounds(f *faults) {
 		if err := checkInstant(bound.at); err != nil && !bound.at.IsZero() {
 			f.add(bound.field, "%v", err)
 		}
+	}
+	if err := checkOffset(j.Jitter, 0); err != nil {
+		f.add("jitter", "%v", err)
 	}
 	if !j.StartAt.IsZero() && !j.EndAt.IsZero() && j.EndAt.Before(j.StartAt) {
 		f.add("end_at", "%s is before start_at, %s; move one of them", instantText(j.EndAt), instantText(j.StartAt))

@@ -42,7 +42,7 @@ func TestValidateBounds(t *testing.T) {
 			{job: jobs.Job{StartAt: day("2000-03-01").Add(time.Second), EndAt: day("2000-03-01").Add(time.Minute)}, field: "end_at", want: "no tick is left by from 2000-03-01T00:00:01Z"},
 			{job: jobs.Job{StartAt: day("2000-03-01").Add(time.Microsecond)}, field: "start_at", want: "whole number of milliseconds"},
 			{job: jobs.Job{EndAt: day("1999-03-01")}, field: "end_at", want: "year 1999 is outside 2000 to 2199"},
-			{job: jobs.Job{Schedule: "@daily except 2000-12-24"}, field: "schedule", want: "has except 2000-12-24; write bounds as except, only, start_at and end_at of the job"},
+			{job: jobs.Job{Schedule: "@daily except 2000-12-24"}, field: "schedule", want: "has except 2000-12-24; write bounds as except, only, start_at, end_at and jitter of the job"},
 			{job: jobs.Job{After: []string{"other"}, Except: []string{"2000-12-24"}}, field: "except", want: "is not used: a job with after has no schedule"},
 			{job: jobs.Job{After: []string{"other"}, StartAt: day("2000-12-24")}, field: "start_at", want: "is not used"},
 		} {

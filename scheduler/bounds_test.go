@@ -59,3 +59,40 @@ func TestBoundsOfTicks(t *testing.T) {
 		}
 	})
 }
+
+// A job that has had its max_runs is finished: it is shown without a next tick, its node is well, a run by hand goes on, and a promotion of
+// a generation that allows more lets it go on from there, with one count.
+func TestMaxRunsOverAPromotion(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		version := func(most int) jobs.Job {
+			j := eachSecond("job", s)
+			j.MaxRuns = most
+			return j
+		}
+		c.start("a", scheduler.Config{Generation: "one"}, version(3))
+		time.Sleep(time.Second)
+		c.start("b", scheduler.Config{Generation: "two"}, version(5))
+		time.Sleep(10 * time.Second)
+		v := c.job("job")
+		if v.Next != nil || v.Ran != 3 || v.MaxRuns != 3 || v.Counts["succeeded"] != 3 || v.Counts["missed"] != 0 {
+			t.Errorf("after max_runs: %+v", v)
+		}
+		if ticks, err := c.ops().Ticks(t.Context(), "job", time.Time{}, 10); err != nil || len(ticks) != 0 {
+			t.Errorf("its next ticks: %v, %v", ticks, err)
+		}
+		c.promote("two", scheduler.PromoteOptions{})
+		time.Sleep(1500 * time.Millisecond)
+		if ticks, err := c.ops().Ticks(t.Context(), "job", time.Time{}, 10); err != nil || len(ticks)+int(c.job("job").Ran) != 5 {
+			t.Errorf("after %d of 5 its next ticks: %v, %v", c.job("job").Ran, ticks, err)
+		}
+		time.Sleep(10 * time.Second)
+		if v := c.job("job"); v.Next != nil || v.Ran != 5 {
+			t.Errorf("after the promotion: %+v", v)
+		}
+		c.end()
+		if s.check(t); len(s.ticks("job")) != 5 {
+			t.Errorf("ticks at %v", s.ticks("job"))
+		}
+	})
+}

@@ -45,6 +45,8 @@ type JobView struct {
 	// Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was
 	// first registered.
 	Counts map[string]int64 `json:"counts"`
+	// Ran is, of a job with MaxRuns, how many of its ticks were granted. From MaxRuns on the job is finished: it has no further ticks.
+	Ran int64 `json:"ran,omitempty"`
 	// HistoryFrom is the tick with which the recorded history begins, and the earliest to which the
 	// cursor can be set back; null for a job that follows another.
 	HistoryFrom *Stamp `json:"history_from"`
@@ -217,6 +219,9 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 		Stored: stampOf(d.Stored), After: strings.Join(j.After, ", "), Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby), Open: s.Open, HistoryFrom: stampOf(s.Base),
 		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
 	}
+	if j.MaxRuns > 0 {
+		v.Ran = s.Ran
+	}
 	for o, n := range s.Counts {
 		v.Counts[o.String()] = n
 	}
@@ -237,6 +242,9 @@ func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
 
 // nextTick is the next tick that runs, ms; 0 for none. Ticks during a pause do not run.
 func nextTick(s ledger.Stored, j jobs.Job, now int64) int64 {
+	if j.MaxRuns > 0 && s.Ran >= int64(j.MaxRuns) {
+		return 0
+	}
 	if !s.Pause.Holds(now) {
 		return s.Cursor
 	}

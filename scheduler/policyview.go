@@ -30,6 +30,8 @@ type PolicyView struct {
 
 	Upstreams []string `json:"upstreams"` // the jobs that it follows; [] for a job with a schedule
 	When      string   `json:"when"`      // after which ends of theirs it runs: succeeded, failed or any; "" for a job with a schedule
+	MaxRuns   int      `json:"max_runs"`  // how many ticks are run; 0: no bound
+	JitterMS  int64    `json:"jitter_ms"` // below which is the offset of all ticks, which the job's name decides
 
 	SuccessWithinMS int64 `json:"success_within_ms"` // the longest time without a success that is expected of the job
 }
@@ -42,9 +44,11 @@ type LimitView struct {
 
 // RetryView says how a failed function is called again inside a run.
 type RetryView struct {
-	Max          int   `json:"max"`
-	BackoffMS    int64 `json:"backoff_ms"`
-	MaxBackoffMS int64 `json:"max_backoff_ms"`
+	Max          int    `json:"max"`
+	BackoffMS    int64  `json:"backoff_ms"`
+	MaxBackoffMS int64  `json:"max_backoff_ms"`
+	TryTimeoutMS int64  `json:"try_timeout_ms,omitempty"` // of each try; 0: none
+	On           string `json:"on,omitempty"`             // other_node: each try is an attempt of its own; "": inside the run
 }
 
 func policyView(j jobs.Job) PolicyView {
@@ -56,6 +60,7 @@ func policyView(j jobs.Job) PolicyView {
 	if v.Upstreams = append([]string{}, j.After...); len(j.After) > 0 {
 		v.When = j.When.String()
 	}
+	v.JitterMS, v.MaxRuns = j.Jitter.Milliseconds(), j.MaxRuns
 	v.Except, v.Only = append([]string{}, j.Except...), append([]string{}, j.Only...)
 	if !j.StartAt.IsZero() {
 		v.StartAt = stampOf(j.StartAt.UnixMilli())
@@ -71,7 +76,10 @@ func policyView(j jobs.Job) PolicyView {
 		v.Limit = &LimitView{l.Group, l.Max}
 	}
 	if r := j.Retry; r.Max > 0 {
-		v.Retry = &RetryView{Max: r.Max, BackoffMS: r.Backoff.Milliseconds(), MaxBackoffMS: r.MaxBackoff.Milliseconds()}
+		v.Retry = &RetryView{Max: r.Max, BackoffMS: r.Backoff.Milliseconds(), MaxBackoffMS: r.MaxBackoff.Milliseconds(), TryTimeoutMS: r.Timeout.Milliseconds()}
+		if r.On != jobs.RetrySameNode {
+			v.Retry.On = r.On.String()
+		}
 	}
 	return v
 }

@@ -298,10 +298,10 @@ func TestStoredView(t *testing.T) {
 		Name: "a", Handler: "report", Payload: []byte(`{"n":1}`), ManagedBy: "tenants", Schedule: "0 6 * * *", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue,
 		CatchUp: jobs.CatchUpAll, CatchUpMax: 3, StartWithin: time.Minute, OnCrash: jobs.OnCrashRerun, RerunMax: 2, Timeout: time.Hour,
 		StallAfter: time.Minute, OnStall: jobs.OnStallCancel, TTL: 9 * time.Second,
-		Retry: jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute}, Shards: 2, Params: []string{"x", "y"}, Placement: jobs.PlacementRace,
+		Retry: jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute, Timeout: time.Second, On: jobs.RetryOtherNode}, Shards: 2, Params: []string{"x", "y"}, Placement: jobs.PlacementRace,
 		Labels: map[string]string{"disk": "ssd"}, Limit: jobs.Limit{Group: "db", Max: 3}, Guard: "paper", Expect: jobs.Expect{SuccessWithin: 26 * time.Hour},
 		Except: []string{"2026-12-24"}, Only: []string{"2026-12-01..2026-12-31"},
-		StartAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), EndAt: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
+		StartAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), EndAt: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), Jitter: time.Minute, MaxRuns: 7,
 	}
 	again, err := scheduler.StoredJob{Job: j}.View().Job()
 	if err != nil || again.Definition().Digest() != j.Definition().Digest() {

@@ -41,6 +41,8 @@ type StoredView struct {
 	Only            []string          `json:"only,omitempty"`
 	StartAt         *Stamp            `json:"start_at,omitempty"`
 	EndAt           *Stamp            `json:"end_at,omitempty"`
+	JitterMS        int64             `json:"jitter_ms,omitempty"`
+	MaxRuns         int               `json:"max_runs,omitempty"`
 	Version         *Stamp            `json:"version,omitempty"` // of the job that is stored; it is not a setting
 }
 
@@ -59,6 +61,7 @@ func (s StoredJob) View() StoredView {
 		v.When, v.CatchUp = j.When.String(), "" // it has no catch-up
 	}
 	v.Retry, v.Limit, v.Except, v.Only, v.StartAt, v.EndAt = p.Retry, p.Limit, j.Except, j.Only, p.StartAt, p.EndAt
+	v.JitterMS, v.MaxRuns = p.JitterMS, p.MaxRuns
 	if !s.Version.IsZero() {
 		v.Version = stampOf(s.Version.UnixMilli())
 	}
@@ -82,7 +85,7 @@ func (v StoredView) Job() (jobs.Job, error) {
 	j := jobs.Job{
 		Name: v.Name, Handler: v.Handler, Payload: v.Payload, ManagedBy: v.ManagedBy, Schedule: v.Schedule, TimeZone: v.TimeZone, CatchUpMax: v.CatchUpMax,
 		StartWithin: ms(v.StartWithinMS), RerunMax: v.RerunMax, Timeout: ms(v.TimeoutMS), TTL: ms(v.TTLMS), Shards: v.Shards, Params: v.Params,
-		Except: v.Except, Only: v.Only, After: v.After, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
+		Except: v.Except, Only: v.Only, Jitter: ms(v.JitterMS), MaxRuns: v.MaxRuns, After: v.After, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
 	}
 	j.StallAfter = ms(v.StallAfterMS)
 	if v.StartAt != nil {
@@ -92,15 +95,20 @@ func (v StoredView) Job() (jobs.Job, error) {
 		j.EndAt = time.Time(*v.EndAt)
 	}
 	if r := v.Retry; r != nil {
-		j.Retry = jobs.Retry{Max: r.Max, Backoff: ms(r.BackoffMS), MaxBackoff: ms(r.MaxBackoffMS)}
+		j.Retry = jobs.Retry{Max: r.Max, Backoff: ms(r.BackoffMS), MaxBackoff: ms(r.MaxBackoffMS), Timeout: ms(r.TryTimeoutMS)}
 	}
 	if l := v.Limit; l != nil {
 		j.Limit = jobs.Limit{Group: l.Group, Max: l.Max}
 	}
+	retryOn := ""
+	if v.Retry != nil {
+		retryOn = v.Retry.On
+	}
 	for _, word := range []struct {
 		field, text string
 		into        encoding.TextUnmarshaler
-	}{{"overlap", v.Overlap, &j.Overlap}, {"catch_up", v.CatchUp, &j.CatchUp}, {"on_crash", v.OnCrash, &j.OnCrash}, {"on_stall", v.OnStall, &j.OnStall}, {"placement", v.Placement, &j.Placement}, {"when", v.When, &j.When}} {
+	}{{"overlap", v.Overlap, &j.Overlap}, {"catch_up", v.CatchUp, &j.CatchUp}, {"on_crash", v.OnCrash, &j.OnCrash}, {"on_stall", v.OnStall, &j.OnStall},
+		{"placement", v.Placement, &j.Placement}, {"when", v.When, &j.When}, {"retry.on", retryOn, &j.Retry.On}} {
 		if word.text == "" {
 			continue
 		}

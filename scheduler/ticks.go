@@ -18,7 +18,8 @@ type TickView struct {
 // ticksMost bounds Ticks.
 const ticksMost = 1000
 
-// Ticks lists the next n instants of a job's schedule after an instant, the zero time for now; none for a job that follows another.
+// Ticks lists the next n instants of a job's schedule after an instant, the zero time for now; none for a job that follows another. Of a job with
+// MaxRuns there are no more than it may still run.
 // It returns ErrUnknownJob, and ErrRefused for an n that is not from 1 to 1,000.
 func (c *Client) Ticks(ctx context.Context, name string, after time.Time, n int) ([]TickView, error) {
 	if n < 1 || n > ticksMost {
@@ -49,6 +50,9 @@ func (c *Client) Ticks(ctx context.Context, name string, after time.Time, n int)
 		}
 	}
 	views := []TickView{}
+	if j := d.Job(); j.MaxRuns > 0 {
+		n = min(n, max(0, j.MaxRuns-int(s.Ran)))
+	}
 	for range n {
 		if schedule == nil {
 			break

@@ -10,12 +10,12 @@ import (
 // strings answer one.
 const (
 	claimHead   = 8
-	claimArgs   = 13
+	claimArgs   = 14
 	claimPlain  = 6
 	claimJob    = 1
 	claimRun    = 3
 	claimMode   = 5
-	claimTick   = 9
+	claimTick   = 10
 	claimStride = 4
 	// In the record of a run, which answers the claim of a pending one.
 	recordTick    = 4
@@ -34,7 +34,7 @@ func claims(args []string) (all [][]string) {
 	for i := 3 + keys + claimHead; i < len(args); {
 		if terms := strings.Split(args[i], "|"); len(terms) == 4 && i+claimPlain <= len(args) {
 			job, digest, run, tick, next := args[i+1], args[i+2], args[i+3], args[i+4], args[i+5]
-			all = append(all, []string{"t", job, digest, run, terms[0], terms[1], terms[2], tick, "", tick, next, terms[3], ""})
+			all = append(all, []string{"t", job, digest, run, terms[0], terms[1], terms[2], "0", tick, "", tick, next, terms[3], ""})
 			i += claimPlain
 			continue
 		}

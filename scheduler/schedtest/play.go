@@ -237,6 +237,9 @@ func (c *cluster) resumed(known []audit.Job) {
 		if c.plan.crowded() || j.Eligible != nil && len(j.Eligible) == 0 || len(j.Pauses) > 0 {
 			continue
 		}
+		if slices.ContainsFunc(j.Versions, func(v audit.Version) bool { return v.Definition.MaxRuns > 0 }) {
+			continue // it may have ended; the audit judges that
+		}
 		due := 0
 		for _, v := range j.Versions {
 			span := audit.Span{From: from, Until: until}

@@ -25,6 +25,7 @@ func joined(seed uint64, all []jobs.Job) []jobs.Job {
 	case 0, 1:
 		all[0].Schedule = pick(d, []string{"* * * * * *", "@every 700ms", "@every 3s"}) // H is another one for each job
 		all[1].Schedule = all[0].Schedule
+		all[0].Jitter, all[1].Jitter = 0, 0 // as is the offset
 		add("join", all[1].Name, all[0].Name)
 	case 2:
 		add("left", all[0].Name)

@@ -117,6 +117,9 @@ func policiesChanged(d *dice, seed uint64, old []jobs.Job) []jobs.Job {
 			all[i].Schedule = "@every 1500ms"
 		}
 		all[i] = policyParts(seed, 1, all[i])
+		if begins(old, j.Name) {
+			all[i].Jitter = 0
+		}
 	}
 	return all
 }
@@ -206,6 +209,18 @@ func (n nature) length(x uint64) time.Duration {
 func policyParts(seed uint64, version int, j jobs.Job) jobs.Job {
 	d := &dice{rand.New(rand.NewPCG(fold(seed, j.Name), 0x5aad))}
 	sharded, n, other, slow := d.IntN(4) == 0, 2+d.IntN(4), 1+d.IntN(5), d.IntN(3) > 0
+	if bound := [][2]int{{3, 12}, {12, 3}, {8, 0}, {0, 8}, {5, 5}}; len(j.After) == 0 && d.IntN(3) == 0 {
+		j.MaxRuns = bound[d.IntN(len(bound))][version]
+	}
+	if j.Retry.Max > 0 && d.IntN(2) == 0 {
+		j.Retry.On = jobs.RetryOtherNode
+	}
+	if j.Retry.Max > 0 && (j.Timeout == 0 || j.Timeout > 400*time.Millisecond) && d.IntN(3) == 0 {
+		j.Retry.Timeout = 400 * time.Millisecond
+	}
+	if len(j.After) == 0 && d.IntN(4) == 0 {
+		j.Jitter = time.Duration(1+d.IntN(900)) * time.Millisecond
+	}
 	if !sharded {
 		return j
 	}

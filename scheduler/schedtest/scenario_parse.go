@@ -221,7 +221,7 @@ func (r *reader) job(o *options) error {
 	for _, set := range []struct {
 		key  string
 		into interface{ UnmarshalText([]byte) error }
-	}{{"overlap", &j.Overlap}, {"catch_up", &j.CatchUp}, {"on_crash", &j.OnCrash}, {"when", &j.When}} {
+	}{{"overlap", &j.Overlap}, {"catch_up", &j.CatchUp}, {"on_crash", &j.OnCrash}, {"when", &j.When}, {"retry_on", &j.Retry.On}} {
 		var word string
 		if o.text(set.key, &word) {
 			if err := set.into.UnmarshalText([]byte(word)); err != nil {
@@ -239,6 +239,9 @@ func (r *reader) job(o *options) error {
 	o.count("retry", &j.Retry.Max)
 	o.time("backoff", &j.Retry.Backoff)
 	o.time("max_backoff", &j.Retry.MaxBackoff)
+	o.time("jitter", &j.Jitter)
+	o.count("max_runs", &j.MaxRuns)
+	o.time("try_timeout", &j.Retry.Timeout)
 	o.time("start_within", &j.StartWithin)
 	o.time("timeout", &j.Timeout)
 	o.time("ttl", &j.TTL)

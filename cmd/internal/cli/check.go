@@ -20,6 +20,8 @@ type checker struct {
 	faults faultList
 
 	jobLabels, targetLabels []string
+
+	badCalendars map[string]bool // those with a fault
 }
 
 func (c *checker) fault(path, format string, args ...any) {

@@ -3,8 +3,11 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -13,17 +16,65 @@ import (
 // calendarPattern tells the name of a calendar from a date.
 var calendarPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
 
-// calendars judges the dates of the calendars by themselves, so that a bad one is told once and not for every job.
+// isCalendarFile reports whether an entry of a calendar is the name of a file with dates.
+func isCalendarFile(entry string) bool { return strings.EqualFold(filepath.Ext(entry), ".ics") }
+
+// calendars judges the dates of the calendars by themselves, so that a bad one is told once and not for every job. It puts the dates
+// of files in the place of their names, and leaves out what is bad.
 func (c *checker) calendars() {
+	c.badCalendars = map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(c.Calendars)) {
 		path := "calendars." + name
 		if !calendarPattern.MatchString(name) {
 			c.fault(path, "is not a calendar's name; use 1 to 64 letters, digits and . _ -, the first a letter")
 		}
-		for i, date := range c.Calendars[name] {
-			c.date(fmt.Sprintf("%s[%d]", path, i), date)
+		dates := []string{}
+		for i, entry := range c.Calendars[name] {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			switch {
+			case isCalendarFile(entry):
+				dates = append(dates, c.datesOf(at, entry)...)
+			case c.date(at, entry):
+				dates = append(dates, entry)
+			}
+			c.badCalendars[name] = c.badCalendars[name] || c.faults.has(at)
+		}
+		c.Calendars[name] = dates
+	}
+}
+
+// datesOf returns the dates of a calendar file, whose name is relative to the folder of the configuration.
+func (c *checker) datesOf(path, name string) []string {
+	file := name
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(filepath.Dir(c.from.file), file)
+	}
+	c.stamp.addCalendar(file)
+	data, err := readLimited(file, maxFile)
+	switch {
+	case os.IsNotExist(err):
+		c.fault(path, "there is no file %s; name one, relative to the folder of this file", quote(file))
+		return nil
+	case err != nil:
+		c.fault(path, "%s: %v", quote(file), err)
+		return nil
+	}
+	dates, wrong := parseICS(data)
+	if wrong != nil {
+		c.faults.add(place{file: file, line: wrong.line}, path, "%s", wrong.msg)
+		return nil
+	}
+	if n := len(dates); n > jobs.MaxDates {
+		c.faults.add(place{file: file}, path, "has %d days and ranges of days, more than %d; leave out the years that are past", n, jobs.MaxDates)
+		return nil
+	}
+	for _, f := range fieldErrors(probe(jobs.Job{Except: dates})) {
+		if strings.HasPrefix(f.Field, "except[") { // the jobs package has the rule
+			c.faults.add(place{file: file}, path, "%s; leave the event out", f.Msg)
+			dates = nil
 		}
 	}
+	return dates
 }
 
 // date reports whether a text is a date or a range.
@@ -41,6 +92,7 @@ func (c *checker) date(path, text string) bool {
 // bounds reads the bounds of a job's ticks, with the dates of the calendars that it names.
 func (c *checker) bounds(path string, e Job, j *jobs.Job) {
 	j.Except, j.Only = c.dates(path+".except", e.Except), c.dates(path+".only", e.Only)
+	j.Jitter, j.MaxRuns = e.Jitter, e.MaxRuns
 	for _, at := range []struct {
 		key, text string
 		into      *time.Time
@@ -63,14 +115,10 @@ func (c *checker) dates(path string, list []string) (dates []string) {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		switch calendar, known := c.Calendars[text]; {
 		case known:
-			if len(calendar) == 0 {
+			if len(calendar) == 0 && !c.badCalendars[text] {
 				c.fault(at, "the calendar %s has no dates; give it some under calendars", quote(text))
 			}
-			for k, date := range calendar {
-				if !c.faults.has(fmt.Sprintf("calendars.%s[%d]", text, k)) {
-					dates = append(dates, date)
-				}
-			}
+			dates = append(dates, calendar...)
 		case calendarPattern.MatchString(text):
 			names := slices.Sorted(maps.Keys(c.Calendars))
 			c.fault(at, "%s is no date, and no calendar of that name is under calendars%s", quote(text), didYouMean(text, names))

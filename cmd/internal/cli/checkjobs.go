@@ -113,7 +113,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	j := jobs.Job{
 		Name: e.Name, Schedule: e.Schedule, TimeZone: e.TimeZone, CatchUpMax: e.CatchUpMax,
 		StartWithin: e.StartWithin, RerunMax: e.RerunMax, Timeout: e.Timeout, StallAfter: e.StallAfter, TTL: e.TTL,
-		Retry:  jobs.Retry{Max: e.Retry.Max, Backoff: e.Retry.Backoff, MaxBackoff: e.Retry.MaxBackoff},
+		Retry:  jobs.Retry{Max: e.Retry.Max, Backoff: e.Retry.Backoff, MaxBackoff: e.Retry.MaxBackoff, Timeout: e.Retry.TryTimeout},
 		Shards: e.Shards, Params: e.Params, Labels: e.Labels, After: e.After,
 		Limit: jobs.Limit{Group: e.Limit.Group, Max: e.Limit.Max}, Guard: e.Guard,
 		Expect: jobs.Expect{SuccessWithin: e.Expect.SuccessWithin},
@@ -128,6 +128,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	c.policy(path+".on_stall", e.OnStall, &j.OnStall)
 	c.policy(path+".placement", e.Placement, &j.Placement)
 	c.policy(path+".when", e.When, &j.When)
+	c.policy(path+".retry.on", e.Retry.On, &j.Retry.On)
 	c.bounds(path, e, &j)
 	takeIdle(&j)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
@@ -173,7 +174,7 @@ func takeIdle(j *jobs.Job) {
 func (c *checker) moot(path string) map[string]bool {
 	set := map[string]bool{}
 	for key, with := range map[string]string{"schedule": "after", "catch_up_max": "catch_up", "rerun_max": "on_crash", "on_stall": "stall_after",
-		"retry.backoff": "retry.max", "retry.max_backoff": "retry.max"} {
+		"retry.backoff": "retry.max", "retry.max_backoff": "retry.max", "retry.try_timeout": "retry.max"} {
 		set[key] = c.faults.has(path+"."+with) || c.faults.has("defaults."+with)
 	}
 	return set

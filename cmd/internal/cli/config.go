@@ -23,7 +23,7 @@ type Config struct {
 	Notify    Notify   `yaml:"notify"`
 	Locks     Locks    `yaml:"locks"`
 	// Calendars are lists of dates and ranges by name, for except and only of jobs: {holidays: [2026-12-24, 2026-12-31..2027-01-01]}.
-	// Default none.
+	// An entry that ends in .ics is an iCalendar file, relative to the folder of this one; its events are dates. Default none.
 	Calendars map[string][]string `yaml:"calendars"`
 	// Handlers are commands and calls by name, for jobs that are stored at run time. Default none.
 	Handlers map[string]Handler `yaml:"handlers"`
@@ -214,6 +214,10 @@ type Job struct {
 	Only    []string `yaml:"only"`
 	StartAt string   `yaml:"start_at"`
 	EndAt   string   `yaml:"end_at"`
+	// Jitter moves all ticks by an offset below it, which the name decides.
+	Jitter time.Duration `yaml:"jitter"`
+	// MaxRuns is how many ticks are run. 0: no bound.
+	MaxRuns int `yaml:"max_runs"`
 
 	Overlap     string            `yaml:"overlap" words:"skip queue replace allow"`
 	CatchUp     string            `yaml:"catch_up" words:"latest all none"`
@@ -247,6 +251,8 @@ type Retry struct {
 	Max        int           `yaml:"max"`
 	Backoff    time.Duration `yaml:"backoff"`
 	MaxBackoff time.Duration `yaml:"max_backoff"`
+	TryTimeout time.Duration `yaml:"try_timeout"`
+	On         string        `yaml:"on" words:"same_node other_node"`
 }
 
 // Limit is a group of jobs of which so many runs go on at once in the whole cluster.

@@ -68,8 +68,9 @@ func (d *decoder) jobFile(key, value *yaml.Node, c *Config, config string) {
 
 // fileStamp is what the file system says of the files of a configuration, by which a change is noticed.
 type fileStamp struct {
-	files []string
-	infos []fs.FileInfo // nil for a file that cannot be seen
+	files     []string
+	infos     []fs.FileInfo // nil for a file that cannot be seen
+	calendars []string      // those of the files that calendars name
 }
 
 // stampOf looks at the files of a configuration where symbolic links lead. So the swap of a link is a change, as Kubernetes does
@@ -77,13 +78,31 @@ type fileStamp struct {
 func stampOf(config string) (s fileStamp) {
 	files, _ := jobFiles(config) // what is wrong with the folder is told when it is read
 	for _, file := range append([]string{config}, files...) {
-		info, err := os.Stat(file)
-		if err != nil {
-			info = nil
-		}
-		s.files, s.infos = append(s.files, file), append(s.infos, info)
+		s.add(file)
 	}
 	return s
+}
+
+// again looks at the files of a configuration anew, and at those of its calendars.
+func (s fileStamp) again(config string) fileStamp {
+	now := stampOf(config)
+	for _, file := range s.calendars {
+		now.addCalendar(file)
+	}
+	return now
+}
+
+func (s *fileStamp) addCalendar(file string) {
+	s.calendars = append(s.calendars, file)
+	s.add(file)
+}
+
+func (s *fileStamp) add(file string) {
+	info, err := os.Stat(file)
+	if err != nil {
+		info = nil
+	}
+	s.files, s.infos = append(s.files, file), append(s.infos, info)
 }
 
 // same reports whether no file has changed between two stamps.

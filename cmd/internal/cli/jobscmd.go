@@ -139,6 +139,12 @@ func policies(j scheduler.JobView) []string {
 	}
 	if r := j.Retry; r != nil {
 		retry = fmt.Sprintf("%s, after %s up to %s", times(r.Max), millis(r.BackoffMS), millis(r.MaxBackoffMS))
+		if r.On != "" {
+			retry += ", on another node"
+		}
+		if r.TryTimeoutMS > 0 {
+			retry += ", each try " + millis(r.TryTimeoutMS)
+		}
 	}
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(j.Labels)) {
@@ -148,7 +154,7 @@ func policies(j scheduler.JobView) []string {
 	if l := j.Limit; l != nil {
 		limit = fmt.Sprintf("%d of %s", l.Max, l.Group)
 	}
-	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", stamp(j.StartAt), "end at", stamp(j.EndAt),
+	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", stamp(j.StartAt), "end at", stamp(j.EndAt), "jitter", millis(j.JitterMS), "runs", ofMaxRuns(j),
 		"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
 		"timeout", millis(j.TimeoutMS), "stall after", stallAfter(j), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
 		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", stamp(j.Stored), "success in", millis(j.SuccessWithinMS)}
@@ -160,6 +166,17 @@ func stallAfter(j scheduler.JobView) string {
 		return ""
 	}
 	return millis(j.StallAfterMS) + ", " + j.OnStall
+}
+
+// ofMaxRuns says how many of a job's ticks have run, of how many.
+func ofMaxRuns(j scheduler.JobView) string {
+	switch {
+	case j.MaxRuns == 0:
+		return ""
+	case j.Ran >= int64(j.MaxRuns):
+		return fmt.Sprintf("%d of %d: finished", j.Ran, j.MaxRuns)
+	}
+	return fmt.Sprintf("%d of %d", j.Ran, j.MaxRuns)
 }
 
 // millis is a duration, "" for none.

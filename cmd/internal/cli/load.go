@@ -43,13 +43,13 @@ type loaded struct {
 
 // load puts a configuration together: defaults, files, environment, flags, each
 // over the one before, then the checks. The error is a faultList with everything
-// that is wrong. Nothing is connected and nothing written.
+// that is wrong; only the stamp counts then. Nothing is connected and nothing written.
 func load(src source) (*loaded, error) {
 	d := &decoder{origins: newOrigins(src.file)}
 	l := &loaded{Config: defaults(), from: d.origins, src: src, stamp: stampOf(src.file)}
 	if src.file != "" {
 		if !d.readFile(src, &l.Config) {
-			return nil, d.faults.err()
+			return l, d.faults.err()
 		}
 		d.readJobFiles(&l.Config)
 	}
@@ -58,10 +58,7 @@ func load(src source) (*loaded, error) {
 	applyFlags(&l.Config, src.flags, l.from, &d.faults)
 	c := checker{loaded: l, faults: d.faults, jobLabels: d.jobLabels, targetLabels: d.targetLabels}
 	c.check()
-	if err := c.faults.err(); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return l, c.faults.err()
 }
 
 // readFile decodes the file over the defaults. It reports false when there is

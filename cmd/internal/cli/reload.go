@@ -75,7 +75,7 @@ func (r *reloader) run(ctx context.Context) error {
 
 // look reloads when the files have changed, and not any more since the look before: who writes them may need a moment.
 func (r *reloader) look() {
-	now := stampOf(r.now.src.file)
+	now := r.read.again(r.now.src.file)
 	switch settled := now.same(r.seen); {
 	case now.same(r.read):
 	case !settled:
@@ -87,9 +87,9 @@ func (r *reloader) look() {
 
 // reload reads the files, and changes the jobs of the nodes to those that are there. Files that are refused change nothing.
 func (r *reloader) reload() {
-	r.read = stampOf(r.now.src.file)
 	l, err := load(r.now.src)
-	if !r.read.same(stampOf(r.now.src.file)) {
+	r.read = l.stamp
+	if !r.read.same(r.read.again(r.now.src.file)) {
 		return // they changed under the reader: the next looks find out
 	}
 	if err == nil {

@@ -26,7 +26,7 @@ func compareJobs(was, is *Config) (c jobsChange) {
 	c.in = map[string]bool{}
 	before := make(map[string]Job, len(was.Jobs))
 	for _, j := range was.Jobs {
-		before[j.Name] = was.Defaults.fill(j)
+		before[j.Name] = was.fill(j)
 	}
 	for _, j := range is.Jobs {
 		old, had := before[j.Name]
@@ -35,7 +35,7 @@ func compareJobs(was, is *Config) (c jobsChange) {
 			c.in[j.Name], c.added = true, append(c.added, jobChange{job: j.Name})
 			continue
 		}
-		if list := differences("", reflect.ValueOf(old), reflect.ValueOf(is.Defaults.fill(j)), false); len(list) > 0 {
+		if list := differences("", reflect.ValueOf(old), reflect.ValueOf(is.fill(j)), false); len(list) > 0 {
 			c.in[j.Name], c.out, c.changed = true, append(c.out, j.Name), append(c.changed, jobChange{j.Name, list})
 		}
 	}
@@ -45,6 +45,24 @@ func compareJobs(was, is *Config) (c jobsChange) {
 		}
 	}
 	return c
+}
+
+// fill is an entry with the defaults that it leaves to them, and with the dates of the calendars that it names.
+func (c *Config) fill(j Job) Job {
+	j = c.Defaults.fill(j)
+	j.Except, j.Only = c.withDates(j.Except), c.withDates(j.Only)
+	return j
+}
+
+func (c *Config) withDates(list []string) (dates []string) {
+	for _, text := range list {
+		if calendar, known := c.Calendars[text]; known {
+			dates = append(dates, calendar...)
+			continue
+		}
+		dates = append(dates, text)
+	}
+	return dates
 }
 
 // fill is an entry with the defaults that it leaves to them.

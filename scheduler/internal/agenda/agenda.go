@@ -97,6 +97,7 @@ type Agenda struct {
 	rejected []work.Rejection // by the batch whose answers are being handled
 
 	waiting    map[string]*candidate // pending runs and shards, by run
+	elsewhere  map[string]time.Time  // runs that other nodes are to take first, and until when that is remembered
 	shortage   slotShortage
 	answers    answerCounts // the one part that other goroutines read
 	loggedFull time.Time    // when a lack of room in the ledger was last logged
@@ -106,7 +107,7 @@ type Agenda struct {
 func New(c Config) *Agenda {
 	e := &Agenda{
 		Config: c, states: make(map[*work.Job]*jobState, c.Jobs.Len()), byName: make(map[string]*jobState, c.Jobs.Len()), lead: lead{fixed: c.Ahead},
-		waiting: make(map[string]*candidate),
+		waiting: make(map[string]*candidate), elsewhere: make(map[string]time.Time),
 	}
 	for _, j := range c.Jobs.All() {
 		e.add(j)

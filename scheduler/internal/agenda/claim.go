@@ -29,7 +29,7 @@ func (e *Agenda) claimTick(t *candidate, now int64) {
 // claimOf is the part that all claims of a job have in common.
 func claimOf(j *jobState, run string) ledger.Claim {
 	return ledger.Claim{
-		Job: j.Name, Digest: j.Digest, Run: run, TTL: j.TTL, Overlap: j.Overlap, Attempts: j.Attempts(), Shards: j.Shards, Params: j.Params,
+		Job: j.Name, Digest: j.Digest, Run: run, TTL: j.TTL, Overlap: j.Overlap, Attempts: j.Attempts(), Shards: j.Shards, Params: j.Params, MaxRuns: j.MaxRuns,
 	}
 }
 

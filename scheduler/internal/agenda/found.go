@@ -22,6 +22,7 @@ const (
 // consider takes what a sweep found overdue or pending, as far as it is this node's turn.
 func (e *Agenda) consider(f Found) {
 	now := e.Clock.Now()
+	e.forgetOld(now)
 	//guard:late-ticks P6 a tick that is late is anybody's
 	for _, l := range f.Late {
 		j := e.claimable(l.Job)
@@ -50,7 +51,7 @@ func (e *Agenda) findPending(f Found, now time.Time) {
 		p := &f.Pending[i]
 		j, k, late := e.byName[p.Job], kindOf(p), now.Sub(time.UnixMilli(p.Granted))
 		switch {
-		case j == nil || j.unclaimable || all[k] == pendingMax || k == pending && share[j] == pendingShare,
+		case j == nil || j.unclaimable || all[k] == pendingMax || k == pending && share[j] == pendingShare, !e.mayRetry(j, p, late),
 			k == pending && !e.Turns.Tick(j.Job, j.owned, late), k == shard && !e.Turns.Shard(j.Job, p.Shard, j.ownsShard(p), late):
 			continue
 		case k == pending:

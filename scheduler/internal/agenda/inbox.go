@@ -112,6 +112,7 @@ type Settled struct {
 func (v Settled) apply(e *Agenda) {
 	v.afterEnd(e.Slots)
 	for _, r := range v.Reports {
+		e.leaveToOthers(r)
 		e.freed(e.byName[r.Job])
 	}
 }

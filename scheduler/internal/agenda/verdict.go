@@ -78,8 +78,12 @@ func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,
 		}))
 	case ledger.Passed:
-		if r.kind != tick {
+		switch {
+		case r.kind != tick:
 			c.Passes = []ledger.SkippedRange{recorded(c, a)}
+		case a.Detail == ledger.ReasonMaxRuns:
+			e.Log.Info("the job has no more ticks: max_runs of them have been run", "job", j.Name, "max_runs", j.MaxRuns)
+			c.Passes = nil
 		}
 		e.reportSkipped(j, c.Passes)
 	case ledger.Stale:

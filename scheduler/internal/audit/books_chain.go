@@ -167,6 +167,10 @@ func (c *bookCheck) turn(k step) {
 		case k.after != nil && !isTick(k.after, k.next):
 			c.add(P2, r.At, []any{k}, "the cursor was set back to %s, which is no tick of %s", stamp(k.next), k.after)
 		}
+	case ledger.ReasonMaxRuns:
+		if k.next != never || r.Count != 0 || k.current && (c.def.MaxRuns == 0 || c.entry.Ran < int64(c.def.MaxRuns)) {
+			c.add(P2, r.At, []any{k}, "%s: the job ended with %d ticks granted, and max_runs is %d", k, c.entry.Ran, c.def.MaxRuns)
+		}
 	default:
 		c.add(P2, r.At, []any{k}, "%s: %q is no reason for that", k, r.Reason)
 	}

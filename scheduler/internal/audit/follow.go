@@ -18,12 +18,13 @@ type tickEnd struct {
 	open      bool
 }
 
-// end is what became of a tick, as far as the records tell. Shards tell nobody, their tick does.
-func (d *tick) end() tickEnd {
+// end is what became of a tick of this job, as far as the records tell. Shards tell nobody, their tick does, and neither does a run after
+// which the job itself has made another attempt.
+func (t *trial) end(d *tick) tickEnd {
 	var e tickEnd
 	note := func(at int64, outcome jobs.Outcome) {
 		succeeded := outcome == jobs.OutcomeSucceeded
-		if e.attempts++; e.at == 0 || succeeded && !e.succeeded {
+		if e.at == 0 || succeeded && !e.succeeded {
 			e.at, e.outcome = at, outcome
 		}
 		if e.succeeded = e.succeeded || succeeded; e.first == 0 || at < e.first {
@@ -31,11 +32,15 @@ func (d *tick) end() tickEnd {
 		}
 	}
 	for _, r := range slices.Concat(d.rows, d.wholes) {
-		if r.Whole || r.Shards < 2 {
+		if !r.Whole && r.Shards > 1 {
+			continue
+		}
+		if e.attempts++; !t.goesOn(r) {
 			note(r.At, r.Outcome)
 		}
 	}
 	for _, r := range d.ranges {
+		e.attempts++
 		note(r.At, r.Outcome)
 	}
 	for _, l := range slices.Concat(d.leases, d.opened) {
@@ -46,13 +51,19 @@ func (d *tick) end() tickEnd {
 	return e
 }
 
+// goesOn says whether another attempt has followed a run which nobody asked for, or for which nobody need have asked.
+func (t *trial) goesOn(r *ledger.Row) bool {
+	next := ledger.Successor(r.Run)
+	return t.byID[next] != nil && (!t.reran[next] || t.triedAgain(r))
+}
+
 // followed are the ticks that one of the jobs which this one follows has ended. Each that all have ended wants an answer, unless one of
 // them ended it before this job was surely registered.
 func (t *trial) followed() []int64 {
 	var asks []int64
 	for _, up := range t.ups {
 		for _, u := range up.due {
-			if u.end().at != 0 {
+			if up.end(u).at != 0 {
 				asks = append(asks, u.at.UnixMilli())
 			}
 		}
@@ -65,13 +76,13 @@ func (t *trial) followed() []int64 {
 		d.must = true
 		for _, up := range t.ups {
 			u := up.byTick[ms]
-			if u == nil || u.end().at == 0 {
+			if u == nil || up.end(u).at == 0 {
 				d.must = false
 				continue
 			}
-			ended := u.end().first // another attempt changes nothing
+			ended := up.end(u).first // another attempt changes nothing
 			if successes {
-				ended = u.end().at
+				ended = up.end(u).at
 			}
 			ready := latest(d.at, instant(ended))
 			d.must = d.must && slices.ContainsFunc(t.job.Versions, func(v Version) bool { return within(v.Certain, ready) })
@@ -111,7 +122,7 @@ func (t *trial) came(d *tick) (came jobs.Outcome, known bool) {
 	}
 	least := len(worseFirst)
 	for _, up := range t.ups {
-		e := up.byTick[d.at.UnixMilli()].end()
+		e := up.end(up.byTick[d.at.UnixMilli()])
 		if e.open {
 			return 0, false
 		}
@@ -150,7 +161,7 @@ func (t *trial) unwanted(d *tick) {
 		if u == nil || up.trimmed(u.at) || d.starts[0].At.After(t.Read) {
 			continue
 		}
-		if e := u.end(); e.attempts == 0 || e.open && e.attempts == 1 {
+		if e := up.end(u); e.attempts == 0 || e.open && e.attempts == 1 {
 			t.add(KindUnwanted, d.at, "%s, and %s has not ended that tick", d.starts[0], up.job.Name)
 		}
 	}

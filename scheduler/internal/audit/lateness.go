@@ -41,14 +41,18 @@ func (t *trial) occupied(but *tick) []Span {
 	return apart
 }
 
-// untilRerun extends a run's span to the start of the attempt that follows a crash: the job is held for it.
+// untilRerun extends a run's span to the start of the attempt that follows a crash, or a failure that another node tries again: the job
+// is held for it.
 func (t *trial) untilRerun(r *run, s Span) Span {
-	if r.row == nil || !crashed(r.row) {
+	if r.row == nil || !crashed(r.row) && !t.triedAgain(r.row) {
 		return s
 	}
-	next := t.byID[ledger.Successor(r.id)]
+	id := ledger.Successor(r.id)
+	next := t.byID[id]
 	switch {
-	case next == nil || t.reran[next.id]:
+	case next == nil && slices.ContainsFunc(t.books.Open, func(l ledger.Lease) bool { return l.Run == id }):
+		s.Until = t.Read
+	case next == nil || t.reran[next.id] && !t.triedAgain(r.row):
 	case len(next.starts) > 0:
 		s.Until = latest(s.Until, next.starts[0].At)
 	case next.row != nil:

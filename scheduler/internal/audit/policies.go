@@ -50,6 +50,7 @@ func (t *trial) policies() {
 	t.caughtUp()
 	t.queued()
 	t.startedCancelled()
+	t.ranTooOften()
 }
 
 // grantedAt is when a run was granted first, as far as is known: when it was seen, or else when it started.
@@ -82,7 +83,7 @@ func (t *trial) steps() []*ledger.Row {
 
 // reruns that nobody asked for follow a crash, of a job that wants them, and there are no more of them than it says.
 func (t *trial) reruns() {
-	most := 1 + t.job.most(func(d jobs.Definition) int { return d.RerunMax })
+	most := 1 + t.job.most(func(d jobs.Definition) int { return d.RerunMax }) + t.job.most(retriesElsewhere)
 	before := make(map[string]*ledger.Row)
 	for i := range t.books.Rows {
 		if r := &t.books.Rows[i]; !r.Ranged {
@@ -98,10 +99,23 @@ func (t *trial) reruns() {
 		switch {
 		case r.Attempt > most:
 			t.add(KindUnwanted, instant(r.Tick), "attempt %d (run %s), at most %d", r.Attempt, r.Run, most)
-		case p != nil && !crashed(p):
+		case p != nil && !crashed(p) && !t.triedAgain(p):
 			t.add(KindUnwanted, instant(r.Tick), "attempt %d (run %s) follows run %s, which is recorded as %s", r.Attempt, r.Run, p.Run, p.Outcome)
 		}
 	}
+}
+
+// retriesElsewhere is how many attempts other nodes may make of a tick whose function fails.
+func retriesElsewhere(d jobs.Definition) int {
+	if d.RetryOn != jobs.RetryOtherNode {
+		return 0
+	}
+	return d.RetryMax
+}
+
+// triedAgain says whether a failed run may have been handed to another node.
+func (t *trial) triedAgain(row *ledger.Row) bool {
+	return row.Outcome == jobs.OutcomeFailed && row.Attempt <= t.job.most(retriesElsewhere)
 }
 
 // rerunAfterCrash: a job that wants it gets another attempt after a crash, unless the run was told to end before.

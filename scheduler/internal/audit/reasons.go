@@ -36,7 +36,7 @@ func (t *trial) reasons() {
 
 // turned says whether the cursor may have been set anew when a row says so: two versions met, or it was rewound.
 func (t *trial) turned(row *ledger.Row) bool {
-	return row.Reason == ledger.ReasonRewound && t.job.Rewound || t.versionsMeet(instant(row.At))
+	return row.Reason == ledger.ReasonRewound && t.job.Rewound || t.boundedBy(row) || t.versionsMeet(instant(row.At))
 }
 
 // untrue says why a tick's recorded reason is none; "" when it is.

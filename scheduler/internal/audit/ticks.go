@@ -93,7 +93,7 @@ func (t *trial) contradictions(d *tick) {
 // once says that each job which is followed ended its tick once, so that there is one answer to it.
 func (t *trial) once(d *tick) bool {
 	for _, up := range t.ups {
-		if u := up.byTick[d.at.UnixMilli()]; u == nil || u.end().attempts != 1 || len(up.job.Reruns) > 0 {
+		if u := up.byTick[d.at.UnixMilli()]; u == nil || up.end(u).attempts != 1 || len(up.job.Reruns) > 0 {
 			return false
 		}
 	}
@@ -115,7 +115,7 @@ func (t *trial) verdict(d *tick) Verdict {
 		return Unstarted
 	case len(d.leases) > 0, t.waits(d):
 		return Pending
-	case !d.must:
+	case !d.must, t.finished(d.at):
 		return ""
 	case t.trimmed(d.at) || len(t.ups) > 0 && t.trimmed(d.ready):
 		return Trimmed

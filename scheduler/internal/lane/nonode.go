@@ -176,7 +176,7 @@ func (s *sweep) giveUp(ctx context.Context, stored ledger.Stored, d jobs.Definit
 	}
 	c := ledger.Claim{
 		Job: stored.Job, Digest: stored.Digest, Run: s.l.ID + " gives up", TTL: time.Second, Overlap: j.Overlap, Attempts: 1,
-		From: stored.Cursor, Passes: passes, Next: next,
+		From: stored.Cursor, Passes: passes, Next: next, MaxRuns: j.MaxRuns,
 	}
 	cursor = stored.Cursor
 	s.ask(ctx, stored.Job, func(ctx context.Context) error {
@@ -189,6 +189,9 @@ func (s *sweep) giveUp(ctx context.Context, stored ledger.Stored, d jobs.Definit
 			return err
 		}
 		cursor = next
+		if got[0].Detail == ledger.ReasonMaxRuns {
+			cursor, passes = 0, nil
+		}
 		for _, p := range passes {
 			s.l.Log.Warn("ticks not run: no living node can run the job", "job", stored.Job, "tick", time.UnixMilli(p.First).UTC(),
 				"until", time.UnixMilli(p.Last).UTC(), "count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)

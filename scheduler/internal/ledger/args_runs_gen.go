@@ -52,14 +52,14 @@ type claimOther struct {
 	kind, job, digest, run string
 	ttl                    time.Duration
 	mode                   string
-	most                   int
+	most, bound            int
 	from, passes           string
 	tick, next             int64
 	trigger, parts         string
 }
 
 func (a *claimOther) appendTo(to []string) []string {
-	return append(to, a.kind, a.job, a.digest, a.run, ms(a.ttl.Milliseconds()), a.mode, strconv.Itoa(a.most), a.from, a.passes, orNone(a.tick), orNone(a.next), a.trigger, a.parts)
+	return append(to, a.kind, a.job, a.digest, a.run, ms(a.ttl.Milliseconds()), a.mode, strconv.Itoa(a.most), strconv.Itoa(a.bound), a.from, a.passes, orNone(a.tick), orNone(a.next), a.trigger, a.parts)
 }
 
 // settleArgs has the arguments of settle.lua, which explains them.
@@ -84,27 +84,27 @@ func (a *settlePlain) appendTo(to []string) []string {
 
 // settleOther has the arguments of an item of settle.lua, which explains them.
 type settleOther struct {
-	outcome        jobs.Outcome
-	job, run       string
-	token          int64
-	reason         string
-	started, ended int64
-	tries          int
-	error          string
-	output, result []byte
-	fresh          string
+	outcome               jobs.Outcome
+	job, run              string
+	token                 int64
+	reason                string
+	started, ended, pause int64
+	tries                 int
+	error                 string
+	output, result        []byte
+	fresh                 string
 }
 
 func (a *settleOther) appendTo(to []string) []string {
-	return append(to, a.outcome.String(), a.job, a.run, orNone(a.token), plain(a.reason), ms(a.started), ms(a.ended), strconv.Itoa(a.tries), a.error, string(a.output), string(a.result), a.fresh)
+	return append(to, a.outcome.String(), a.job, a.run, orNone(a.token), plain(a.reason), ms(a.started), ms(a.ended), orNone(a.pause), strconv.Itoa(a.tries), a.error, string(a.output), string(a.result), a.fresh)
 }
 
 // How many arguments each is spelt as.
 const (
 	claimArgsSize   = 8
 	claimPlainSize  = 6
-	claimOtherSize  = 13
+	claimOtherSize  = 14
 	settleArgsSize  = 3
 	settlePlainSize = 6
-	settleOtherSize = 12
+	settleOtherSize = 13
 )

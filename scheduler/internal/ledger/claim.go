@@ -104,6 +104,7 @@ const (
 	ReasonUpstream    = "upstream"     // the job it follows did not succeed at this tick
 	ReasonPaused      = "paused"       // the job was paused
 	ReasonReplacedDef = "definition replaced"
+	ReasonMaxRuns     = "max_runs"     // not a tick: the job has had so many
 	ReasonRewound     = "rewound"      // not a tick: an operator set the cursor back
 	ReasonLapsed      = "lease lapsed" // the node gave no sign for the lease's time
 	ReasonReplaced    = "replaced"     // a newer tick took its place
@@ -136,6 +137,9 @@ type Claim struct {
 	Tick    int64          // to run, ms, the one after the passes; 0: none
 	Next    int64          // where the cursor goes, ms; 0 when the schedule has no more
 	Trigger jobs.Trigger
+	// MaxRuns is how many ticks of the job are run; 0: no bound. After so many the answer is passed, with the Detail
+	// ReasonMaxRuns: nothing else of the claim was recorded, and the job has no more ticks.
+	MaxRuns int
 }
 
 // Answer is what the ledger said to one claim.
@@ -147,7 +151,7 @@ type Answer struct {
 	Run         Lease         // Granted, pending: the run's record; else its Attempt alone
 	Pause, Busy Window        // Moved: as stored, see Entry
 	// Detail is, of Opened: the tick's id; of Held: by which run, or one of HeldByPause, HeldByOutbox and HeldByPartition; of Superseded: by which
-	// definition; of Passed, for a pending run: its outcome and the reason, parted by a comma.
+	// definition; of Passed, for a pending run: its outcome and the reason, parted by a comma; of a tick, ReasonMaxRuns for that.
 	Detail string
 	// Unconfirmed is, of Granted, why the run must not begin: too few replicas have it, of those that Confirming wants to. Hand it
 	// back, see Unclaim.

@@ -231,3 +231,46 @@ func TestClaimAhead(t *testing.T) {
 		r.want(t, Skipped, ahead)
 	})
 }
+
+// A job has as many ticks as its bound allows: what is refused, skipped or asked again does not count. The claim after the last one ends
+// it, whatever that claim passes, and again after the cursor was set back.
+func TestMaxRuns(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		bounded := func(run string, at int64, bound int) Claim {
+			c := tickClaim("a", run, at)
+			c.MaxRuns = bound
+			return c
+		}
+		r.pass(t, time.Second)
+		r.want(t, Granted, bounded("r1", 1, 2))
+		r.want(t, Granted, bounded("r1", 1, 2)) // its answer was lost
+		if n := r.entry(t, "a").Ran; n != 1 {
+			t.Errorf("%d ticks are counted", n)
+		}
+		r.pass(t, time.Second)
+		r.want(t, Skipped, bounded("r2", 2, 2))
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.pass(t, time.Second)
+		r.want(t, Granted, bounded("r3", 3, 2))
+		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)
+		r.want(t, Early, bounded("r4", 4, 2)) // it ends when the next tick is due, and not before
+		r.pass(t, 2*time.Second)
+		late := bounded("r5", 5, 2)
+		late.From, late.Passes = noon+4000, []SkippedRange{{Outcome: jobs.OutcomeMissed, Reason: ReasonLate, First: noon + 4000, Last: noon + 4000, Count: 1, Next: noon + 5000}}
+		if a := r.want(t, Passed, late); a.Cursor != 0 || a.Detail != ReasonMaxRuns {
+			t.Errorf("answered %+v", a)
+		}
+		e, rows := r.entry(t, "a"), r.rows(t, "a")
+		if e.Cursor != 0 || e.Last != noon+3000 || e.Counts[jobs.OutcomeMissed] != 0 || e.Ran != 2 {
+			t.Errorf("the entry is %+v", e)
+		}
+		if end := rows[len(rows)-1]; end.Outcome != jobs.OutcomeSuperseded || end.Reason != ReasonMaxRuns || end.Count != 0 || end.Prev != noon+4000 || end.Next != 0 {
+			t.Errorf("the last row is %+v", end)
+		}
+		r.want(t, Stale, bounded("r6", 4, 2))
+		if n := len(r.rows(t, "a")); n != len(rows) {
+			t.Errorf("%d rows, then %d", len(rows), n)
+		}
+	})
+}

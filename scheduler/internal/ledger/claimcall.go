@@ -43,10 +43,10 @@ func appendClaims(args []string, batch []Claim) []string {
 	return args
 }
 
-// plain reports whether the claim is for one due tick: nothing passed, no shards, and another tick
+// plain reports whether the claim is for one due tick: nothing passed, no shards, no bound of the ticks, and another tick
 // after it. Nearly all claims are.
 func (c *Claim) plain() bool {
-	return !c.Pending && c.Shards < 2 && len(c.Passes) == 0 && c.Tick != 0 && c.Tick == c.From && c.Next != 0
+	return !c.Pending && c.Shards < 2 && len(c.Passes) == 0 && c.Tick != 0 && c.Tick == c.From && c.Next != 0 && c.MaxRuns == 0
 }
 
 // likewise reports whether two plain claims have the same terms.
@@ -66,6 +66,7 @@ func (c *Claim) appendTo(args []string) []string {
 	switch {
 	case !c.Pending:
 		item.kind, item.from, item.passes, item.tick, item.next, item.trigger = "t", ms(c.From), passesText(c.Passes), c.Tick, c.Next, c.Trigger.String()
+		item.bound = c.MaxRuns
 	case c.Shard:
 		item.kind, item.from = "s", c.Drop
 	default:

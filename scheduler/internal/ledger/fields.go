@@ -94,11 +94,13 @@ func (f *fields) attempts() (until int64, attempt int) {
 	return w.From, int(w.To)
 }
 
-func (f *fields) counts() (counts map[jobs.Outcome]int64, retold int64) { return countsOf(f.text()) }
+func (f *fields) counts() (counts map[jobs.Outcome]int64, retold, ran int64) {
+	return countsOf(f.text())
+}
 
 // tally reads counts by outcome.
 func (f *fields) tally() map[jobs.Outcome]int64 {
-	counts, _ := countsOf(f.text())
+	counts, _, _ := countsOf(f.text())
 	return counts
 }
 
@@ -118,18 +120,21 @@ func windowOf(s string) Window {
 	return Window{number(from), number(to)}
 }
 
-// countsOf reads 'succeeded=12,missed=3', and the restored tick among the counts. Unknown words are
+// countsOf reads 'succeeded=12,missed=3', and among the counts the restored tick and the ticks that were granted. Unknown words are
 // left out.
-func countsOf(s string) (counts map[jobs.Outcome]int64, retold int64) {
+func countsOf(s string) (counts map[jobs.Outcome]int64, retold, ran int64) {
 	counts = make(map[jobs.Outcome]int64)
 	for part := range strings.SplitSeq(s, ",") {
 		word, n, _ := strings.Cut(part, "=")
 		var o jobs.Outcome
-		if o.UnmarshalText([]byte(word)) == nil {
+		switch {
+		case o.UnmarshalText([]byte(word)) == nil:
 			counts[o] = number(n)
-		} else if word == "retold" {
+		case word == "retold":
 			retold = number(n)
+		case word == "ran":
+			ran = number(n)
 		}
 	}
-	return counts, retold
+	return counts, retold, ran
 }

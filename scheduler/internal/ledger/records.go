@@ -34,6 +34,8 @@ type Entry struct {
 	// by its node: up to that tick the history may lack attempts, or have them in another order. 0
 	// for none.
 	Restored int64
+	// Ran is, of a job with MaxRuns, how many of its ticks were granted.
+	Ran int64
 }
 
 // Lease is a granted run that has not ended or, with a Token of 0, a pending one.

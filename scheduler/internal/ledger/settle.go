@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -53,6 +54,9 @@ type Report struct {
 	// Saved is the run whose checkpoint is deleted when this run has succeeded: itself, or an attempt
 	// before it; "" for none.
 	Saved string
+	// RetryIn says, with Rerun, that retry on another node asks for the next attempt, and how long that waits. The attempts that are left
+	// for a crash do not bound it.
+	RetryIn time.Duration
 }
 
 // Settle ends a batch of runs of jobs in one partition, at most BatchMax, and returns Settled,
@@ -123,7 +127,7 @@ func appendReports(args []string, batch []Report) []string {
 		case r.Outcome == jobs.OutcomeSucceeded:
 			item.fresh = r.Saved
 		case r.Rerun:
-			item.fresh = Successor(r.Run)
+			item.fresh, item.pause = Successor(r.Run), r.RetryIn.Milliseconds()
 		}
 		args = item.appendTo(args)
 	}

@@ -127,3 +127,52 @@ func TestSettleManyOutputs(t *testing.T) {
 		r.sound(t)
 	})
 }
+
+// A failed run whose next try is another node's leads to one further attempt, which waits and holds its job; the attempts that are left for
+// a crash do not bound it. A report that is repeated, before that attempt is granted or after it has ended, makes no second one.
+func TestSettleForAnotherNode(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Second)
+		r.want(t, Granted, tickClaim("a", "r1", 1))
+		report := Report{Job: "a", Run: "r1", Outcome: jobs.OutcomeFailed, Started: r.now, Ended: r.now, Tries: 1, Error: "no", Rerun: true, RetryIn: 700 * time.Millisecond}
+		next := Successor("r1")
+		tell := func(want Status) {
+			t.Helper()
+			if got := must(r.led.Settle(t.Context(), []Report{report})); got[0] != want {
+				t.Fatalf("settle: %s, want %s", got[0], want)
+			}
+		}
+		tell(Settled)
+		tell(Settled)
+		again := pendingClaim("a", next)
+		r.want(t, Early, again)
+		if e := r.entry(t, "a"); e.Open != next {
+			t.Errorf("the job is held by %q", e.Open)
+		}
+		r.pass(t, 700*time.Millisecond)
+		if a := r.want(t, Granted, again); a.Run.Attempt != 2 || a.Run.Trigger != jobs.TriggerRerun.String() {
+			t.Errorf("granted %+v", a.Run)
+		}
+		tell(Settled)
+		r.settle(t, Settled, "a", next, jobs.OutcomeSucceeded)
+		tell(Settled)
+		if open := must(r.led.Open(t.Context(), "a")); len(open) != 0 {
+			t.Errorf("left: %+v", open)
+		}
+		if rows := r.rows(t, "a"); len(rows) != 2 || rows[0].Outcome != jobs.OutcomeFailed || rows[1].Attempt != 2 {
+			t.Errorf("rows %+v", rows)
+		}
+		// What was to be cancelled is not tried again.
+		r.pass(t, time.Second)
+		r.want(t, Granted, tickClaim("a", "r2", 2))
+		if _, err := r.led.Cancel(t.Context(), "a", "r2", "ops", ""); err != nil {
+			t.Fatal(err)
+		}
+		report.Run = "r2"
+		tell(Settled)
+		if open := must(r.led.Open(t.Context(), "a")); len(open) != 0 {
+			t.Errorf("left: %+v", open)
+		}
+	})
+}

@@ -65,7 +65,16 @@ func (r *Runner) report(l *activeRun) ledger.Report {
 		report.Result = l.run.Result()
 	}
 	report.Rerun = l.g.Job.OnCrash == jobs.OnCrashRerun && cutShort(how, reason)
+	if how == jobs.OutcomeFailed && elsewhere(l) {
+		report.Rerun, report.RetryIn = true, retryWait(report.Run, l.g.Job.Retry, l.g.Lease.Attempt)
+	}
 	return report
+}
+
+// elsewhere reports whether another node is to make a failed run's next try.
+func elsewhere(l *activeRun) bool {
+	retry := l.g.Job.Retry
+	return retry.On == jobs.RetryOtherNode && l.g.Lease.Attempt <= retry.Max && !jobs.IsPermanent(l.err)
 }
 
 // cutShort reports whether on_crash rerun answers such an end with another attempt.
@@ -145,6 +154,8 @@ func (r *Runner) logEnd(g work.Grant, report ledger.Report, word ledger.Status, 
 		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)
 	case word == ledger.Settled && report.Outcome == jobs.OutcomeSucceeded:
 		log.Log(context.Background(), usual, "run ended", "duration", duration, "tries", report.Tries)
+	case word == ledger.Settled && report.RetryIn > 0:
+		log.Warn("run failed; another node makes the next try", "duration", duration, "attempt", g.Lease.Attempt, "of", 1+g.Job.Retry.Max, "wait", report.RetryIn, "error", report.Error)
 	case word == ledger.Settled:
 		log.Warn("run ended", "duration", duration, "tries", report.Tries, "reason", report.Reason, "error", report.Error)
 	case word == ledger.Lost:

@@ -111,7 +111,7 @@ func (r *Runner) another(l *activeRun) bool {
 	switch {
 	case l.tries == 0:
 		return true
-	case l.err == nil, l.tries > retry.Max, jobs.IsPermanent(l.err), l.ctx.Err() != nil:
+	case retry.On == jobs.RetryOtherNode, l.err == nil, l.tries > retry.Max, jobs.IsPermanent(l.err), l.ctx.Err() != nil:
 		return false
 	}
 	pause := retryWait(l.run.ID(), retry, l.tries)
@@ -149,7 +149,13 @@ func (r *Runner) invoke(l *activeRun) (err error) {
 			r.Log.Error("job function panicked", "job", l.run.Job(), "run", l.run.ID(), "panic", clip(fmt.Sprint(p), errorRoom), "stack", string(debug.Stack()))
 		}
 	}()
-	return plainError(l.g.Job.Func(l.ctx, l.run))
+	ctx := l.ctx
+	if d := l.g.Job.Retry.Timeout; d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d, jobs.ErrTryTimeout)
+		defer cancel()
+	}
+	return plainError(l.g.Job.Func(ctx, l.run))
 }
 
 // plainError is the function's error as text of at most errorRoom bytes. The error's own methods

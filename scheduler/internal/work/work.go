@@ -23,12 +23,15 @@ type Job struct {
 	Index    int // among the node's jobs; breaks ties
 }
 
-// Attempts is how often one tick may be granted.
+// Attempts is how often one tick may be granted until a crash ends it.
 func (j *Job) Attempts() int {
-	if j.OnCrash == jobs.OnCrashRerun {
-		return 1 + j.RerunMax
+	switch {
+	case j.OnCrash != jobs.OnCrashRerun:
+		return 1
+	case j.Retry.On == jobs.RetryOtherNode: // a try is an attempt
+		return 1 + j.RerunMax + j.Retry.Max
 	}
-	return 1
+	return 1 + j.RerunMax
 }
 
 // StartBy is the instant (ms) by which a pending run must start, 0 for no limit. Start_within

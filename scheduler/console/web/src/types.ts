@@ -171,6 +171,8 @@ export interface JobView {
   handler: string
   /** HistoryFrom is the tick with which the recorded history begins, and the earliest to which the cursor can be set back; null for a job that follows another. */
   history_from: string | null
+  /** below which is the offset of all ticks, which the job's name decides */
+  jitter_ms: number
   labels: Record<string, string> | null
   /** the latest tick accounted for, null before the first */
   last: string | null
@@ -181,6 +183,8 @@ export interface JobView {
   /** LeftAlone is how many rows of the history this version does not understand; as TrimmedTo. */
   left_alone?: number
   limit: LimitView | null
+  /** how many ticks are run; 0: no bound */
+  max_runs: number
   name: string
   /** the next tick that runs, not before the end of a pause; null for none */
   next: string | null
@@ -202,6 +206,8 @@ export interface JobView {
   paused: boolean
   /** that each run of a handler gets */
   payload?: unknown
+  /** Ran is, of a job with MaxRuns, how many of its ticks were granted. From MaxRuns on the job is finished: it has no further ticks. */
+  ran?: number
   rerun_max: number
   retry: RetryView | null
   revision: string
@@ -446,6 +452,10 @@ export interface RetryView {
   backoff_ms: number
   max: number
   max_backoff_ms: number
+  /** other_node: each try is an attempt of its own; "": inside the run */
+  on?: string
+  /** of each try; 0: none */
+  try_timeout_ms?: number
 }
 
 export interface RewindRequest {
@@ -535,10 +545,12 @@ export interface StoredView {
   except?: (string)[]
   guard?: string
   handler: string
+  jitter_ms?: number
   labels?: Record<string, string> | null
   limit?: LimitView | null
   /** who keeps this job and others together */
   managed_by?: string
+  max_runs?: number
   name: string
   on_crash?: string
   on_stall?: string

@@ -11,7 +11,7 @@
 --                                    shard i is tick .. '.' .. i
 --   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
 --   passed      '', cursor, ''       nothing to run: the passes were recorded; of a pending run its outcome was, and
---                                    stands here, 'outcome,reason'
+--                                    stands here, 'outcome,reason'; 'max_runs' when the job has had as many ticks as are run
 --   stale       '', cursor, 'pause|busy'   the cursor is another one, or passes and tick do not fit
 --                                    these windows, or the pending run is gone: plan again
 --   early       '', redis ms, ''     the tick is not due in the next 500 ms, or what is passed is not due yet
@@ -47,6 +47,7 @@
 --   ttl        of the lease, ms
 --   mode       overlap mode: s q r a
 --   most       how often the tick may be granted before a crash ends it
+--   bound      of a tick: how many of the job's ticks are run; 0 for no bound
 --   from       of a tick: the cursor the caller sees, ms; of a pending run: a reason for which to record it
 --              as missed instead, or ''. It is for runs that follow another job's and that nobody was granted yet, and
 --              for ticks that were handed back
@@ -58,11 +59,11 @@
 --   parts      of a job with several shards, but of a shard: 'N,param,param,...', the params escaped; else ''
 local now, skew, node, name, keep, keep_for, server, short = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local PLAIN, TERMS, JOB, DIGEST, RUN, TICK, NEXT = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
-local HEAD, OTHER = 8, 13
+local HEAD, OTHER = 8, 14
 local function other(a)
   return {kind = ARGV[a], job = ARGV[a + 1], digest = ARGV[a + 2], run = ARGV[a + 3], ttl = ARGV[a + 4],
-    mode = ARGV[a + 5], most = ARGV[a + 6], from = ARGV[a + 7], passes = ARGV[a + 8], tick = ARGV[a + 9],
-    next = ARGV[a + 10], trigger = ARGV[a + 11], parts = ARGV[a + 12]}
+    mode = ARGV[a + 5], most = ARGV[a + 6], bound = ARGV[a + 7], from = ARGV[a + 8], passes = ARGV[a + 9],
+    tick = ARGV[a + 10], next = ARGV[a + 11], trigger = ARGV[a + 12], parts = ARGV[a + 13]}
 end
 -- end of ARGV
 local us, ms = clock()
@@ -138,7 +139,7 @@ local function item(a)
   local ttl, mode, most, trigger = match(ARGV[a], '^(%d+)|(%l)|(%d+)|(.*)$')
   local tick = ARGV[a + TICK]
   return {kind = 't', job = ARGV[a + JOB], digest = ARGV[a + DIGEST], run = ARGV[a + RUN], ttl = ttl, mode = mode, most = most, parts = '',
-    from = tick, passes = '', tick = tick, next = ARGV[a + NEXT], trigger = trigger}
+    from = tick, passes = '', tick = tick, next = ARGV[a + NEXT], trigger = trigger, bound = '0'}
 end
 
 -- needs: codec/entry claim/tick claim/pending

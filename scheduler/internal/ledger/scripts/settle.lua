@@ -26,6 +26,8 @@
 --   reason     why it ended so
 --   started    ms
 --   ended      ms
+--   pause      of a try that another node makes again: how long the next attempt waits, ms; its node has
+--              counted the attempts
 --   tries      how often the function was called
 --   error      the error's text
 --   output     the last of its output
@@ -34,11 +36,11 @@
 --              succeeded, id of the run whose checkpoint goes; or ''
 local keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3]
 local PLAIN, NONE, JOB, RUN, TOKEN, STARTED, ENDED = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
-local HEAD, OTHER = 3, 12
+local HEAD, OTHER = 3, 13
 local function other(a)
   return {outcome = ARGV[a], job = ARGV[a + 1], run = ARGV[a + 2], token = ARGV[a + 3], reason = ARGV[a + 4],
-    started = ARGV[a + 5], ended = ARGV[a + 6], tries = ARGV[a + 7], error = ARGV[a + 8],
-    output = ARGV[a + 9], result = ARGV[a + 10], fresh = ARGV[a + 11]}
+    started = ARGV[a + 5], ended = ARGV[a + 6], pause = ARGV[a + 7], tries = ARGV[a + 8],
+    error = ARGV[a + 9], output = ARGV[a + 10], result = ARGV[a + 11], fresh = ARGV[a + 12]}
 end
 -- end of ARGV
 local us, ms = clock()
@@ -89,7 +91,7 @@ local function report(a)
     return c
   end
   return {outcome = 'succeeded', token = ARGV[a + TOKEN], reason = '', started = ARGV[a + STARTED], ended = ARGV[a + ENDED], tries = '1',
-    error = '', output = '', result = '', next = '', saved = ''}
+    error = '', output = '', result = '', next = '', saved = '', pause = ''}
 end
 
 local function late(i, id, outcome, ended)
@@ -113,7 +115,7 @@ for _, i in ipairs(left) do
   elseif not r or not e then out[i] = 'foreign'
   elseif other_grant(c.token, r.token) then out[i] = 'lost'
   elseif not finish(k, k.histories[i], e, id, r, end_row(id, r, c.outcome, c.reason, c.started, c.ended, c.tries, c.error), c.outcome,
-    c.output, c.next, ms, ms, keep, keep_for, c.result) then
+    c.output, c.next, ms, ms, keep, keep_for, c.result, tonumber(c.pause)) then
     out[i] = 'foreign'
   else
     if c.saved ~= '' then redis.call('HDEL', k.kept, 's:' .. c.saved) end

@@ -25,6 +25,25 @@ local function step_to(e, job, nxt, last)
   end
 end
 
+-- Whether a job has had as many ticks as are run.
+local function bounded(e, bound)
+  if bound == '0' then return false end
+  -- guard:max-runs P1 a job has no more ticks than its definition allows
+  if tonumber(string.match(',' .. e.counts, ',ran=(%d+)') or 0) >= tonumber(bound) then return true end
+  return false
+end
+
+-- Ends a job that has had as many ticks as are run: a row of no tick leads the cursor to its end. What the claim passes are no ticks.
+local function finish(i, e, job)
+  local at = e.cursor
+  if early(tonumber(at), 0) then answer(i, 'early', '', granted, '') return false end
+  local row = {prev = at, next = '', at = int(ms), tick = at, last = '', count = '0', outcome = 'superseded', reason = 'max_runs', note = ''}
+  if not append(k.histories[i], k.kept, range_text(row), e, ms, keep, keep_for) then answer(i, 'foreign', '', '', '') return false end
+  step_to(e, job, '', e.last)
+  answer(i, 'passed', '', '', 'max_runs')
+  return true
+end
+
 -- Both return whether the entry changed.
 local function claim_tick(i, e, c)
   local job, id, mode, tick, nxt, parts = c.job, c.run, c.mode, c.tick, c.next, c.parts
@@ -33,6 +52,7 @@ local function claim_tick(i, e, c)
     if t and t.tick == tick then opened(i, e, e.open) return false end
     return stale(i, e)
   end
+  if bounded(e, c.bound) then return finish(i, e, job) end
   local list = steps(e, mode, c.from, c.passes, tick, nxt, c.trigger)
   if not list then return stale(i, e) end
   if list == 'early' then answer(i, 'early', '', granted, '') return false end
@@ -67,6 +87,7 @@ local function claim_tick(i, e, c)
     answer(i, held and 'skipped' or 'passed', '', nxt, '')
     return true
   end
+  if c.bound ~= '0' then count(e, 'ran', 1) end
   local p = {job = job, tick = tick, shard = '0', shards = '1', attempt = attempt, prev = tick, next = nxt, trigger = c.trigger,
     request = '', of = '', param = '', payload = ''}
   if parts ~= '' then

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// icsError is what is wrong with a calendar file, at a line from 1; 0 when the whole file is meant.
+type icsError struct {
+	line int
+	msg  string
+}
+
+func icsFault(line int, format string, args ...any) *icsError {
+	return &icsError{line, fmt.Sprintf(format, args...)}
+}
+
+// icsLine is one property of an iCalendar file (RFC 5545), unfolded.
+type icsLine struct {
+	at          int // the line on which it begins, from 1; 0: the property is absent
+	name, value string
+}
+
+// icsEvent is a VEVENT. Its properties may come in any order.
+type icsEvent struct {
+	at                           int
+	summary, status              string
+	start, end, duration, repeat icsLine
+}
+
+// icsSpan is the days of an event, both included.
+type icsSpan struct{ first, last time.Time }
+
+// parseICS returns the days of the events of an iCalendar file, as jobs.Job has them in Except: in order, those that touch joined to
+// ranges. The day of a time is the day that is written, in the zone in which it is written. Cancelled events are left out.
+func parseICS(text []byte) ([]string, *icsError) {
+	if line, msg := refuseText(text); msg != "" {
+		return nil, icsFault(line, "%s", msg)
+	}
+	lines := unfoldICS(text)
+	if len(lines) == 0 || lines[0].name != "BEGIN" || !strings.EqualFold(lines[0].value, "VCALENDAR") {
+		return nil, icsFault(1, "is no iCalendar file, which begins with BEGIN:VCALENDAR; name the right file")
+	}
+	events, err := icsEvents(lines)
+	if err != nil {
+		return nil, err
+	}
+	var spans []icsSpan
+	for _, e := range events {
+		if e.status == "CANCELLED" {
+			continue
+		}
+		s, err := e.days()
+		if err != nil {
+			return nil, icsFault(err.line, "the event %s %s", quote(e.summary), err.msg)
+		}
+		spans = append(spans, s)
+	}
+	if len(spans) == 0 {
+		return nil, icsFault(0, "has no events; name the right file")
+	}
+	return joinSpans(spans), nil
+}
+
+// icsProperty is NAME, parameters, which may have a colon in quotes, and value.
+var icsProperty = regexp.MustCompile(`^([A-Za-z0-9-]+)(?:;(?:[^":]|"[^"]*")*)?:(.*)$`)
+
+// unfoldICS splits a text into its properties: a line that begins with a blank continues the one before. What is none is left out.
+func unfoldICS(text []byte) (list []icsLine) {
+	var whole string
+	at := 0
+	end := func() {
+		if m := icsProperty.FindStringSubmatch(whole); m != nil {
+			list = append(list, icsLine{at, strings.ToUpper(m[1]), strings.TrimSpace(m[2])})
+		}
+	}
+	for i, line := range strings.Split(string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))), "\n") {
+		line = strings.TrimSuffix(line, "\r")
+		if line != "" && (line[0] == ' ' || line[0] == '\t') {
+			whole += line[1:]
+			continue
+		}
+		end()
+		whole, at = line, i+1
+	}
+	end()
+	return list
+}
+
+// icsEvents collects the events. Parts inside of an event, such as an alarm, and other parts of the file have properties of the same
+// names, which are not the event's.
+func icsEvents(lines []icsLine) (events []icsEvent, err *icsError) {
+	var open []icsLine
+	for _, l := range lines {
+		switch l.name {
+		case "BEGIN":
+			if l.value = strings.ToUpper(l.value); l.value == "VEVENT" {
+				events = append(events, icsEvent{at: l.at})
+			}
+			open = append(open, l)
+		case "END":
+			if len(open) == 0 || !strings.EqualFold(open[len(open)-1].value, l.value) {
+				return nil, icsFault(l.at, "END:%s ends nothing that is open; get the file anew", clip(l.value))
+			}
+			open = open[:len(open)-1]
+		default:
+			if len(open) > 0 && open[len(open)-1].value == "VEVENT" {
+				events[len(events)-1].set(l)
+			}
+		}
+	}
+	if n := len(open); n > 0 {
+		return nil, icsFault(open[n-1].at, "BEGIN:%s has no end: the file is cut off; get it anew", clip(open[n-1].value))
+	}
+	return events, nil
+}
+
+func (e *icsEvent) set(l icsLine) {
+	switch l.name {
+	case "SUMMARY":
+		e.summary = strings.NewReplacer(`\,`, ",", `\;`, ";", `\\`, `\`, `\n`, " ", `\N`, " ").Replace(l.value)
+	case "STATUS":
+		e.status = strings.ToUpper(l.value)
+	case "DTSTART":
+		e.start = l
+	case "DTEND":
+		e.end = l
+	case "DURATION":
+		e.duration = l
+	case "RRULE", "RDATE":
+		e.repeat = l
+	}
+}
+
+// days returns the days of an event. The end is the first instant that is no more of it.
+func (e *icsEvent) days() (s icsSpan, err *icsError) {
+	switch {
+	case e.repeat.at > 0:
+		return s, icsFault(e.repeat.at, "repeats (%s), and recurrence is not read; give the file an event for each of its days, or list the days as dates",
+			clip(e.repeat.name+":"+e.repeat.value))
+	case e.start.at == 0:
+		return s, icsFault(e.at, "has no DTSTART; give it one, or remove it")
+	}
+	start, err := icsTime(e.start)
+	if err != nil {
+		return s, err
+	}
+	day, end := start, start
+	switch {
+	case e.end.at > 0:
+		end, err = icsTime(e.end)
+	case e.duration.at > 0:
+		end, err = icsAfter(start, e.duration)
+	}
+	switch {
+	case err != nil:
+		return s, err
+	case end.Before(start):
+		return s, icsFault(e.end.at, "ends before it starts; correct DTSTART or DTEND")
+	case end.After(start):
+		day = end.Add(-time.Nanosecond)
+	}
+	return icsSpan{start.Truncate(24 * time.Hour), day.Truncate(24 * time.Hour)}, nil
+}
+
+// icsTime reads 20261224 or 20261224T080000, with or without the Z of UTC, as a reading of the clock.
+func icsTime(l icsLine) (time.Time, *icsError) {
+	for _, form := range []string{"20060102", "20060102T150405", "20060102T150405Z"} {
+		if t, err := time.Parse(form, l.value); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, icsFault(l.at, "has %s: %s is no date such as 20261224 and no time such as 20261224T080000", l.name, quote(l.value))
+}
+
+var icsDuration = regexp.MustCompile(`^\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,8})M)?(?:(\d{1,8})S)?)?$`)
+
+// icsAfter adds a duration such as P1D or PT1H30M.
+func icsAfter(t time.Time, l icsLine) (time.Time, *icsError) {
+	m := icsDuration.FindStringSubmatch(l.value)
+	if m == nil {
+		return t, icsFault(l.at, "has DURATION: %s is none such as P1D", quote(l.value))
+	}
+	for i, unit := range []time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second} {
+		n, _ := strconv.Atoi(m[i+1]) // "": 0
+		t = t.Add(time.Duration(n) * unit)
+	}
+	return t, nil
+}
+
+// joinSpans returns the days as dates and ranges, in order.
+func joinSpans(spans []icsSpan) (dates []string) {
+	slices.SortFunc(spans, func(a, b icsSpan) int { return a.first.Compare(b.first) })
+	joined := spans[:1]
+	for _, s := range spans[1:] {
+		last := &joined[len(joined)-1].last
+		switch {
+		case s.first.After(last.AddDate(0, 0, 1)):
+			joined = append(joined, s)
+		case s.last.After(*last):
+			*last = s.last
+		}
+	}
+	for _, s := range joined {
+		text := s.first.Format(time.DateOnly)
+		if s.last.After(s.first) {
+			text += ".." + s.last.Format(time.DateOnly)
+		}
+		dates = append(dates, text)
+	}
+	return dates
+}

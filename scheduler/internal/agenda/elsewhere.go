@@ -1,0 +1,42 @@
+package agenda
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// othersFirst is for how long other nodes alone may take an attempt that failed on this node, after the grace.
+const othersFirst = 3 * time.Second
+
+// forgetRetries is when the agenda forgets an attempt that it left to others.
+const forgetRetries = time.Minute
+
+// leaveToOthers notes the next attempt of a run that failed here and that another node is to try. It is a hint, which a restarted node
+// does not have.
+func (e *Agenda) leaveToOthers(r ledger.Report) {
+	if r.RetryIn > 0 {
+		e.elsewhere[ledger.Successor(r.Run)] = e.Clock.Now().Add(r.RetryIn + forgetRetries)
+	}
+}
+
+// mayRetry reports whether this node may take a pending run that has waited for so long. An attempt after one that failed here it takes
+// last, and as the others do whoever goes first for the job: rather than never.
+func (e *Agenda) mayRetry(j *jobState, p *ledger.Lease, late time.Duration) bool {
+	if _, failed := e.elsewhere[p.Run]; !failed {
+		return true
+	}
+	if p.Of != "" {
+		return e.Turns.Shard(j.Job, p.Shard, false, late-othersFirst)
+	}
+	return e.Turns.Tick(j.Job, false, late-othersFirst)
+}
+
+// forgetOld drops the attempts that have long been taken.
+func (e *Agenda) forgetOld(now time.Time) {
+	for run, until := range e.elsewhere {
+		if now.After(until) {
+			delete(e.elsewhere, run)
+		}
+	}
+}
