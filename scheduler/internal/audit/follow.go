@@ -76,8 +76,8 @@ func (t *trial) followed() []int64 {
 		d.must = true
 		for _, up := range t.ups {
 			u := up.byTick[ms]
-			if u == nil || up.end(u).at == 0 {
-				d.must = false
+			if u == nil || up.end(u).at == 0 { // it goes on, or is not recorded any more
+				d.must, d.ready = false, t.Read
 				continue
 			}
 			ended := up.end(u).first // another attempt changes nothing

@@ -175,6 +175,9 @@ func (t *trial) held(c covered, d *tick) bool {
 	}
 	for i := range t.books.Open {
 		l := &t.books.Open[i]
+		if len(t.ups) > 0 && l.Granted <= c.row.At { // word of an earlier tick may come later
+			return true
+		}
 		if late := instant(l.Granted).After(began) && !l.Holds; !late && before(l.Tick, asked(l.Request, l.Trigger), c.row, d.at) {
 			return true
 		}

@@ -334,7 +334,7 @@ func (m *twin) claimPending(by Claimer, j *twinJob, c Claim) Answer {
 		return Answer{Verdict: Held, Detail: j.Open}
 	}
 	delete(m.waiting, c.Run)
-	if splits(c) && r.Shards == 1 {
+	if splits(c) && r.Shards == 1 && !(r.Holds && r.Attempt > 1) { // else it has begun as a whole
 		return m.openTick(j, c, r)
 	}
 	m.grant(by, j, c, r)
