@@ -15,7 +15,8 @@ import (
 
 // options say what is measured.
 type options struct {
-	jobs, rows int
+	jobs, rows, count int
+	stored            bool
 }
 
 // Run measures what args ask for and prints a table.
@@ -24,6 +25,8 @@ func Run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("scale", flag.ExitOnError)
 	flags.IntVar(&o.jobs, "jobs", 100_000, "how many jobs there are in the namespace")
 	flags.IntVar(&o.rows, "rows", 10, "history rows of each job, while lists are measured")
+	flags.BoolVar(&o.stored, "stored", false, "jobs that are stored at run time, and neither lists nor an emptied Redis")
+	flags.IntVar(&o.count, "nodes", 3, "how many nodes there are, with -stored")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -40,6 +43,9 @@ func Run(ctx context.Context, args []string) error {
 	s := &stage{options: o, server: server, out: tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)}
 	fmt.Fprintf(s.out, "%d jobs, %d rows each for the lists\ttime\tto Redis\tfrom Redis\tlongest command\n", o.jobs, o.rows)
 	defer s.out.Flush()
+	if o.stored {
+		return s.runStored(ctx)
+	}
 	return s.run(ctx)
 }
 
