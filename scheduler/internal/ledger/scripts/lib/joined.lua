@@ -41,16 +41,26 @@ local function joined_results(joins, job, tick, ups)
   return #parts > 0 and '{' .. table.concat(parts, ',') .. '}' or ''
 end
 
--- Gives up a tick. One that was not decided is recorded as missed, unless it has a row.
-local function give_up_join(k, job, tick, e, history, ms, keep, keep_for)
+-- The ticks that rows of a history pass over, each as its first and its last.
+local function passed_over(history)
+  local list = {}
+  for _, row in ipairs(redis.call('LRANGE', history, 0, -1)) do
+    local r = range_of(row)
+    if r and r.tick ~= '' and r.last ~= '' then list[#list + 1] = {tonumber(r.tick), tonumber(r.last)} end
+  end
+  return list
+end
+
+-- Gives up a tick. One that was not decided is recorded as missed, unless it is among those that rows pass over.
+local function give_up_join(k, job, tick, e, history, over, ms, keep, keep_for)
   local j = read_join(k.joins, job, tick)
   redis.call('HDEL', k.joins, job .. '|' .. tick)
   if not j or j == 'foreign' then return end
   forget_results(k.joins, job, tick, j)
   if j.state ~= '' then return end
-  for _, row in ipairs(redis.call('LRANGE', history, 0, -1)) do
-    local r = range_of(row)
-    if r and r.tick ~= '' and r.last ~= '' and tonumber(r.tick) <= tonumber(tick) and tonumber(tick) <= tonumber(r.last) then return end
+  local at = tonumber(tick)
+  for _, r in ipairs(over) do
+    if r[1] <= at and at <= r[2] then return end
   end
   pass(history, k.kept, e, '', tick, tick, 1, '', 'missed', 'upstream', '', ms, keep, keep_for)
   if redis.call('HEXISTS', k.followers, job) == 1 then notify(k.outbox, job, '', '', tick, tick, 1, 'missed', ms) end
@@ -58,7 +68,8 @@ end
 
 -- Gives up all ticks of a job, which now follows others or none.
 local function give_up_joins(k, job, e, history, ms, keep, keep_for)
-  for _, tick in ipairs(join_ticks(k.joins, job)) do give_up_join(k, job, tick, e, history, ms, keep, keep_for) end
+  local over = passed_over(history)
+  for _, tick in ipairs(join_ticks(k.joins, job)) do give_up_join(k, job, tick, e, history, over, ms, keep, keep_for) end
   redis.call('HDEL', k.joins, job)
 end
 
@@ -67,12 +78,13 @@ local function note_end(k, history, job, tick, ups, upstream, outcome, result, e
   local j = read_join(k.joins, job, tick)
   if j == 'foreign' then return j end
   if not j then
-    local list = join_ticks(k.joins, job)
+    local list, over = join_ticks(k.joins, job), nil
     while #list > 0 do
       local oldest = read_join(k.joins, job, list[1])
       local old = not oldest or oldest == 'foreign' or tonumber(oldest.at) < ms - keep_for
       if #list < JOINS_MAX and not old then break end
-      give_up_join(k, job, table.remove(list, 1), e, history, ms, keep, keep_for)
+      over = over or passed_over(history)
+      give_up_join(k, job, table.remove(list, 1), e, history, over, ms, keep, keep_for)
     end
     list[#list + 1] = tick
     redis.call('HSET', k.joins, job, table.concat(list, ','))
