@@ -382,11 +382,11 @@ func TestMasterThatTakesNoWrites(t *testing.T) {
 	close(b.healed)
 	b.set(b.away, "maxmemory", "0")
 	b.onTime("a master refuses", b.elsewhere, full, over, time.Second)
-	for _, j := range b.there {
-		b.ran("it does not any more", j, b.s, over.Add(time.Second))
+	for _, j := range b.there { // on a busy machine a tick may come so late that the next one is passed over
+		for last := over.Add(time.Second); last.Before(over.Add(4 * time.Second)); {
+			last = b.ran("it does not any more", j, b.s, last).at
+		}
 	}
-	back := time.Now()
-	b.onTime("it does not any more", b.there, back, b.until(back.Add(4*time.Second)), time.Second)
 }
 
 // set changes a setting of a server.
