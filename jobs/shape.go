@@ -80,7 +80,7 @@ func shapeOf(t reflect.Type, depth int) any {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return shapeOf(t.Elem(), depth)
+		return shapeOf(t.Elem(), depth-1)
 	case reflect.String:
 		return "string"
 	case reflect.Bool:

@@ -31,7 +31,7 @@ func checkUpstreams(ctx context.Context, l *ledger.Ledger, list []jobs.Job) erro
 	add := func(j jobs.Job) {
 		known[j.Name] = true
 		delete(by, j.Name)
-		_ = reg.Add(jobs.Job{Name: j.Name, Schedule: j.Schedule, TimeZone: j.TimeZone, Except: j.Except, Only: j.Only, StartAt: j.StartAt, EndAt: j.EndAt,
+		_ = reg.Add(jobs.Job{Name: j.Name, Schedule: j.Schedule, TimeZone: j.TimeZone, Except: j.Except, Only: j.Only, StartAt: j.StartAt, EndAt: j.EndAt, Jitter: j.Jitter,
 			After: j.After, Func: func(context.Context, *jobs.Run) error { return nil }}) // a fault of its own is found elsewhere
 		for _, name := range j.After {
 			if !known[name] {

@@ -110,8 +110,8 @@ func (e *Agenda) forget(c *candidate) {
 }
 
 // priority orders the pending runs of a job, 0 first. 0 is the run that the ledger named as the
-// job's holder, 1 a run that held the job before it was handed back or its node crashed, 2 any
-// other. Claims of the others are answered held until the holder has run. For shards, 0 are those
+// job's holder, 1 a run that held the job before it was handed back or its node crashed, 3 one of a
+// backfill, which has time, 2 any other. Claims of the others are answered held until the holder has run. For shards, 0 are those
 // for which this node goes first.
 func (e *Agenda) priority(p *ledger.Lease) int64 {
 	j := e.byName[p.Job]
@@ -120,6 +120,8 @@ func (e *Agenda) priority(p *ledger.Lease) int64 {
 		return 0
 	case p.Holds:
 		return 1
+	case p.Trigger == jobs.TriggerBackfill.String():
+		return 3
 	}
 	return 2
 }

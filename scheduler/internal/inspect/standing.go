@@ -69,6 +69,10 @@ func waitsFor(p ledger.Lease, s ledger.Stored, h Holding, now int64) string {
 		return ": no living node holds the job"
 	case h.Owner == "":
 		return ": no living node can run the job"
+	case p.Trigger == jobs.TriggerBackfill.String():
+		if s.Pause.Holds(now) {
+			return ": job is paused"
+		}
 	case (p.Holds || p.Trigger == jobs.TriggerAfter.String()) && p.Request == "" && p.Of == "" && s.Pause.Holds(now):
 		// what somebody asked for, a run or an attempt, and the attempts of such a run do not wait for it
 		return ": job is paused"

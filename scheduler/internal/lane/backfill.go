@@ -45,7 +45,7 @@ func (f *feeder) feed(ctx context.Context, asks *round) {
 	now := f.l.Clock.Now().UnixMilli()
 	for _, b := range f.last {
 		j := f.l.Jobs.Named(b.Job)
-		if j == nil || j.Schedule == nil || !f.l.TakesWork() || !f.myTurn(j, now-b.Looked) {
+		if j == nil || j.Schedule == nil && b.Next != 0 || !f.l.TakesWork() || !f.myTurn(j, now-b.Looked) {
 			continue
 		}
 		asks.ask(ctx, b.Job, func(ctx context.Context) error {

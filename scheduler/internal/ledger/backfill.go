@@ -69,6 +69,7 @@ func (b Backfill) Tally() string {
 func backfillOf(record string) (Backfill, error) {
 	b := Backfill{record: record}
 	err := b.readBackfill(record)
+	b.Parallel = min(max(b.Parallel, 1), BackfillParallel)
 	return b, err
 }
 

@@ -127,7 +127,10 @@ func appendReports(args []string, batch []Report) []string {
 		case r.Outcome == jobs.OutcomeSucceeded:
 			item.fresh = r.Saved
 		case r.Rerun:
-			item.fresh, item.pause = Successor(r.Run), r.RetryIn.Milliseconds()
+			item.fresh = Successor(r.Run)
+			if r.RetryIn > 0 {
+				item.pause = max(1, r.RetryIn.Milliseconds())
+			}
 		}
 		args = item.appendTo(args)
 	}

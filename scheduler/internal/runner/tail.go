@@ -1,8 +1,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +19,8 @@ const (
 	tailAfter = time.Second
 	// tailsMost bounds what a node sends at once, in bytes: at most once a second. What did not fit goes first the next time.
 	tailsMost = 128 << 10
-	// tailWithin bounds a call.
-	tailWithin = 2 * time.Second
+	// tailWithin bounds a call. It does not end in the instant of a look, which would be made or not by chance.
+	tailWithin = 1900 * time.Millisecond
 )
 
 // tails is the keeping of what running runs have written, so that people can read along. Nothing waits for it.
@@ -78,7 +81,9 @@ func (r *Runner) sendTails(ctx context.Context) {
 			list = append(list, l)
 		}
 	})
-	slices.SortFunc(list, func(a, b *activeRun) int { return a.tail.at.Compare(b.tail.at) })
+	slices.SortFunc(list, func(a, b *activeRun) int {
+		return cmp.Or(a.tail.at.Compare(b.tail.at), strings.Compare(a.run.ID(), b.run.ID()))
+	})
 	byPart, room := make(map[int][]*activeRun), tailsMost
 	for _, l := range list {
 		if room -= int(min(l.writing.Load().OutputSize(), jobs.MaxOutput)); room < 0 {
@@ -86,8 +91,8 @@ func (r *Runner) sendTails(ctx context.Context) {
 		}
 		byPart[l.g.Job.Part] = append(byPart[l.g.Job.Part], l)
 	}
-	for part, some := range byPart {
-		r.keep(ctx, part, some)
+	for _, part := range slices.Sorted(maps.Keys(byPart)) {
+		r.keep(ctx, part, byPart[part])
 	}
 }
 

@@ -60,15 +60,11 @@ if num > 1 and not args.rest and (several or idle and when == 'any') then return
 local followed = redis.call('HEXISTS', k.followers, job) == 1
 local full = followed and redis.call('ZCARD', k.outbox) >= OUTBOX_MAX
 
--- Whether a row has a tick, or may have it.
+-- Whether a row has a tick, or may have it. The rows are read once.
+local over
 local function has_row(t)
-  for _, row in ipairs(rows) do
-    local r = range_of(row)
-    if r and r.tick ~= '' and r.last ~= '' and tonumber(r.tick) <= tonumber(t) and tonumber(t) <= tonumber(r.last) then return true end
-    local own, _, _, request = string.match(row, ROW_RUN)
-    if own == t and request == '' then return true end
-  end
-  return false
+  over = over or passed_over(rows)
+  return has_tick(over, tonumber(t))
 end
 
 -- Records ticks as skipped, those that have no row.

@@ -1,5 +1,5 @@
 -- Noting how the upstreams of a job ended a tick, until it is decided what becomes of the tick.
--- needs: lib/history lib/outbox lib/joins
+-- needs: lib/history lib/outbox lib/joins codec/row
 
 -- How many ticks a job knows at most.
 local JOINS_MAX = 1000
@@ -41,36 +41,50 @@ local function joined_results(joins, job, tick, ups)
   return #parts > 0 and '{' .. table.concat(parts, ',') .. '}' or ''
 end
 
--- The ticks that rows of a history pass over, each as its first and its last.
-local function passed_over(history)
-  local list = {}
-  for _, row in ipairs(redis.call('LRANGE', history, 0, -1)) do
-    local r = range_of(row)
-    if r and r.tick ~= '' and r.last ~= '' then list[#list + 1] = {tonumber(r.tick), tonumber(r.last)} end
+-- The ticks that rows of a history tell of: those that ran, and of others the first and the last of each row.
+local function passed_over(rows)
+  local over = {ran = {}}
+  for _, row in ipairs(rows) do
+    local own, _, _, request = string.match(row, ROW_RUN)
+    local r = not own and range_of(row)
+    if own then
+      if request == '' then over.ran[tonumber(own)] = true end
+    elseif r and r.tick ~= '' and r.last ~= '' then over[#over + 1] = {tonumber(r.tick), tonumber(r.last)} end
   end
-  return list
+  return over
 end
 
--- Gives up a tick. One that was not decided is recorded as missed, unless it is among those that rows pass over.
+local function has_tick(over, at)
+  if over.ran[at] then return true end
+  for _, r in ipairs(over) do
+    if r[1] <= at and at <= r[2] then return true end
+  end
+  return false
+end
+
+-- Gives up a tick. One that was not decided is recorded as missed, unless a row tells of it. Returns false, and does nothing, for a
+-- join of a newer version.
 local function give_up_join(k, job, tick, e, history, over, ms, keep, keep_for)
   local j = read_join(k.joins, job, tick)
+  if j == 'foreign' then return false end
   redis.call('HDEL', k.joins, job .. '|' .. tick)
-  if not j or j == 'foreign' then return end
+  if not j then return true end
   forget_results(k.joins, job, tick, j)
-  if j.state ~= '' then return end
-  local at = tonumber(tick)
-  for _, r in ipairs(over) do
-    if r[1] <= at and at <= r[2] then return end
-  end
+  if j.state ~= '' or has_tick(over, tonumber(tick)) then return true end
   pass(history, k.kept, e, '', tick, tick, 1, '', 'missed', 'upstream', '', ms, keep, keep_for)
   if redis.call('HEXISTS', k.followers, job) == 1 then notify(k.outbox, job, '', '', tick, tick, 1, 'missed', ms) end
+  return true
 end
 
 -- Gives up all ticks of a job, which now follows others or none.
 local function give_up_joins(k, job, e, history, ms, keep, keep_for)
-  local over = passed_over(history)
-  for _, tick in ipairs(join_ticks(k.joins, job)) do give_up_join(k, job, tick, e, history, over, ms, keep, keep_for) end
-  redis.call('HDEL', k.joins, job)
+  local list, left = join_ticks(k.joins, job), {}
+  if #list == 0 then return end
+  local over = passed_over(redis.call('LRANGE', history, 0, -1))
+  for _, tick in ipairs(list) do
+    if not give_up_join(k, job, tick, e, history, over, ms, keep, keep_for) then left[#left + 1] = tick end
+  end
+  if #left == 0 then redis.call('HDEL', k.joins, job) else redis.call('HSET', k.joins, job, table.concat(left, ',')) end
 end
 
 -- Notes how an upstream ended a tick, and gives up ticks that are too many or too old. A success stays one. Returns the join.
@@ -81,10 +95,11 @@ local function note_end(k, history, job, tick, ups, upstream, outcome, result, e
     local list, over = join_ticks(k.joins, job), nil
     while #list > 0 do
       local oldest = read_join(k.joins, job, list[1])
-      local old = not oldest or oldest == 'foreign' or tonumber(oldest.at) < ms - keep_for
+      local old = not oldest or oldest ~= 'foreign' and tonumber(oldest.at) < ms - keep_for
       if #list < JOINS_MAX and not old then break end
-      over = over or passed_over(history)
-      give_up_join(k, job, table.remove(list, 1), e, history, over, ms, keep, keep_for)
+      over = over or passed_over(redis.call('LRANGE', history, 0, -1))
+      if not give_up_join(k, job, list[1], e, history, over, ms, keep, keep_for) then return 'foreign' end
+      table.remove(list, 1)
     end
     list[#list + 1] = tick
     redis.call('HSET', k.joins, job, table.concat(list, ','))
