@@ -56,7 +56,13 @@ func storedPlan(seed uint64) Plan {
 			c.note("hand", "stored job %s of %s: %s", j.Name, j.Schedule, word)
 		}})
 	}
-	p.last, p.final = func(c *cluster) { c.storedRun(p.Heal > 0) }, (*cluster).storedOnce
+	mark := 0 // how many lines there were ten seconds before the end
+	p.acts = append(p.acts, act{p.For - 10*second, func(c *cluster) { mark = len(c.sink.writes) }})
+	p.last, p.final = func(c *cluster) {
+		if p.Heal > 0 && len(c.redis.steps) == 0 { // after a step back, jobs wait until the clock is again where they stand
+			c.storedRun(c.sink.writes[mark:])
+		}
+	}, (*cluster).storedOnce
 	return p
 }
 
@@ -86,11 +92,9 @@ func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 	return word
 }
 
-// storedRun wants the jobs that are stored at the end to run, and no others, when all was mended long ago. Each ticks every few seconds.
-func (c *cluster) storedRun(mended bool) {
-	if !mended {
-		return
-	}
+// storedRun wants the jobs that are stored at the end to have written some lines of the last ten seconds, and no others. All was mended
+// long before, and each ticks every few seconds.
+func (c *cluster) storedRun(lately []audit.Write) {
 	var left map[string]int64
 	err := c.beside(func(l *ledger.Ledger, _ *scheduler.Client) (err error) {
 		left, err = l.CatalogNames(context.Background())
@@ -101,7 +105,7 @@ func (c *cluster) storedRun(mended bool) {
 	}
 	for _, name := range storedNames {
 		stored := left[name] > 0
-		ran := slices.ContainsFunc(c.sink.writes, func(w audit.Write) bool { return w.Job == name && w.At.After(c.redisTime().Add(-10*second)) })
+		ran := slices.ContainsFunc(lately, func(w audit.Write) bool { return w.Job == name })
 		switch {
 		case stored && !ran:
 			c.blame(audit.KindLost, name, "is stored, and has not run for ten seconds")
