@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,17 +33,18 @@ func (c *Client) DeleteJobs(ctx context.Context, names []string) (deleted []stri
 }
 
 func (c *Client) deleteJobs(ctx context.Context, names []string, was string) (deleted []string, err error) {
-	l, err := c.openCatalog(ctx)
-	if err != nil {
-		return nil, err
-	}
+	l, closed := c.openCatalog(ctx)
 	var faults []error
 	for some := range slices.Chunk(names, ledger.CatalogPage) {
-		gone, err := c.dropStored(ctx, l, some, was)
-		faults = append(faults, err)
-		began := time.Now()
-		for _, name := range gone {
-			err := c.removeDropped(ctx, l, name, began)
+		failed, began := make(map[string]error), time.Now()
+		if closed == nil {
+			failed = dropStored(ctx, l, some, was)
+		}
+		for _, name := range some {
+			err := cmp.Or(closed, failed[name])
+			if err == nil {
+				err = c.removeDropped(ctx, l, name, began)
+			}
 			c.noted(ctx, &err, Action{Name: "jobs delete", Target: name})
 			if faults = append(faults, err); err == nil {
 				deleted = append(deleted, name)
@@ -52,40 +54,40 @@ func (c *Client) deleteJobs(ctx context.Context, names []string, was string) (de
 	return deleted, errors.Join(faults...)
 }
 
-// dropStored takes jobs out of the catalog, and returns those that it took.
-func (c *Client) dropStored(ctx context.Context, l *ledger.Ledger, names []string, was string) (gone []string, err error) {
-	defer func() {
+// dropStored takes jobs out of the catalog, and returns why it did not take some.
+func dropStored(ctx context.Context, l *ledger.Ledger, names []string, was string) (failed map[string]error) {
+	failed = make(map[string]error)
+	all := func(err error) map[string]error {
 		for _, name := range names {
-			if refused := err; err != nil && !slices.Contains(gone, name) {
-				c.noted(ctx, &refused, Action{Name: "jobs delete", Target: name})
-			}
+			failed[name] = cmp.Or(failed[name], err)
 		}
-	}()
+		return failed
+	}
 	found, err := l.CatalogJobs(ctx, names...)
 	if err != nil {
-		return nil, err
+		return all(err)
 	}
-	var faults []error
 	var changes []ledger.CatalogChange
 	for _, f := range found {
 		if f.Definition == "" {
-			faults = append(faults, fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, f.Job))
+			failed[f.Job] = fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, f.Job)
 			continue
 		}
 		changes = append(changes, ledger.CatalogChange{Job: f.Job, Was: was})
 	}
 	if len(changes) == 0 {
-		return nil, errors.Join(faults...)
+		return failed
 	}
 	answers, err := l.ChangeCatalog(ctx, changes)
+	if err != nil {
+		return all(err)
+	}
 	for i, a := range answers {
-		if a.Done {
-			gone = append(gone, changes[i].Job)
-		} else {
-			faults = append(faults, fmt.Errorf("%w: delete job %s: %s; read it again", ErrRefused, changes[i].Job, standing(a)))
+		if !a.Done {
+			failed[changes[i].Job] = fmt.Errorf("%w: delete job %s: %s; read it again", ErrRefused, changes[i].Job, standing(a))
 		}
 	}
-	return gone, errors.Join(append(faults, err)...)
+	return failed
 }
 
 // removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more.
@@ -95,13 +97,13 @@ func (c *Client) removeDropped(ctx context.Context, l *ledger.Ledger, name strin
 		switch {
 		case err != nil:
 			return err
-		case ctx.Err() != nil || len(held) > 0 && time.Since(began) > deleteWithin:
-			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it with Remove", ErrRefused, name, strings.Join(held, ", "))
 		case len(held) == 0:
 			if err := l.Remove(ctx, name); err != nil && !errors.Is(err, ErrUnknownJob) { // never registered
 				return fmt.Errorf("job %s is deleted; its history stays, delete it with Remove: %w", name, err)
 			}
 			return nil
+		case ctx.Err() != nil || time.Since(began) > deleteWithin:
+			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it with Remove", ErrRefused, name, strings.Join(held, ", "))
 		}
 	}
 }

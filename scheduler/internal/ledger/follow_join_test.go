@@ -180,6 +180,27 @@ func TestJoinOfAnotherDefinition(t *testing.T) {
 	})
 }
 
+// TestJoinOfANewerVersion: a job that follows others than before leaves alone what this version cannot read of it, and records nothing.
+func TestJoinOfANewerVersion(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.joins(t, "j", "succeeded", "a", "b")
+		r.pass(t, time.Minute)
+		r.runOne(t, "a", 1)
+		r.relayAll(t)
+		joins := r.led.keys[0].joins
+		tick := must(r.client.HGet(t.Context(), joins, "j").Result())
+		must(r.client.HSet(t.Context(), joins, "j|"+tick, "9|of a newer version").Result())
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "j", Digest: "d-new", WasDigest: r.entry(t, "j").Digest, Text: []byte(`{"name":"j","after":"b"}`)}}))
+		r.tale(t, "j", "superseded -1763726400-0 x0 definition replaced")
+		left := must(r.client.HGetAll(t.Context(), joins).Result())
+		if left["j"] != tick || left["j|"+tick] != "9|of a newer version" {
+			t.Errorf("left are %q", left)
+		}
+	})
+}
+
 // TestResultOfASuccess: a result is in the event, of a success alone, and is the payload of the follower's run.
 func TestResultOfASuccess(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

@@ -7,7 +7,7 @@
 -- needs: lib/args lib/base codec/run
 if elsewhere(args.server, server_id()) then return 'server' end
 local _, _, token = string.match(redis.call('HGET', k.runs, args.run) or '', RUN_BEAT)
--- A run that has lost its lease saves nothing: the rule of settle and renew.
+-- guard:save-token P5 a run that has lost its lease saves nothing: the rule of settle and renew
 if token ~= args.token then return 'gone' end
 redis.call('HSET', k.kept, 's:' .. args.run, bytes)
 if args.before then redis.call('HDEL', k.kept, 's:' .. args.before) end

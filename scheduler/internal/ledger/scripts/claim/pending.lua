@@ -63,7 +63,7 @@ local function claim_pending(i, e, c)
   end
   if outcome == 'held' then answer(i, 'held', '', reason, '') return false end
   if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason) then answer(i, 'foreign', '', '', '') return false end
-  -- A tick that has begun as a whole goes on as one, also under a definition that has shards.
+  -- guard:begun-whole P7 a tick that has begun as a whole goes on as one, also under a definition that has shards
   local begun = p.holds ~= '' and tonumber(p.attempt) > 1
   if not outcome and p.of == '' and p.shards == '1' and parts ~= '' and not begun then
     if partition_full(parts) then answer(i, 'held', '', 'full partition', '') return false end
