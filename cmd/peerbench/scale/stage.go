@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"text/tabwriter"
@@ -31,11 +30,12 @@ type stage struct {
 	own    traffic
 	sent   traffic // of the nodes
 	nodes  []*node
+	lags   lags
 	out    *tabwriter.Writer
 }
 
-// traffic is how many bytes went to Redis and came from it.
-type traffic struct{ to, from atomic.Int64 }
+// traffic is how many bytes went to Redis and came from it, and with how many requests.
+type traffic struct{ to, from, requests atomic.Int64 }
 
 // counted is a connection whose bytes are counted.
 type counted struct {
@@ -52,6 +52,7 @@ func (c counted) Read(p []byte) (int, error) {
 func (c counted) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.bytes.to.Add(int64(n))
+	c.bytes.requests.Add(1)
 	return n, err
 }
 
@@ -75,7 +76,7 @@ type node struct {
 func (s *stage) starts(name string) func(ctx context.Context) (*node, error) {
 	return func(ctx context.Context) (*node, error) {
 		reg := jobs.NewRegistry()
-		if err := reg.Handle("report", func(context.Context, *jobs.Run) error { return nil }); err != nil {
+		if err := reg.Handle("report", s.lags.run); err != nil {
 			return nil, err
 		}
 		for i := range s.jobs { // due once a day, each at a time of its own
@@ -160,13 +161,4 @@ func (s *stage) longest(ctx context.Context) string {
 }
 
 // memory is what Redis uses, bytes.
-func (s *stage) memory(ctx context.Context) int {
-	info, err := s.client.Info(ctx, "memory").Result()
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(info, "used_memory:")
-	text, _, _ := strings.Cut(rest, "\r")
-	n, _ := strconv.Atoi(text)
-	return n
-}
+func (s *stage) memory(ctx context.Context) int { return int(s.info(ctx, "memory", "used_memory")) }

@@ -29,7 +29,7 @@ func (s *stage) runStored(ctx context.Context) (err error) {
 		return err
 	}
 	begun := time.Now()
-	if _, err := s.step(ctx, "put", func(ctx context.Context) (*node, error) { return nil, s.put(ctx, ops, s.jobs, "H H * * *") }); err != nil {
+	if _, err := s.step(ctx, "put", func(ctx context.Context) (*node, error) { return nil, s.put(ctx, ops, s.jobs, "H H H * * *") }); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "put a second: %d\n", int(float64(s.jobs)/time.Since(begun).Seconds()))
@@ -46,10 +46,12 @@ func (s *stage) runStored(ctx context.Context) (err error) {
 	if _, err := s.step(ctx, "until it has all of them", s.held(ops)); err != nil {
 		return err
 	}
-	_, err = s.step(ctx, fmt.Sprintf("change %d of them", putAtOnce), func(ctx context.Context) (*node, error) {
-		return nil, s.put(ctx, ops, putAtOnce, "H H * * 1-5")
-	})
-	return err
+	if _, err := s.step(ctx, fmt.Sprintf("change %d of them", putAtOnce), func(ctx context.Context) (*node, error) {
+		return nil, s.put(ctx, ops, putAtOnce, "H H H * * 1-5")
+	}); err != nil {
+		return err
+	}
+	return s.rest(ctx)
 }
 
 // put stores so many jobs, each due at a time of its own.
