@@ -87,7 +87,7 @@ func (l *Ledger) CatalogSince(ctx context.Context, version int64) (c Catalog, er
 	ns := l.cfg.Namespace
 	var at, dropped, lastAt, lastDropped *redis.ZSliceCmd
 	var size *redis.IntCmd
-	after := &redis.ZRangeBy{Min: "(" + strconv.FormatInt(version, 10), Max: "+inf", Count: CatalogPage}
+	after := pageAfter(version)
 	_, err = l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		at = p.ZRangeByScoreWithScores(ctx, catalogAtKey(ns), after)
 		dropped = p.ZRangeByScoreWithScores(ctx, catalogDroppedKey(ns), after)
@@ -128,6 +128,11 @@ func newest(list []redis.Z) int64 {
 		return 0
 	}
 	return int64(list[0].Score)
+}
+
+// pageAfter is a page of the jobs with later versions.
+func pageAfter(version int64) *redis.ZRangeBy {
+	return &redis.ZRangeBy{Min: "(" + strconv.FormatInt(version, 10), Max: "+inf", Count: CatalogPage}
 }
 
 // catalogTexts fills in the definitions. Of a job that was changed meanwhile the later one stands there, with its version.
@@ -189,15 +194,19 @@ func parseCatalogJob(job, record string) CatalogJob {
 // CatalogNames are the names of all jobs of the catalog, in order, with their versions.
 func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
 	const doing = "read the catalog"
-	all, err := l.client.ZRangeWithScores(ctx, catalogAtKey(l.cfg.Namespace), 0, -1).Result()
-	if err != nil {
-		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+	names := make(map[string]int64)
+	for after := int64(0); ; {
+		page, err := l.client.ZRangeByScoreWithScores(ctx, catalogAtKey(l.cfg.Namespace), pageAfter(after)).Result()
+		if err != nil {
+			return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+		}
+		for _, z := range page {
+			names[member(z)], after = int64(z.Score), int64(z.Score)
+		}
+		if len(page) < CatalogPage {
+			return names, nil
+		}
 	}
-	names := make(map[string]int64, len(all))
-	for _, z := range all {
-		names[member(z)] = int64(z.Score)
-	}
-	return names, nil
 }
 
 // DeclareHandlers notes that a node has handlers, each with the shape of its payloads, at an instant of Redis' clock, ms.

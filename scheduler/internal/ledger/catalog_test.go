@@ -55,6 +55,9 @@ func TestCatalog(t *testing.T) {
 				t.Fatalf("the catalog has %d jobs, want %d", c.Size, want)
 			}
 		}
+		if names := must(r.led.CatalogNames(t.Context())); len(names) != 3*CatalogPage-3+2 || names["later"] != later.Version {
+			t.Errorf("%d names, and version %d of a job that has %d", len(names), names["later"], later.Version)
+		}
 		if text, told := seen["a"]; len(seen) != 3*CatalogPage-3+3 || !told || text != "" {
 			t.Errorf("%d changes were read; the deletion: %v %q", len(seen), told, text)
 		}

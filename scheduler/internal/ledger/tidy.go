@@ -73,7 +73,7 @@ func (u useless) batches() func(yield func(useless) bool) {
 // later announcements.
 func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes string, u useless, err error) {
 	k := l.keys[part]
-	chunks, err := l.client.HKeys(ctx, k.chunks).Result()
+	chunks, err := l.fieldNames(ctx, k.chunks)
 	if err != nil || len(chunks) == 0 {
 		return "", u, err
 	}
@@ -105,7 +105,7 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 	if err != nil || foreign > 0 { // of a newer version: what it names is not known
 		return changes, u, err
 	}
-	defs, err := l.client.HKeys(ctx, k.defs).Result()
+	defs, err := l.fieldNames(ctx, k.defs)
 	u.Defs = slices.DeleteFunc(defs, func(digest string) bool { return named[digest] })
 	return changes, u, err
 }
