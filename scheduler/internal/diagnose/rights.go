@@ -32,7 +32,6 @@ hsetnx KEY f v
 hmget KEY f
 hgetall KEY
 hvals KEY
-hkeys KEY
 hlen KEY
 hexists KEY f
 hdel KEY f
