@@ -100,6 +100,12 @@ func TestStoredFollowers(t *testing.T) {
 		if back, err := v.Job(); err != nil || v.When != "failed" || len(v.After) != 1 || back.When != jobs.WhenFailed || v.After[0] != "code" {
 			t.Errorf("the view %+v, %v", v, err)
 		}
+		// A job that follows a join is not taken for one that follows others, in whatever order they are read.
+		last := tenant(4)
+		last.Schedule, last.After = "", []string{"tenant-2"}
+		for range 30 {
+			must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), last, scheduler.PutOptions{DryRun: true}))
+		}
 		// A stored job's circle is refused across two calls.
 		first.Schedule, first.After = "", []string{"tenant-2"}
 		if _, err := c.ops().PutJob(t.Context(), first, scheduler.PutOptions{}); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "in a circle") {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -49,7 +50,7 @@ func checkUpstreams(ctx context.Context, l *ledger.Ledger, list []jobs.Job) erro
 		if err != nil {
 			return err
 		}
-		for name, follower := range by {
+		for name, follower := range maps.Clone(by) { // add changes it
 			d, there := found[name]
 			if !there && mine[follower] {
 				faults = append(faults, fmt.Errorf("%w: put job %s: %w", ErrRefused, follower,
