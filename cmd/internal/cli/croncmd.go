@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,8 +63,8 @@ type explanation struct {
 	From       scheduler.Stamp `json:"from"`
 	Ticks      []explainedTick `json:"ticks"`
 
-	assumed bool // Job was not given
-	every   bool
+	assumed bool   // Job was not given
+	clock   string // what becomes of the ticks when the clock is set
 }
 
 type explainedTick struct {
@@ -74,6 +73,7 @@ type explainedTick struct {
 	Note  string          `json:"note"` // "", gap or fold
 
 	local time.Time
+	words string
 }
 
 func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation, error) {
@@ -111,14 +111,14 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	}
 	x := &explanation{
 		Schedule: s.String(), Resolved: s.Resolved(), Words: s.Words(), TimeZone: s.Zone().String(), FixedTimes: s.FixedTimes(),
-		From: scheduler.Stamp(from), Ticks: []explainedTick{}, every: strings.Contains(s.String(), "@every"),
+		From: scheduler.Stamp(from), Ticks: []explainedTick{}, clock: s.ClockWords(),
 	}
 	if x.Resolved != x.Schedule {
 		x.Job, x.assumed = name, o.job == ""
 	}
 	for _, tick := range s.Between(from, time.Unix(1<<60, 0), o.n) {
 		local := tick.In(s.Zone())
-		x.Ticks = append(x.Ticks, explainedTick{scheduler.Stamp(tick), local.Format(logTime), s.Note(tick), local})
+		x.Ticks = append(x.Ticks, explainedTick{scheduler.Stamp(tick), local.Format(logTime), s.Note(tick), local, s.NoteWords(tick)})
 	}
 	return x, nil
 }
@@ -135,8 +135,8 @@ func (a *app) printExplanation(x *explanation) error {
 		rows = append(rows, "resolved", x.Resolved+"   for the job "+x.Job)
 	}
 	rows = append(rows, "words", x.Words)
-	if clock := x.clockWords(); clock != "" {
-		rows = append(rows, "clock set", clock)
+	if x.clock != "" {
+		rows = append(rows, "clock set", x.clock)
 	}
 	if err := pairs(a.stdout, rows...); err != nil {
 		return err
@@ -148,58 +148,7 @@ func (a *app) printExplanation(x *explanation) error {
 	fmt.Fprintln(a.stdout)
 	out := a.newTable(whole("LOCAL"), whole("OFFSET"), wide("UTC"), col("NOTE"))
 	for _, t := range x.Ticks {
-		out.row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), t.Tick.String(), t.noteWords(x.FixedTimes))
+		out.row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), t.Tick.String(), t.words)
 	}
 	return out.flush()
-}
-
-// clockWords says what becomes of the ticks when the clock is set.
-func (x *explanation) clockWords() string {
-	switch {
-	case x.every || x.TimeZone == "UTC":
-		return ""
-	case x.FixedTimes:
-		return "fixed times: one that is left out runs right after the gap, one that comes twice runs once"
-	default:
-		return "an interval: nothing runs for an hour that is left out, one that comes twice runs through twice"
-	}
-}
-
-// noteWords says what the clock does at a tick.
-func (t explainedTick) noteWords(fixed bool) string {
-	start, _ := t.local.ZoneBounds()
-	switch t.Note {
-	case jobs.NoteGap:
-		before := start.Add(-time.Nanosecond)
-		_, offset := before.Zone()
-		was := start.In(time.FixedZone("", offset))
-		layout := "15:04"
-		if was.Day() != start.In(t.local.Location()).Day() {
-			layout = "2006-01-02 15:04"
-		}
-		return fmt.Sprintf("gap: the clock goes from %s to %s; this tick stands in", was.Format(layout), t.local.Format(layout))
-	case jobs.NoteFold:
-		which := "first"
-		if t.repeated(start) {
-			which = "second"
-		}
-		words := fmt.Sprintf("fold: %s comes twice; this is the %s", t.local.Format("15:04"), which)
-		if fixed {
-			words += ", the other does not run"
-		}
-		return words
-	default:
-		return ""
-	}
-}
-
-// repeated reports whether the clock has shown the tick's time before: start is when it
-// was last set.
-func (t explainedTick) repeated(start time.Time) bool {
-	if start.IsZero() {
-		return false
-	}
-	_, was := start.Add(-time.Nanosecond).Zone()
-	_, is := t.local.Zone()
-	return t.local.Sub(start) < time.Duration(was-is)*time.Second
 }
