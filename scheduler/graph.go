@@ -21,6 +21,8 @@ type GraphJob struct {
 	Followers   []string `json:"followers"`
 	Last        *Stamp   `json:"last"`         // the latest tick accounted for
 	LastOutcome string   `json:"last_outcome"` // of the run or tick that was recorded last; "" for none
+	Paused      bool     `json:"paused"`
+	Open        string   `json:"open"` // the run that holds it, granted or pending, "" for none
 }
 
 // Graph reads which job follows which, by name: the jobs that follow others, and those that others follow. It reads all definitions.
@@ -71,7 +73,7 @@ func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 	for _, v := range views {
 		slices.Sort(followers[v.Name])
 		graph = append(graph, GraphJob{Name: v.Name, Schedule: v.Schedule, TimeZone: v.TimeZone, After: v.Upstreams, When: v.When,
-			Followers: append([]string{}, followers[v.Name]...), Last: v.Last, LastOutcome: v.LastOutcome})
+			Followers: append([]string{}, followers[v.Name]...), Last: v.Last, LastOutcome: v.LastOutcome, Paused: v.Paused, Open: v.Open})
 	}
 	slices.SortFunc(graph, func(a, b GraphJob) int { return strings.Compare(a.Name, b.Name) })
 	return graph, left

@@ -20,8 +20,9 @@ type PolicyView struct {
 	Labels        map[string]string `json:"labels"`
 	Limit         *LimitView        `json:"limit"`
 	Guard         string            `json:"guard"`
-	Handler       string            `json:"handler"`           // the handler that its runs call; "" when the program gives a function
-	Payload       json.RawMessage   `json:"payload,omitempty"` // that each run of a handler gets
+	Handler       string            `json:"handler"`              // the handler that its runs call; "" when the program gives a function
+	Payload       json.RawMessage   `json:"payload,omitempty"`    // that each run of a handler gets
+	ManagedBy     string            `json:"managed_by,omitempty"` // who keeps this stored job and others together
 
 	Except  []string `json:"except"` // days without ticks: dates such as 2026-12-24, and ranges such as 2026-12-24..2027-01-02
 	Only    []string `json:"only"`   // the only days with ticks; [] for all
@@ -55,7 +56,7 @@ func policyView(j jobs.Job) PolicyView {
 	v := PolicyView{
 		CatchUpMax: j.CatchUpMax, StartWithinMS: j.StartWithin.Milliseconds(), OnCrash: j.OnCrash.String(), RerunMax: j.RerunMax,
 		TimeoutMS: j.Timeout.Milliseconds(), TTLMS: j.TTL.Milliseconds(), Labels: j.Labels,
-		Guard: j.Guard, Handler: j.Handler, Payload: j.Payload, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
+		Guard: j.Guard, Handler: j.Handler, Payload: j.Payload, ManagedBy: j.ManagedBy, SuccessWithinMS: j.Expect.SuccessWithin.Milliseconds(),
 	}
 	if v.Upstreams = append([]string{}, j.After...); len(j.After) > 0 {
 		v.When = j.When.String()

@@ -12,7 +12,12 @@ import (
 type TickView struct {
 	Tick  Stamp  `json:"tick"`
 	Local string `json:"local"` // in the schedule's zone, RFC 3339
-	Note  string `json:"note"`  // what a daylight-saving change does to it, "" for nothing
+	Note  string `json:"note"`  // what a daylight-saving change does to it: gap or fold, "" for nothing
+	Words string `json:"words"` // the note in words
+}
+
+func tickView(s *jobs.Schedule, tick time.Time) TickView {
+	return TickView{Stamp(tick), tick.In(s.Zone()).Format(time.RFC3339Nano), s.Note(tick), s.NoteWords(tick)}
 }
 
 // ticksMost bounds Ticks.
@@ -60,7 +65,7 @@ func (c *Client) Ticks(ctx context.Context, name string, after time.Time, n int)
 		if after = schedule.Next(after); after.IsZero() {
 			break
 		}
-		views = append(views, TickView{Stamp(after), after.In(schedule.Zone()).Format(time.RFC3339Nano), schedule.Note(after)})
+		views = append(views, tickView(schedule, after))
 	}
 	return views, nil
 }
