@@ -41,6 +41,8 @@ var descriptions = map[string]described{
 	"PUT jobs/{name}":                 {"store a job that names a handler, or replace a stored one", "dry_run new was", scheduler.StoredView{}, scheduler.StoredView{}},
 	"DELETE jobs/{name}":              {"delete a stored job, or remove one that no node holds, with its history", "was", nil, nil},
 	"GET stored-jobs":                 {"the jobs that were stored at run time, by name, with all settings", "name", nil, []scheduler.StoredView{}},
+	"GET handlers":                    {"the handlers that stored jobs may name", "", nil, []scheduler.HandlerView{}},
+	"GET preview":                     {"the next ticks of a schedule, whether there is such a job or not", "schedule time_zone name except only start_at end_at jitter_ms limit", nil, scheduler.Preview{}},
 	"GET jobs/{name}/ticks":           {"the next instants of a job's schedule", "from limit", nil, []scheduler.TickView{}},
 	"POST jobs/{name}/runs":           {"run a job outside its schedule", "", TriggerRequest{}, Asked{}},
 	"POST jobs/{name}/pause":          {"stop a job's schedule", "", PauseRequest{}, nil},
@@ -72,7 +74,7 @@ var descriptions = map[string]described{
 // parameterText says what the parameters of queries are.
 var parameterText = map[string]struct{ typ, format, doc string }{
 	"after":   {"string", "", "the page begins behind this place: the header Escapement-Next of the page before"},
-	"limit":   {"integer", "", "how many at most, from 1 to 1,000; default 100, of ticks 20"},
+	"limit":   {"integer", "", "how many at most, from 1 to 1,000; default 100, of ticks 20, of a preview 10, and 20 at most"},
 	"q":       {"string", "", "a part of the name, in any case of letters"},
 	"from":    {"string", "date-time", "behind this instant; default: now"},
 	"job":     {"string", "", "only this job"},
@@ -83,10 +85,18 @@ var parameterText = map[string]struct{ typ, format, doc string }{
 	"outcome": {"string", "", "only runs that ended so, or are running or pending"},
 	"wait_ms": {"integer", "", "how long to wait for the end of the run, ms, at most 8,000"},
 	"who":     {"string", "", "only what this one did"},
-	"name":    {"string", "", "only the stored job of this name; once for each"},
+	"name":    {"string", "", "of stored jobs: only that of this name, once for each; of a preview: the job's name, which decides H and the offset of jitter"},
 	"new":     {"boolean", "", "refuse to replace a job"},
 	"was":     {"string", "date-time", "the version that is replaced or deleted; with another one stored the request is refused"},
 	"dry_run": {"boolean", "", "check all, and store nothing"},
+
+	"schedule":  {"string", "", "as of a job"},
+	"time_zone": {"string", "", "as of a job; default UTC"},
+	"except":    {"string", "", "a date or a range of dates without ticks; once for each"},
+	"only":      {"string", "", "a date or a range of dates with ticks; once for each"},
+	"start_at":  {"string", "date-time", "as of a job"},
+	"end_at":    {"string", "date-time", "as of a job"},
+	"jitter_ms": {"integer", "", "as of a job"},
 }
 
 type object = map[string]any
@@ -253,6 +263,7 @@ func describe(t *testing.T) []byte {
 		"properties": object{
 			"type": object{"type": "string"}, "title": object{"type": "string"}, "status": object{"type": "integer"},
 			"detail": object{"type": "string", "description": "what is wrong, and what to do"}, "code": object{"type": "string", "enum": codes()},
+			"faults": object{"type": "array", "description": "what is wrong with single settings, where the error is about settings", "items": d.schema(reflect.TypeFor[scheduler.FaultView]())},
 		},
 	}
 	root := object{

@@ -132,7 +132,7 @@ func (s *Server) putJob(c call) (any, error) {
 	in.Name = name
 	j, err := in.Job()
 	if err != nil {
-		return nil, badRequest{err.Error()}
+		return nil, badFields{err}
 	}
 	stored, err := c.client.PutJob(c.Context(), j, o)
 	return stored.View(), err

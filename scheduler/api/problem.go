@@ -16,6 +16,8 @@ type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Code   string `json:"code"` // for programs
+	// Faults are those of single settings, where the error is about settings.
+	Faults []scheduler.FaultView `json:"faults,omitempty"`
 }
 
 // problemType is what the type of each problem begins with; its code follows.
@@ -33,6 +35,11 @@ func writeProblem(w http.ResponseWriter, p problem) {
 type badRequest struct{ what string }
 
 func (e badRequest) Error() string { return e.what }
+
+// badFields is an error of settings that were asked for.
+type badFields struct{ error }
+
+func (e badFields) Unwrap() error { return e.error }
 
 // known are the errors of the library by what programs call them. The first that fits counts.
 var known = []struct {
@@ -56,11 +63,14 @@ var known = []struct {
 // problemOf is an error as it is told. Errors that nobody foresaw are told without their words, which go to the log.
 func (s *Server) problemOf(r *http.Request, err error) problem {
 	var bad badRequest
+	var fields badFields
 	var input *locking.InputError
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &bad):
 		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: bad.what}
+	case errors.As(err, &fields):
+		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: err.Error(), Faults: scheduler.FaultsOf(err)}
 	case errors.As(err, &input):
 		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: input.Error()}
 	case errors.As(err, &large):
@@ -68,7 +78,7 @@ func (s *Server) problemOf(r *http.Request, err error) problem {
 	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
-			return problem{Status: k.status, Code: k.code, Detail: err.Error()}
+			return problem{Status: k.status, Code: k.code, Detail: err.Error(), Faults: scheduler.FaultsOf(err)}
 		}
 	}
 	if r.Context().Err() != nil {

@@ -99,6 +99,8 @@ var routes = []route{
 	{"GET", "job-names", Viewer, false, (*Server).jobNames},
 	{"GET", "graph", Viewer, false, (*Server).graph},
 	{"GET", "stored-jobs", Viewer, false, (*Server).storedJobs},
+	{"GET", "handlers", Viewer, false, (*Server).handlers},
+	{"GET", "preview", Viewer, false, (*Server).preview},
 	{"GET", "jobs/{name}", Viewer, false, (*Server).job},
 	{"PUT", "jobs/{name}", Operator, false, (*Server).putJob},
 	{"DELETE", "jobs/{name}", Operator, false, (*Server).removeJob},

@@ -1,0 +1,32 @@
+package api
+
+import (
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// previewTicks is how many ticks a preview has unless more are asked for.
+const previewTicks = 10
+
+func (s *Server) handlers(c call) (any, error) {
+	if err := c.query().end(); err != nil {
+		return nil, err
+	}
+	all, err := c.client.Handlers(c.Context())
+	return page{items: some(all)}, err
+}
+
+func (s *Server) preview(c call) (any, error) {
+	q := c.query()
+	j := jobs.Job{
+		Name: q.text("name"), Schedule: q.text("schedule"), TimeZone: q.text("time_zone"), Except: q.texts("except"), Only: q.texts("only"),
+		StartAt: q.time("start_at"), EndAt: q.time("end_at"), Jitter: time.Duration(q.number("jitter_ms", 0, 0, 1<<31-1)) * time.Millisecond,
+	}
+	n := q.number("limit", previewTicks, 1, scheduler.PreviewMost)
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	return c.client.Preview(c.Context(), j, n)
+}
