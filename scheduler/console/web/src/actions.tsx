@@ -91,16 +91,7 @@ function Asking({ action: a }: { action: Action }) {
         {a.fields?.map((f) => (
           <Input key={f.name} field={f} />
         ))}
-        {me.value?.open && (
-          <label>
-            Your name <small>for the audit</small>
-            <input name="author" value={author.value} autoComplete="name" onInput={(e) => (author.value = e.currentTarget.value)} />
-          </label>
-        )}
-        <label>
-          Reason <small>for the audit, and for whoever wonders</small>
-          <input name="reason" required maxLength={500} autoComplete="off" autofocus pattern=".*\S.*" />
-        </label>
+        <Because focus />
         {error && (
           <p class="note bad" role="alert">
             {error}
@@ -116,6 +107,24 @@ function Asking({ action: a }: { action: Action }) {
         </div>
       </form>
     </dialog>
+  )
+}
+
+/** The inputs for the audit: who, where nobody needs to prove it, and why. */
+export function Because({ focus }: { focus?: boolean }) {
+  return (
+    <>
+      {me.value?.open && (
+        <label>
+          Your name <small>for the audit</small>
+          <input name="author" value={author.value} autoComplete="name" onInput={(e) => (author.value = e.currentTarget.value)} />
+        </label>
+      )}
+      <label>
+        Reason <small>for the audit, and for whoever wonders</small>
+        <input name="reason" required maxLength={500} autoComplete="off" autofocus={focus} pattern=".*\S.*" />
+      </label>
+    </>
   )
 }
 

@@ -1,11 +1,11 @@
 // Requests to the API, which is below the page's own folder: so the console works under any base path.
 import { batch, signal } from '@preact/signals'
-import type { Me, ProblemDetails } from './types'
+import type { FaultView, Me, ProblemDetails } from './types'
 
 export const base = new URL('.', document.baseURI)
 
 export class ApiError extends Error {
-  constructor(readonly status: number, readonly code: string, detail: string) {
+  constructor(readonly status: number, readonly code: string, detail: string, readonly faults: FaultView[] = []) {
     super(detail)
   }
 }
@@ -82,7 +82,15 @@ export async function request(path: string, init: RequestInit = {}, as = authori
   if (response.status === 401 && as === authorization && !locked.value) signOut(as && `The ${as.startsWith('Basic') ? 'password' : 'token'} is not accepted any more.`)
   if (response.status === 503) down.value = p.detail ?? 'The node does not answer.'
   else down.value = ''
-  throw new ApiError(response.status, p.code ?? '', p.detail ?? response.statusText)
+  throw new ApiError(response.status, p.code ?? '', p.detail ?? response.statusText, p.faults)
+}
+
+/** JSON.parse, but whole numbers that it would round stay as they are written, where the browser knows how; they are shown and sent so. */
+export function parse(text: string): unknown {
+  const { rawJSON } = JSON as { rawJSON?: (source: string) => unknown }
+  if (!rawJSON || !/(^|[:[,])\s*-?\d{16}/.test(text)) return JSON.parse(text)
+  const keep = (_: string, v: unknown, c?: { source: string }) => (typeof v === 'number' && c && Number.isInteger(v) && !Number.isSafeInteger(v) ? rawJSON(c.source) : v)
+  return JSON.parse(text, keep as (k: string, v: unknown) => unknown)
 }
 
 export interface Page<T> {
@@ -95,7 +103,7 @@ const header = (r: Response, name: string) => decodeURIComponent((r.headers.get(
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<Page<T>> {
   const r = await request(path, { signal })
-  return { items: (await r.json()) as T, next: header(r, 'Escapement-Next'), lacks: header(r, 'Escapement-Incomplete') }
+  return { items: parse(await r.text()) as T, next: header(r, 'Escapement-Next'), lacks: header(r, 'Escapement-Incomplete') }
 }
 
 export async function getText(path: string, signal?: AbortSignal): Promise<string> {
@@ -105,15 +113,15 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
 const authorKey = 'escapement author'
 export const author = signal(read(localStorage, authorKey))
 
-/** Does something, with a reason for the audit. It returns what the API answered, and what it warned of. */
-export async function act(path: string, body: object | undefined, reason: string, method = 'POST'): Promise<{ value: unknown; warning: string }> {
+/** Does something, with a reason for the audit. The body is a text where JSON.stringify would change its numbers. It returns what the API answered, and what it warned of. */
+export async function act(path: string, body: object | string | undefined, reason: string, method = 'POST'): Promise<{ value: unknown; warning: string }> {
   const headers: Record<string, string> = { 'Escapement-Via': 'console', 'Escapement-Reason': bytes(reason) }
   if (me.value?.open && author.value) {
     headers['Escapement-Author'] = bytes(author.value)
     write(localStorage, authorKey, author.value)
   }
   if (body) headers['Content-Type'] = 'application/json'
-  const r = await request(path, { method, headers, body: body && JSON.stringify(body) })
+  const r = await request(path, { method, headers, body: typeof body === 'object' ? JSON.stringify(body) : body })
   const text = await r.text()
   return { value: text ? JSON.parse(text) : undefined, warning: header(r, 'Escapement-Warning') }
 }

@@ -10,6 +10,7 @@ import { duration, now, offset, short, synchronize, zone, type Zone, zoneFor, zo
 import type { Me, Namespace } from './types'
 import { Audit } from './pages/audit'
 import { Generations } from './pages/generations'
+import { Graph } from './pages/graph'
 import { Job } from './pages/job'
 import { Jobs } from './pages/jobs'
 import { Locks } from './pages/locks'
@@ -17,11 +18,12 @@ import { Nodes } from './pages/nodes'
 import { Overview } from './pages/overview'
 import { Run } from './pages/run'
 import { Runs } from './pages/runs'
+import { Store } from './pages/store'
 import { Timeline } from './pages/timeline'
 import { openSearch, Title } from './ui'
 
 const pages: [string, string][] = [
-  ['overview', 'Overview'], ['jobs', 'Jobs'], ['runs', 'Runs'], ['timeline', 'Timeline'], ['nodes', 'Nodes'],
+  ['overview', 'Overview'], ['jobs', 'Jobs'], ['runs', 'Runs'], ['timeline', 'Timeline'], ['graph', 'Graph'], ['nodes', 'Nodes'],
   ['generations', 'Generations'], ['locks', 'Locks'], ['audit', 'Audit'],
 ]
 
@@ -109,6 +111,10 @@ function Page({ page, name }: { page: string; name: string }) {
       return name ? <Run id={name} /> : <Runs />
     case 'timeline':
       return <Timeline />
+    case 'graph':
+      return <Graph />
+    case 'store':
+      return <Store name={name} />
     case 'nodes':
       return <Nodes />
     case 'generations':

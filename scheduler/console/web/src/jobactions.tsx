@@ -1,6 +1,6 @@
 // The actions on jobs and runs.
 import { instant, post, type Action } from './actions'
-import { act, segment } from './api'
+import { act, parse, query, segment } from './api'
 import { href } from './router'
 import type { Asked, Cancelled, Rewound } from './types'
 
@@ -9,7 +9,7 @@ const at = (name: string, verb: string) => `jobs/${segment(name)}/${verb}`
 function payloadOf(text: string | undefined): object {
   if (!text?.trim()) return {}
   try {
-    return { payload: JSON.parse(text) as unknown }
+    return { payload: parse(text) }
   } catch {
     throw new Error('The payload is not JSON. A text needs quotes.')
   }
@@ -54,6 +54,29 @@ export const rewindJob = (name: string): Action => ({
   danger: true,
   fields: [{ name: 'to', label: 'To', kind: 'time', hint: "in this browser's zone" }],
   run: post(at(name, 'rewind'), (reason, v) => ({ reason, to: instant(v.to) }), (v) => `${name} begins again with the tick of ${(v as Rewound).tick}.`),
+})
+
+export const deleteJob = (name: string, version: string): Action => ({
+  title: `Delete ${name}`,
+  text: 'Nothing more of it runs, and its history goes with it. A run that goes on keeps the history.',
+  verb: 'Delete',
+  danger: true,
+  run: async (reason) => {
+    const { warning } = await act(`jobs/${segment(name)}` + query({ was: version }), undefined, reason, 'DELETE')
+    return `${name} is deleted. ${warning}`
+  },
+  done: () => (location.hash = href('jobs')),
+})
+
+export const cancelBackfill = (name: string): Action => ({
+  title: `Cancel the backfill of ${name}`,
+  text: 'Its runs that go on are cancelled, and no further one begins.',
+  verb: 'Cancel the backfill',
+  danger: true,
+  run: async (reason) => {
+    const { warning } = await act(at(name, 'backfill') + query({ reason }), undefined, reason, 'DELETE')
+    return `The backfill of ${name} is cancelled. ${warning}`
+  },
 })
 
 export const cancelRun = (run: string, job: string): Action => ({

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { ApiError } from './api'
 import { href } from './router'
 import { duration, full, now, relative, short, zoneFor } from './time'
-import type { EndView, RunView } from './types'
+import type { EndView, ProgressView, RunView } from './types'
 import { bad, endTitle, followed, label, ran, tone, why } from './words'
 
 type Text = ComponentChildren
@@ -144,6 +144,24 @@ export function Command({ text }: { text: string }) {
 /** How long something goes on, while it does. */
 export function Elapsed({ since }: { since: string }) {
   return <>{duration(Math.max(0, Math.round((now.value - Date.parse(since)) / 1000)) * 1000)}</>
+}
+
+/** How far a run is, as far as it has said so. */
+export function Progress({ of: p }: { of: ProgressView | null | undefined }) {
+  if (!p) return null
+  const part = p.total > 0 && `${Math.floor((100 * p.done) / p.total)} %`
+  return (
+    <span class="progress">
+      {part && <progress max={p.total} value={p.done} aria-label={`progress, ${part}`} />} {p.done}
+      {p.total > 0 && ` of ${p.total}, ${part}`}
+      {p.note && `, ${p.note}`}
+      {p.end && <span class="dim">, ends about <Time at={p.end} rel /></span>}
+    </span>
+  )
+}
+
+export function JobLinks({ names }: { names: string[] | null | undefined }) {
+  return <>{names?.map((n, i) => <span key={n}>{i > 0 && ', '}<JobLink name={n} /></span>)}</>
 }
 
 export function JobLink({ name }: { name: string }) {

@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks'
-import { Do } from '../actions'
+import { Do, may } from '../actions'
 import { query, segment } from '../api'
-import { cancelRun, pauseJob, resumeJob, rewindJob, runNow } from '../jobactions'
+import { cancelBackfill, cancelRun, deleteJob, pauseJob, resumeJob, rewindJob, runNow } from '../jobactions'
 import { Durations } from '../durations'
 import { Axis, Lane } from '../lane'
 import { onJob, useGet } from '../query'
 import { href, route, setQuery } from '../router'
 import { duration, now, relative, useJobZone } from '../time'
-import type { EndView, JobView, LockView, RunView, TickView } from '../types'
-import { Command, Empty, Facts, Failure, JobLink, Section, State, Table, Time, Title, Why } from '../ui'
+import type { BackfillView, EndView, JobView, LockView, RunView, TickView } from '../types'
+import { Command, Empty, Facts, Failure, JobLinks, Progress, Section, State, Table, Time, Title, Why } from '../ui'
 import { bad, label, outcomes } from '../words'
 import { useWidth } from '../width'
 import { JobState, pauseText, planned } from './jobs'
@@ -41,6 +41,8 @@ export function Job({ name }: { name: string }) {
           <>
             <Do action={() => ({ ...runNow(name), done: again })}>Run now</Do>
             {j.paused ? <Do action={() => ({ ...resumeJob(name), done: again })}>Resume</Do> : <Do action={() => ({ ...pauseJob(name), done: again })}>Pause</Do>}
+            {j.stored && may() && <a href={href('store', name)}>Edit</a>}
+            {j.stored && <Do action={() => deleteJob(name, j.stored!)} danger>Delete</Do>}
             {!j.after && (
               <Do action={() => ({ ...rewindJob(name), done: again })} danger>
                 Rewind
@@ -59,13 +61,15 @@ export function Job({ name }: { name: string }) {
       <Facts
         of={[
           ['State', <JobState job={j} />],
-          ['Schedule', j.after ? <>after <JobLink name={j.after} /></> : <><code>{j.schedule}</code> {j.time_zone}</>],
+          ['Schedule', j.after ? <>after <JobLinks names={j.upstreams} />, when {(j.upstreams?.length ?? 0) > 1 && 'all '}{j.when}</> : <><code>{j.schedule}</code> {j.time_zone}</>],
+          ['Graph', !!j.after && <a href={href('graph', '', { q: name })}>graph</a>],
           ['Next', j.next && <><Time at={j.next} tz={j.time_zone} /> <small class="dim">{relative(Date.parse(j.next))}</small></>],
           ['Last', j.last_outcome && <State of={j.last_outcome} />],
           ['Last success', j.last_success && <Time at={j.last_success} tz={j.time_zone} rel />],
           ['Goes first', j.owner],
         ]}
       />
+      <Backfill name={name} />
       <Ticks name={name} job={j} runs={runs.items ?? []} ticks={planned(j, next)} />
       <div class="two">
         <Section title="Durations">
@@ -79,6 +83,23 @@ export function Job({ name }: { name: string }) {
         <Settings job={j} />
       </div>
     </>
+  )
+}
+
+/** A backfill that is under way, or ended last. */
+function Backfill({ name }: { name: string }) {
+  const { items, reload } = useGet<BackfillView[]>('backfills' + query({ job: name }), { when: onJob(name), gap: 2000 })
+  const b = items?.[0]
+  if (!b) return null
+  const counts = Object.entries(b.counts ?? {}).map(([o, n]) => `${n} ${label(o)}`)
+  return (
+    <div class="note idle">
+      Backfill of <Time at={b.from} /> to <Time at={b.to} /> by {b.author}: {b.state}, {b.ended} of {b.ticks} ticks ended{counts.length > 0 && ` (${counts.join(', ')})`}
+      {b.running > 0 && `, ${b.running} run or wait`}
+      {b.eta && <>, ends about <Time at={b.eta} rel /></>}
+      {b.reason && `, cancelled by ${b.by}: ${b.reason}`}.{' '}
+      {b.state === 'going' && <Do action={() => ({ ...cancelBackfill(name), done: reload })} danger>Cancel the backfill</Do>}
+    </div>
   )
 }
 
@@ -112,7 +133,7 @@ function Next({ job, ticks, error }: { job: JobView; ticks: TickView[]; error: E
   return (
     <Section title={`Next ${nextShown} ticks`} side={<small class="dim">{job.time_zone}</small>}>
       <Failure error={error} />
-      {job.after && <p class="none">It has no schedule: it runs when a tick of {job.after} has succeeded.</p>}
+      {job.after && <p class="none">It has no schedule: it runs when a tick of {job.after} {job.when === 'any' ? 'has ended' : `has ${job.when}`}.</p>}
       {job.paused && <p class="dim">Paused: ticks before its end do not run.</p>}
       <ol class="ticks" tabIndex={0} aria-label="next ticks">
         {ticks.map((t) => (
@@ -122,7 +143,7 @@ function Next({ job, ticks, error }: { job: JobView; ticks: TickView[]; error: E
             </time>
             <span class="dim">{t.local.slice(19).replace(/^\.\d+/, '').replace('Z', 'UTC')}</span>
             <span class="num">{relative(Date.parse(t.tick))}</span>
-            {t.note && <span class="warn">{t.note}</span>}
+            {t.words && <span class="warn">{t.words}</span>}
           </li>
         ))}
       </ol>
@@ -171,6 +192,7 @@ function Rows({ runs, job, again }: { runs: RunView[] | undefined; job: JobView;
               <td>
                 <State of={r.reason.startsWith('pending') ? 'pending' : r.outcome} />
                 {r.shards > 1 && <small class="dim"> {r.whole ? `${r.shards} shards` : `shard ${r.shard}`}</small>}
+                {r.progress && <div><Progress of={r.progress} /></div>}
               </td>
               <td>
                 {r.run ? <a href={href('runs', r.run)}><Time at={r.tick} tz={tz} /></a> : <Time at={r.tick} tz={tz} />}
@@ -224,6 +246,9 @@ function Lock({ name, job }: { name: string; job: JobView }) {
   )
 }
 
+/** The first of a list of dates, and how many more there are. */
+const some = (dates: string[]) => dates.slice(0, 4).join(', ') + (dates.length > 4 ? ` and ${dates.length - 4} more` : '')
+
 function Settings({ job: j }: { job: JobView }) {
   const none = <span class="none">none</span>
   const labels = Object.entries(j.labels ?? {})
@@ -231,14 +256,21 @@ function Settings({ job: j }: { job: JobView }) {
     <Section title="Settings">
       <Facts
         of={[
-          ['overlap', j.overlap], ['catch_up', j.catch_up + (j.catch_up === 'all' ? `, at most ${j.catch_up_max}` : '')],
+          ['overlap', j.overlap], ['catch_up', j.after ? false : j.catch_up + (j.catch_up === 'all' ? `, at most ${j.catch_up_max}` : '')],
           ['start_within', j.start_within_ms ? duration(j.start_within_ms) : none], ['timeout', j.timeout_ms ? duration(j.timeout_ms) : none],
           ['ttl', duration(j.ttl_ms)], ['on_crash', j.on_crash + (j.on_crash === 'rerun' ? `, at most ${j.rerun_max}` : '')],
-          ['retry', j.retry ? `${j.retry.max}, first after ${duration(j.retry.backoff_ms)}` : none], ['shards', String(j.shards)],
+          ['retry', j.retry?.max ? `${j.retry.max}, first after ${duration(j.retry.backoff_ms)}${j.retry.on === 'other_node' ? ', on another node' : ''}` : none],
+          ['try_timeout', !!j.retry?.try_timeout_ms && duration(j.retry.try_timeout_ms)], ['shards', String(j.shards)],
+          ['stall_after', !!j.stall_after_ms && `${duration(j.stall_after_ms)}, then ${label(j.on_stall)}`],
+          ['except', !!j.except?.length && some(j.except)], ['only', !!j.only?.length && some(j.only)], ['jitter', !!j.jitter_ms && `below ${duration(j.jitter_ms)}`],
+          ['start_at', !!j.start_at && <Time at={j.start_at} tz={j.time_zone} />], ['end_at', !!j.end_at && <Time at={j.end_at} tz={j.time_zone} />],
+          ['max_runs', !!j.max_runs && `${j.ran ?? 0} of ${j.max_runs} have run`],
           ['labels', labels.length ? labels.map(([k, v]) => `${k}=${v}`).join(', ') : none], ['generation', j.generation || none],
-          ['revision', j.revision], ['history from', <Time at={j.history_from} tz={j.time_zone} />],
+          ['revision', j.revision], ['history from', !j.after && <Time at={j.history_from} tz={j.time_zone} />],
+          ['handler', j.handler || false], ['stored', !!j.stored && <Time at={j.stored} tz={j.time_zone} />], ['managed_by', j.managed_by || false],
         ]}
       />
+      {j.payload !== undefined && <pre tabIndex={0} aria-label="payload">{JSON.stringify(j.payload, null, 2)}</pre>}
       <p class="dim">
         Since the job was made:{' '}
         {Object.entries(j.counts ?? {})

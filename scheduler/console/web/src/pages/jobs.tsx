@@ -175,10 +175,13 @@ export function Jobs() {
     <div class="fill">
       <Title
         side={
-          <label class="search">
-            <span class="unseen">search jobs by name</span>
-            <input type="search" placeholder="search by name  /" defaultValue={q} onInput={(e) => setQuery('q', e.currentTarget.value.trim())} autoComplete="off" spellcheck={false} />
-          </label>
+          <>
+            {may() && <a href={href('store')}>New stored job</a>}
+            <label class="search">
+              <span class="unseen">search jobs by name</span>
+              <input type="search" placeholder="search by name  /" defaultValue={q} onInput={(e) => setQuery('q', e.currentTarget.value.trim())} autoComplete="off" spellcheck={false} />
+            </label>
+          </>
         }
       >
         Jobs <small class="dim">{all}</small>

@@ -7,7 +7,7 @@ import { never, onRuns, useGet } from '../query'
 import { href } from '../router'
 import { duration, useJobZone } from '../time'
 import type { JobView, RunView } from '../types'
-import { Command, Elapsed, Facts, Failure, JobLink, Section, State, Table, Time, Title, Why } from '../ui'
+import { Command, Elapsed, Facts, Failure, JobLink, Progress, Section, State, Table, Time, Title, Why } from '../ui'
 import { label, meanings, why } from '../words'
 
 const outputEvery = 1500
@@ -67,6 +67,7 @@ export function Run({ id }: { id: string }) {
           ['Tick', <Time at={r.tick} />],
           ['Started', r.started ? <><Time at={r.started} /> <small class="dim">{duration(r.lag_ms)} late</small></> : pending ? <>not yet{r.not_before && <>, not before <Time at={r.not_before} /></>}</> : 'never'],
           [going ? 'Runs for' : 'Took', r.started && (going ? <Elapsed since={r.started} /> : duration(r.duration_ms))],
+          ['Progress', !!r.progress && <Progress of={r.progress} />],
           ['Ended', !going && <Time at={r.ended} />],
           ['Node', r.whole ? false : r.node],
           ['Token', r.token !== '' && <span class="code">{r.token}</span>],
