@@ -1,67 +1,20 @@
 // The console in a real browser, before three real nodes and a real Redis.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { after, before, describe, test } from 'node:test'
-import { chromium } from 'playwright-core'
+import { act, audited as auditedAt, axe, launch, looks, open as openPage, sound } from './page.mjs'
 import { build, cluster, jobs, pause, proxy, end as stopProcess, stopAll, until } from './world.mjs'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const secrets = `, operator_token: operator-token-1, viewer_token: viewer-token-1`
 
 let c // the cluster
 let browser
 let home // the first node's address
 
-/** A page whose errors are collected. */
-async function open(place, { options = {}, context, url = home } = {}) {
-  const page = await (context ?? (await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options }))).newPage()
-  page.setDefaultTimeout(10_000)
-  page.errors = []
-  page.outside = []
-  // Not there is an answer: a lease that has just ended.
-  page.on('console', (m) => m.type() === 'error' && !/\/locks\/[a-z]+$/.test(m.location().url) && page.errors.push(m.text() + ' ' + m.location().url))
-  page.on('pageerror', (e) => page.errors.push(String(e)))
-  page.on('request', (r) => !r.url().startsWith(url) && page.outside.push(r.url()))
-  page.go = async (where) => {
-    await page.keyboard.press('Escape')
-    await page.goto(url + '/#/' + where)
-    await page.locator('h1').waitFor()
-  }
-  await page.go(place)
-  return page
-}
+const open = (place, { url = home, ...o } = {}) => openPage(browser, url, place, o)
 
 const api = async (path, init) => (await fetch(`${home}/api/v1/${path}`, init)).json()
 
-/** Presses an action's button and answers its questions. */
-async function act(page, button, { reason = 'tested', fill = {}, check = [] } = {}) {
-  await button.click()
-  const dialog = page.locator('dialog[open]')
-  await dialog.waitFor()
-  for (const [name, value] of Object.entries(fill)) await dialog.locator(`[name=${name}]`).fill(value)
-  for (const name of check) await dialog.locator(`[name=${name}]`).check()
-  await dialog.locator('[name=author]').fill('ann')
-  await dialog.locator('[name=reason]').fill(reason)
-  await dialog.locator('button.strong').click()
-  // A job with a tick each second may have a run in flight: then it is asked again.
-  await until('the action is done', async () => {
-    if ((await dialog.count()) === 0) return true
-    if (/in flight/.test(await dialog.innerText({ timeout: 500 }))) await dialog.locator('button.strong').click({ timeout: 500 })
-    return false
-  }, 10_000).catch(() => {})
-  page.errors = page.errors.filter((e) => !/409.*rewind/.test(e))
-  await page.locator('dialog[open]').waitFor({ state: 'detached', timeout: 2000 }).catch(async (e) => {
-    throw new Error(`${await dialog.innerText()}\n${e.message}`)
-  })
-}
-
-async function audited(action, target, reason = 'tested') {
-  const rows = await api('audit?limit=20')
-  const found = rows.find((a) => a.action === action && a.target === target)
-  assert.ok(found, `no ${action} of ${target} in ${JSON.stringify(rows)}`)
-  assert.deepEqual([found.who, found.via, found.reason, found.error], ['ann', 'console', reason, ''])
-}
+const audited = (action, target, reason) => auditedAt(home, action, target, reason)
 
 before(async () => {
   build()
@@ -75,7 +28,7 @@ before(async () => {
     ],
   })
   home = c.nodes[0].url
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
+  browser = await launch()
 })
 
 after(async () => {
@@ -93,16 +46,13 @@ describe('pages', () => {
     await api('jobs/long/runs', { method: 'POST' })
     run = await until('a run of flaky failed', async () => (await api('runs?job=flaky&outcome=failed'))[0])
   })
-  for (const [look, options] of Object.entries({ light: {}, dark: { colorScheme: 'dark' }, phone: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true } }))
+  for (const [look, options] of Object.entries(looks))
     test(`each page, ${look}: its content, no errors, no requests elsewhere, and axe finds nothing`, async () => {
       const page = await open('overview', { options })
       for (const [place, has] of Object.entries({ ...places, [`runs/${run.run}`]: 'the disk is full' })) {
         await page.go(place)
         await page.locator('main', { hasText: has }).waitFor()
-        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, `${place} is wider than the screen`)
-        await page.evaluate(axe)
-        const found = await page.evaluate(() => axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }))
-        assert.deepEqual(found.violations.map((v) => `${place}: ${v.id}: ${v.nodes.map((n) => n.html + ' ' + n.failureSummary).join('; ')}`), [])
+        await sound(page, place)
       }
       page.errors = page.errors.filter((e) => !/404.*nope/.test(e))
       assert.deepEqual(page.errors, [])

@@ -16,7 +16,7 @@ try {
   await pause(Number(process.argv[3] ?? 20) * 1000)
   const runs = await (await fetch(c.nodes[0].url + '/api/v1/runs?job=flaky&outcome=failed&limit=1')).json()
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
-  const places = { overview: '', jobs: 'jobs', job: 'jobs/flaky', sharded: 'jobs/parts', nightly: 'jobs/nightly%2Fbackup', run: 'runs/' + runs[0]?.run, runs: 'runs', timeline: 'timeline', minutes: 'timeline?span=10m', nodes: 'nodes', generations: 'generations', locks: 'locks', audit: 'audit' }
+  const places = { overview: '', jobs: 'jobs', job: 'jobs/flaky', sharded: 'jobs/parts', nightly: 'jobs/nightly%2Fbackup', run: 'runs/' + runs[0]?.run, runs: 'runs', timeline: 'timeline', graph: 'graph', store: 'store', minutes: 'timeline?span=10m', nodes: 'nodes', generations: 'generations', locks: 'locks', audit: 'audit' }
   for (const [look, options] of Object.entries({
     light: { viewport: { width: 1280, height: 800 } },
     dark: { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' },

@@ -120,6 +120,10 @@ export async function proxy(target, path, strip) {
 }
 
 export const jobs = `
+handlers:
+  report: {exec: {command: [sh, -c, 'echo "report: $ESCAPEMENT_PAYLOAD"']}}
+  steps: {exec: {command: [sh, -c, 'echo "120 200 copying" > "$ESCAPEMENT_PROGRESS_FILE"; sleep 600'], checkpoints: files}}
+  broken: {exec: {command: ["false"]}}
 jobs:
   - {name: beat, schedule: "* * * * * *", exec: {command: [sh, -c, 'echo "beat of $ESCAPEMENT_TICK on $ESCAPEMENT_NODE"']}}
   - {name: slow, schedule: "@every 3s", overlap: skip, exec: {command: [sh, -c, 'sleep 4']}}
