@@ -86,6 +86,16 @@ export interface Checked {
   ticks: number
 }
 
+export interface ClockChange {
+  at: string
+  /** what the clock shows before, RFC 3339 */
+  from: string
+  /** the first ticks with a note there, three at most */
+  ticks: (TickView)[] | null
+  /** and from then on */
+  to: string
+}
+
 export interface DrainView {
   author: string
   reason: string
@@ -107,6 +117,13 @@ export interface EndView {
   tick: string | null
   /** of a range: its last tick */
   until?: string | null
+}
+
+export interface FaultView {
+  /** spelt as in config.yaml, such as retry.max */
+  field: string
+  /** what is wrong, and the cure */
+  text: string
 }
 
 export interface Finding {
@@ -148,11 +165,20 @@ export interface GraphJob {
   /** of the run or tick that was recorded last; "" for none */
   last_outcome: string
   name: string
+  /** the run that holds it, granted or pending, "" for none */
+  open: string
+  paused: boolean
   /** "" for a job that follows others */
   schedule: string
   time_zone: string
   /** after which ends of theirs it runs; "" for a job with a schedule */
   when: string
+}
+
+export interface HandlerView {
+  name: string
+  /** Shape is JSON that says what the payloads look like: the name of a type of JSON, {"list": SHAPE}, {"map": SHAPE} or {"fields": {NAME: SHAPE}}; "" for any payload. */
+  shape: string
 }
 
 export interface JobView {
@@ -183,6 +209,8 @@ export interface JobView {
   /** LeftAlone is how many rows of the history this version does not understand; as TrimmedTo. */
   left_alone?: number
   limit: LimitView | null
+  /** who keeps this stored job and others together */
+  managed_by?: string
   /** how many ticks are run; 0: no bound */
   max_runs: number
   name: string
@@ -361,6 +389,20 @@ export interface PauseView {
   until: string | null
 }
 
+export interface Preview {
+  changes: (ClockChange)[] | null
+  /** Clock says what becomes of the ticks when the clock of the zone is set, "" where it never is, and Changes are the next two times that it is set. */
+  clock: string
+  /** Faults are what is wrong with the schedule; there is nothing else then. */
+  faults: (FaultView)[] | null
+  /** the schedule without H */
+  resolved: string
+  ticks: (TickView)[] | null
+  time_zone: string
+  /** the schedule in plain English */
+  words: string
+}
+
 export interface Problem {
   /** for programs: "redis_evicts", "job_no_node" */
   code: string
@@ -382,6 +424,8 @@ export interface ProblemDetails {
   code: "bad_request" | "closed" | "cross_origin" | "forbidden" | "held" | "internal" | "lost" | "method_not_allowed" | "refused" | "timeout" | "too_large" | "too_many" | "unauthorized" | "unknown_format" | "unknown_host" | "unknown_job" | "unknown_lock" | "unknown_namespace" | "unknown_node" | "unknown_path" | "unknown_run" | "unreachable"
   /** what is wrong, and what to do */
   detail: string
+  /** what is wrong with single settings, where the error is about settings */
+  faults?: (FaultView)[]
   status: number
   title: string
   type: string
@@ -580,9 +624,11 @@ export interface StoredView {
 export interface TickView {
   /** in the schedule's zone, RFC 3339 */
   local: string
-  /** what a daylight-saving change does to it, "" for nothing */
+  /** what a daylight-saving change does to it: gap or fold, "" for nothing */
   note: string
   tick: string
+  /** the note in words */
+  words: string
 }
 
 export interface TriggerRequest {
