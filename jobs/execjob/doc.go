@@ -31,6 +31,13 @@
 //
 // A checkpoint of more than 64 KiB is not saved. The log and the output say so, and the command goes on.
 //
+// # A result for the jobs that follow
+//
+// With [Command.Result] the variable ESCAPEMENT_RESULT_FILE names a file in a directory of the run's own. JSON that the command has
+// left there when it exits with status 0 is the run's result ([jobs.Run.SetResult]): the payload of the jobs that follow. Without a file,
+// or with an empty one, there is no result. A file that is no JSON, or too large, does not fail the run: the log and the output say why
+// the result was not kept, and there is none.
+//
 // # How it ends
 //
 //	start ─► runs ─► exits                        its exit status is the run's result

@@ -19,15 +19,16 @@ const maxVariable = 128<<10 - 2
 
 const tickLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// The variables of a command with Checkpoints.
+// The variables of a command with Checkpoints, and of one with Result.
 const (
 	checkpointFile = prefix + "CHECKPOINT_FILE"
 	progressFile   = prefix + "PROGRESS_FILE"
+	resultFile     = prefix + "RESULT_FILE"
 )
 
 // reserved holds the names that a run sets.
 var reserved = func() map[string]bool {
-	names := map[string]bool{checkpointFile: true, progressFile: true}
+	names := map[string]bool{checkpointFile: true, progressFile: true, resultFile: true}
 	for _, v := range variables(jobs.NewRun(jobs.RunInfo{})) {
 		names[v.name] = true
 	}

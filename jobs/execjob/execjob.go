@@ -30,6 +30,8 @@ type Command struct {
 	Env map[string]string
 	// Checkpoints gives the command a file for its checkpoint and one for its progress. Default: none.
 	Checkpoints bool
+	// Result gives the command a file for its result: JSON, which the jobs that follow get as payload. Default: none.
+	Result bool
 }
 
 // Validate checks the command without running it. The error joins a *jobs.FieldError for each
@@ -114,6 +116,14 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 		}
 		env = append(env, kept.environment()...)
 	}
+	var results string
+	if r.command.Result {
+		if results, err = resultPath(); err != nil {
+			return fmt.Errorf("command %s not started: %w", name, err)
+		}
+		defer os.RemoveAll(filepath.Dir(results))
+		env = append(env, resultFile+"="+results)
+	}
 	cmd := exec.Command(name, r.command.Command[1:]...)
 	cmd.Dir = r.command.Dir
 	cmd.Env = env
@@ -127,6 +137,9 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	ended, err := r.supervise(ctx, cmd, group)
 	stop(err != nil || ended != nil)
 	out.finish()
+	if results != "" && err == nil && ended == nil {
+		keepResult(results, run)
+	}
 	return result(name, ended, err, run.Written())
 }
 

@@ -22,13 +22,21 @@ const (
 // checkAnswer reads the answer, stores the end of its body with the run, and returns an error for an unexpected status.
 func (c *caller) checkAnswer(ctx context.Context, resp *http.Response, run *jobs.Run) error {
 	var said firstLine
-	_, broken := io.Copy(io.MultiWriter(run.Output(), &said), io.LimitReader(resp.Body, maxBody))
+	var body beginning
+	sinks := []io.Writer{run.Output(), &said}
+	if c.result {
+		sinks = append(sinks, &body)
+	}
+	_, broken := io.Copy(io.MultiWriter(sinks...), io.LimitReader(resp.Body, maxBody))
 	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch {
 	case !c.expect.holds(resp.StatusCode):
 		return fmt.Errorf("%s: %w", c.name, unexpected(status, resp, said.String()))
 	case broken != nil:
 		return fmt.Errorf("%s: %s, but its body is incomplete: %w", c.name, status, cause(ctx, broken))
+	}
+	if c.result {
+		body.keep(run)
 	}
 	return nil
 }

@@ -28,6 +28,10 @@
 // each try. For that it uses a new connection for each GET, HEAD and OPTIONS, and keeps connections
 // of the other methods.
 //
+// With [Options.Result] the body of an expected answer is also the run's result ([jobs.Run.SetResult]): the payload of the jobs that follow.
+// An answer without a body has none. A body that is no JSON, or too large, does not fail the run: the log and the output say why the
+// result was not kept.
+//
 // # Time
 //
 // The run's context bounds the call: set the job's Timeout. Without one a call has 1 minute. Within

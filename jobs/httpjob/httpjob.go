@@ -43,6 +43,9 @@ type Options struct {
 	Body string
 	// Expect lists the statuses of success, as classes and numbers: "2xx,304". Default "2xx".
 	Expect string
+	// Result makes the body of an answer that is expected the run's result: JSON, which the jobs that follow get as payload.
+	// Default: it is output only.
+	Result bool
 	// Client sends the request, with redirects off. It may repeat requests by itself. Default: a client
 	// with the timeouts of the package comment, whose connections all jobs share.
 	Client *http.Client
@@ -59,7 +62,7 @@ func New(o Options) (jobs.Func, error) {
 		return nil, err // never: Validate has parsed it
 	}
 	c := caller{
-		method: defaultTo(o.Method, http.MethodPost), url: o.URL, body: o.Body, expect: expect,
+		method: defaultTo(o.Method, http.MethodPost), url: o.URL, body: o.Body, expect: expect, result: o.Result,
 		headers: make(http.Header),
 	}
 	c.name = c.method + " " + redact(o.URL)
@@ -142,6 +145,7 @@ type caller struct {
 	headers http.Header
 	body    string
 	expect  expectation
+	result  bool // the body is the run's result
 	client  http.Client
 }
 

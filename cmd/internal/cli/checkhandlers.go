@@ -23,3 +23,17 @@ func (c *checker) allHandlers() {
 		c.handlers[name] = c.work(path, c.Handlers[name])
 	}
 }
+
+// results refuses a result of what has none.
+func (c *checker) results(path string, e Job) {
+	const words = "the tick of several shards has no result; leave it out, and store it elsewhere"
+	if e.Shards <= 1 {
+		return
+	}
+	if e.Exec != nil && e.Exec.Result == "file" {
+		c.fault(path+".exec.result", words)
+	}
+	if e.HTTP != nil && e.HTTP.Result == "body" {
+		c.fault(path+".http.result", words)
+	}
+}

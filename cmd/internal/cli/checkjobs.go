@@ -133,6 +133,7 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	takeIdle(&j)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
 	j.Func = c.work(path, Handler{e.Exec, e.HTTP})
+	c.results(path, e)
 	moot := c.moot(path)
 	for _, f := range fieldErrors(j.Validate()) {
 		toldAbove := c.faults.has("defaults."+f.Field) && !c.from.given(path+"."+f.Field)
@@ -213,14 +214,14 @@ func (c *checker) work(path string, e Handler) jobs.Func {
 	}
 	work := jobs.Func(noWork)
 	if e.HTTP != nil {
-		call := httpjob.Options{Method: e.HTTP.Method, URL: e.HTTP.URL, Headers: e.HTTP.Headers, Body: e.HTTP.Body, Expect: e.HTTP.Expect}
+		call := httpjob.Options{Method: e.HTTP.Method, URL: e.HTTP.URL, Headers: e.HTTP.Headers, Body: e.HTTP.Body, Expect: e.HTTP.Expect, Result: e.HTTP.Result == "body"}
 		f, err := httpjob.New(call)
 		if c.workFaults(path+".http.", err); err == nil {
 			work = f
 		}
 	}
 	if e.Exec != nil {
-		command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env, Checkpoints: e.Exec.Checkpoints == "files"}
+		command := execjob.Command{Command: e.Exec.Command, Dir: e.Exec.Dir, Env: e.Exec.Env, Checkpoints: e.Exec.Checkpoints == "files", Result: e.Exec.Result == "file"}
 		c.workFaults(path+".exec.", command.Validate())
 		work = execjob.New(command)
 	}

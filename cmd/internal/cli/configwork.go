@@ -17,6 +17,8 @@ type Exec struct {
 	Env map[string]string `yaml:"env" secret:"true"`
 	// Checkpoints: files gives the command files for its checkpoint and its progress. Default none.
 	Checkpoints string `yaml:"checkpoints" words:"none files"`
+	// Result: file gives the command a file for its result. Default none.
+	Result string `yaml:"result" words:"none file"`
 }
 
 // Call is an HTTP call as a job. What its fields mean stands at httpjob.Options.
@@ -26,4 +28,6 @@ type Call struct {
 	Headers map[string]string `yaml:"headers" secret:"true"`
 	Body    string            `yaml:"body" secret:"true"`
 	Expect  string            `yaml:"expect"`
+	// Result: body makes the body of the answer the run's result. Default none.
+	Result string `yaml:"result" words:"none body"`
 }

@@ -1,0 +1,59 @@
+package execjob
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// maxResultFile bounds the file of a result, in bytes: a JSON text may be written with blanks, which are not kept.
+const maxResultFile = 64 << 10
+
+// resultPath is where a command with Result leaves its result, in a directory that only the node's user can read. The caller
+// removes the directory.
+func resultPath() (string, error) {
+	dir, err := os.MkdirTemp("", "escapement-*")
+	if err != nil {
+		return "", fmt.Errorf("make a directory for its result: %w", err)
+	}
+	return filepath.Join(dir, "result"), nil
+}
+
+// keepResult makes the content of the file the run's result. A command that wrote none has none. A result that cannot be kept
+// does not fail the run: the log and the output say why.
+func keepResult(path string, run *jobs.Run) {
+	data, err := readResult(path)
+	if err == nil && len(data) > 0 {
+		err = run.SetResult(data)
+	}
+	if err != nil {
+		run.Logger().Warn("the command's result was not kept", "error", err)
+		fmt.Fprintln(run.Output(), "escapement: the result was not kept:", err)
+	}
+}
+
+func readResult(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case os.IsNotExist(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular(): // a pipe would be read for ever
+		return nil, errors.New("result: is no file")
+	case info.Size() > maxResultFile:
+		return nil, fmt.Errorf("result: the file has %d bytes, more than %d; store it elsewhere and pass its address", info.Size(), maxResultFile)
+	}
+	f, err := os.Open(path) //nolint:gosec // the node has made the name
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxResultFile))
+	return bytes.TrimSpace(data), err
+}
