@@ -63,7 +63,8 @@ escapement jobs graph
 escapement jobs graph -o json`,
 	"jobs put": `
 escapement jobs put report/tenant-7 --handler report --schedule "0 6 * * *" --payload '{"tenant": 7}'
-escapement jobs put report/tenant-7 --handler report --schedule "0 7 * * *" --time-zone Europe/Berlin --dry-run`,
+escapement jobs put report/tenant-7 --handler report --schedule "0 7 * * *" --time-zone Europe/Berlin --dry-run
+escapement jobs put mail/tenant-7 --handler mail --after report/tenant-7 --when any --retry-max 3`,
 	"jobs apply": `
 escapement jobs apply -f tenants.yaml --dry-run
 escapement jobs apply -f tenants.yaml --prune tenants

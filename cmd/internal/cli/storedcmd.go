@@ -15,8 +15,8 @@ func (a *app) jobsPutCommand() *cobra.Command {
 	var v scheduler.StoredView
 	var o scheduler.PutOptions
 	var payload string
-	var timeout, ttl, within time.Duration
-	put := a.command("put NAME --handler H --schedule S [--payload JSON] [--new] [--dry-run] ...", "store a job that nodes with its handler run", wants("NAME"),
+	var take func()
+	put := a.command("put NAME --handler H (--schedule S | --after JOB) [--payload JSON] [--new] [--dry-run] ...", "store a job that nodes with its handler run", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			if err := filled(cmd, "handler", "schedule"); err != nil {
 				return err
@@ -26,23 +26,16 @@ func (a *app) jobsPutCommand() *cobra.Command {
 				return err
 			}
 			v.Name, v.Payload = args[0], text
-			v.TimeoutMS, v.TTLMS, v.StartWithinMS = timeout.Milliseconds(), ttl.Milliseconds(), within.Milliseconds()
+			take()
 			return a.inspect(func(t tool) error { return a.putJobs(t, []scheduler.StoredView{v}, o) })(cmd, args)
 		})
 	put.Long = `Stores a job in the namespace, or replaces a stored one. The job names a handler, which
 programs add with Registry.Handle. Nodes that have it run the job within a second. Settings
 that are left out are the defaults, also where a job is replaced: jobs export shows a job
-with all settings, and jobs apply takes them from a file.`
+with all settings, and jobs apply takes them from a file. The flags are the settings of config.yaml.`
+	take = putFlags(put, &v)
 	f := put.Flags()
-	f.StringVar(&v.Handler, "handler", "", "the `name` of the handler that its runs call")
-	f.StringVar(&v.Schedule, "schedule", "", "a cron `expression`")
-	f.StringVar(&v.TimeZone, "time-zone", "", "the `zone` of the schedule; default UTC")
 	f.StringVar(&payload, "payload", "", "`JSON` for each run, at most 16 KiB; - reads it from stdin")
-	f.StringVar(&v.Overlap, "overlap", "", "a `word`: skip, queue, replace or allow")
-	f.StringVar(&v.CatchUp, "catch-up", "", "a `word`: latest, all or none")
-	f.DurationVar(&within, "start-within", 0, "how late a run may start, a `duration`")
-	f.DurationVar(&timeout, "timeout", 0, "when a run is ended, a `duration`")
-	f.DurationVar(&ttl, "ttl", 0, "the lease time of a run, a `duration`")
 	f.BoolVar(&o.New, "new", false, "refuse to replace a job")
 	f.BoolVar(&o.DryRun, "dry-run", false, "check it, and store nothing")
 	a.reasonFlag(put)

@@ -87,6 +87,9 @@ func TestStoredJobs(t *testing.T) {
 	}
 	run(exitFailed, "", file+`: json: unknown field "handlr"`, "jobs", "apply", "-f", file)
 	run(exitFailed, "", "no such file", "jobs", "apply", "-f", file+".none")
+	run(exitDone, "", "job mail/8 is stored", "jobs", "put", "mail/8", "--handler", "report", "--after", "tenant/8", "--when", "any", "--retry-max", "3")
+	run(exitDone, "after:\n        - tenant/8\n      when: any", "", "jobs", "export", "mail/8")
+	run(exitRefused, "", "max_runs: -1", "jobs", "put", "x", "--handler", "report", "--schedule", "@hourly", "--max-runs", "-1")
 	run(exitDone, "", "job tenant/9 is deleted, with its history", "jobs", "delete", "tenant/9")
 	run(exitNotFound, "", "", "jobs", "get", "tenant/9")
 	run(exitNotFound, "", "no job tenant/9 is stored", "jobs", "delete", "tenant/9")
