@@ -33,6 +33,8 @@ type NodeView struct {
 	// Trouble is why the node claims nothing, or not everything, though nobody has drained it, as
 	// in /readyz.
 	Trouble string `json:"trouble,omitempty"`
+	// ConfigRefused says that the node has refused a change of its configuration, and goes on with the jobs that it had.
+	ConfigRefused *RefusedView `json:"config_refused,omitempty"`
 	// Superseded is how many of the node's jobs are stored in another definition of its generation,
 	// Standby how many another generation runs. The node claims neither. Only jobs that living nodes
 	// hold in several definitions are counted.
@@ -204,5 +206,6 @@ func nodeView(m roster.Member) NodeView {
 	return NodeView{
 		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
 		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, ZoneData: m.ZoneData, Started: stampOf(work.Millis(m.Started)), Seen: stampOf(work.Millis(m.Seen)),
+		ConfigRefused: refusedView(m.Refused),
 	}
 }

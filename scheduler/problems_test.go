@@ -79,14 +79,14 @@ func TestProblemsOfNodes(t *testing.T) {
 		beat(roster.Member{Revision: "1", Version: "v1", ZoneData: "2025b"}, "a", time.Hour)
 		beat(roster.Member{Revision: "2", Version: "v2", ZoneData: "2026a", OffsetMS: -1001}, "b", time.Minute)
 		c.found("error node_clock B", "warning node_standby_long S", "warning job_paused_long job") // it is being deployed
-		beat(roster.Member{Version: "v2", ZoneData: "2026a", OffsetMS: 300, Trouble: "no luck"}, "b", time.Hour)
+		beat(roster.Member{Version: "v2", ZoneData: "2026a", OffsetMS: 300, Trouble: "no luck", Refused: &roster.Refusal{At: 1, Text: "config.yaml:7"}}, "b", time.Hour)
 		beat(roster.Member{Revision: "2"}, "d", time.Hour)
 		for k := range 23 {
 			must[string](t)("", r.Drain(t.Context(), fmt.Sprint("gone-", k+10), roster.Drained{Author: "ann"}))
 		}
 		got := strings.Join(c.problems(), "\n")
 		for _, want := range []string{
-			"error node_trouble B", "warning node_clock B", "warning node_no_revision B", "warning drain_without_node gone-29\nwarning drain_without_node +3\n",
+			"error node_trouble B", "warning config_refused B", "warning node_clock B", "warning node_no_revision B", "warning drain_without_node gone-29\nwarning drain_without_node +3\n",
 			"warning node_revisions ", "warning node_versions ", "warning node_zone_data ", "warning job_paused_long job",
 		} {
 			if !strings.Contains(got+"\n", want) {

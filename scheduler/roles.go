@@ -63,6 +63,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		Ledger: l, Roster: roster.New(n.client, roster.Config{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Moves: n.moves, View: view, State: n.state, Beat: beat, Lost: lost, Log: n.log,
+		Stalled: func() []roster.Stall { return stalled(r.runner) },
 	})
 	r.agenda = agenda.New(agenda.Config{
 		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Lanes: r.lanes, Turns: cluster.Turns{N: r.cluster},

@@ -84,6 +84,9 @@ func nodeNote(n scheduler.NodeView, closed bool) string {
 	if n.Trouble != "" {
 		notes = append(notes, "in trouble: "+n.Trouble)
 	}
+	if r := n.ConfigRefused; r != nil {
+		notes = append(notes, "configuration refused: "+r.Text)
+	}
 	if note := drainNote(n.Drain); note != "" {
 		notes = append(notes, note)
 	}

@@ -34,8 +34,9 @@ type nodeSlot struct {
 	metrics  *metrics.Collector              // of the node that is there now
 	notifier atomic.Pointer[notify.Notifier] // the same; nil where nobody is to be told
 
-	changing sync.Mutex // guards jobs, the revision of cfg, and node while it is replaced
+	changing sync.Mutex // guards jobs, refused, the revision of cfg, and node while it is replaced
 	jobs     []jobs.Job // as last loaded
+	refused  string     // why the files that were read later were refused; "" when they were not
 }
 
 // newNodeSlot makes the first node of a slot.
@@ -78,6 +79,7 @@ func (s *nodeSlot) sit() error {
 		}
 		s.notifier.Store(notifier)
 	}
+	node.SetRefused(s.refused)
 	s.node.Store(node)
 	s.ops.Store(client)
 	s.metrics.Watch(node)
@@ -94,6 +96,14 @@ func (s *nodeSlot) change(all []jobs.Job, c scheduler.Change) error {
 	}
 	s.jobs, s.cfg.Revision = all, cmp.Or(c.Revision, s.cfg.Revision)
 	return nil
+}
+
+// refuse has the node announce why the files were refused, "" when they are not any more. After a move the next node does.
+func (s *nodeSlot) refuse(why string) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.refused = why
+	s.node.Load().SetRefused(why)
 }
 
 // ServeHTTP answers what is asked of the API.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -99,6 +100,7 @@ func (r *reloader) reload() {
 		r.refuse(err)
 		return
 	}
+	r.announce("")
 	r.needRestart(l)
 	c := compareJobs(&r.now.Config, &l.Config)
 	if c.empty() && l.Node.Revision == r.now.Node.Revision {
@@ -134,8 +136,20 @@ func (r *reloader) guarded(l *loaded) error {
 // maxTold bounds the log lines of a kind about one reload.
 const maxTold = 100
 
-// refuse logs what is wrong with the files.
+// announce has the nodes say why the files were refused; "" when they were not.
+func (r *reloader) announce(why string) {
+	for _, s := range r.slots {
+		s.refuse(why)
+	}
+}
+
+// refuse logs what is wrong with the files, and has the nodes announce the first fault.
 func (r *reloader) refuse(err error) {
+	first, rest, _ := strings.Cut(err.Error(), "\n")
+	if rest != "" {
+		first += fmt.Sprintf(" (and %d more)", 1+strings.Count(rest, "\n"))
+	}
+	r.announce(first)
 	const words = "configuration refused: the node keeps its jobs"
 	var wrong configError
 	if !errors.As(err, &wrong) {

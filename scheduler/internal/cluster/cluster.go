@@ -38,8 +38,9 @@ type Config struct {
 	Moves               *Moves
 	View                *LatestView
 	State               *NodeState
-	Beat                chan struct{} // holds one signal: send a heartbeat now
-	Lost                chan struct{} // holds one signal: Redis may have lost data, register every job again
+	Stalled             func() []roster.Stall // the node's runs that have stalled
+	Beat                chan struct{}         // holds one signal: send a heartbeat now
+	Lost                chan struct{}         // holds one signal: Redis may have lost data, register every job again
 	Log                 *slog.Logger
 }
 
@@ -53,6 +54,7 @@ type NodeState struct {
 	// Unclaimable is how many jobs are not claimed, by the reason; nil before the first registration. The map does not
 	// change.
 	Unclaimable atomic.Pointer[map[string]int]
+	Refused     atomic.Pointer[roster.Refusal] // a change of its configuration; nil when none was refused
 }
 
 // Cluster is a node's side of the cluster.

@@ -235,6 +235,7 @@ func (m *members) self() roster.Member {
 		Version: n.Version, Revision: n.Jobs.Revision(), Generation: n.Generation, State: state, Started: m.start,
 		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,
 		Asserted: asserted, Restored: restored, Trouble: n.problem(), ZoneData: n.ZoneData,
+		Refused: n.State.Refused.Load(), Stalled: n.Stalled(),
 	}
 }
 

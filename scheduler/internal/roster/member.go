@@ -64,6 +64,10 @@ type Member struct {
 	// Trouble is why the node claims nothing, or not everything, though nobody has drained it; at
 	// most 200 bytes in one line. It is left out of a record that would be too large with it.
 	Trouble string `json:"trouble,omitempty"`
+	// Refused says that the node has refused a change of its configuration; nil when it has the newest. Stalled are its runs that have
+	// stalled, MaxStalled at most. Both are left out as Trouble is.
+	Refused *Refusal `json:"refused,omitempty"`
+	Stalled []Stall  `json:"stalled,omitempty"`
 	// ZoneData is the version of the node's time zone database.
 	ZoneData string `json:"zone_data,omitempty"`
 	// Seen is the last beat by Redis' clock. The roster fills it in.
@@ -99,9 +103,8 @@ func encodeMember(m Member) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the record: %w", err)
 	}
-	if len(raw) > MaxRecord && m.Trouble != "" {
-		m.Trouble = ""
-		return encodeMember(m)
+	if len(raw) > MaxRecord && (m.Trouble != "" || m.Refused != nil || m.Stalled != nil) {
+		return encodeMember(m.withoutNotices())
 	}
 	if len(raw) > MaxRecord {
 		return nil, fmt.Errorf("the record has %d bytes, more than %d; give the node fewer or shorter labels: %w", len(raw), MaxRecord, ErrTooLarge)

@@ -34,6 +34,7 @@ type runStore struct {
 	progress ledger.Progress
 	moved    time.Time // when the run last made progress; zero while its function is not called
 	stalled  bool      // it was told that the run has stalled
+	hung     time.Time // when that was told first
 }
 
 var _ jobs.RunStore = (*runStore)(nil)
@@ -166,6 +167,9 @@ func (s *runStore) stalls(after time.Duration) bool {
 		return false
 	}
 	s.stalled = true
+	if s.hung.IsZero() {
+		s.hung = time.Now()
+	}
 	return true
 }
 

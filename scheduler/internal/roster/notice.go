@@ -1,0 +1,24 @@
+package roster
+
+// MaxStalled is how many stalled runs a member's record names.
+const MaxStalled = 20
+
+// Stall is a run in flight that once made no progress for its job's stall_after.
+type Stall struct {
+	Job   string `json:"job"`
+	Run   string `json:"run"`
+	Tick  int64  `json:"tick"`  // ms
+	After int64  `json:"after"` // the job's stall_after, ms
+}
+
+// Refusal says that a node has refused a change of its configuration, and goes on with the jobs that it had.
+type Refusal struct {
+	At   int64  `json:"at"`   // by the node's clock, ms
+	Text string `json:"text"` // what is wrong, in one line
+}
+
+// withoutNotices is the member without what only people read.
+func (m Member) withoutNotices() Member {
+	m.Trouble, m.Refused, m.Stalled = "", nil, nil
+	return m
+}
