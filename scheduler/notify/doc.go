@@ -5,6 +5,7 @@
 //
 //	job   ──failed, abandoned, missed──► told ──a run succeeds──► recovered
 //	      ──late, overdue─────────────► told ──the tick is answered, or the job paused──► recovered
+//	      ──stalled───────────────────► told ──a run succeeds after that──► recovered
 //	      ──no success within expect──► told ──a run succeeds──► recovered
 //
 // An event is told once until its job has recovered from it. What was told is a small record in Redis for each job that is not well. The

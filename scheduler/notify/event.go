@@ -19,6 +19,8 @@ const (
 	Abandoned Kind = "abandoned"
 	// Missed: ticks were not run, because no node claimed them in time. Over when a run succeeds.
 	Missed Kind = "missed"
+	// Stalled: a run made no progress for its job's StallAfter. Told once for each attempt. Over when a run succeeds after that.
+	Stalled Kind = "stalled"
 	// Late: a tick has been due for Config.LateAfter, and nobody has answered it. Over when it is answered.
 	Late Kind = "late"
 	// Overdue: the same, and no living node can run the job.
@@ -28,7 +30,7 @@ const (
 )
 
 // Kinds are all kinds.
-var Kinds = []Kind{Failed, Abandoned, Missed, Late, Overdue, NoSuccess}
+var Kinds = []Kind{Failed, Abandoned, Missed, Stalled, Late, Overdue, NoSuccess}
 
 // Event is what happened to a job, or that it is over.
 type Event struct {
@@ -78,6 +80,8 @@ func (e Event) sentence() string {
 		return fmt.Sprintf("%s abandoned: node %s died or was cut off while it ran tick %s%s%s", e.Job, e.Node, tick, times(e.Count, "runs"), colon(e.Error))
 	case Missed:
 		return fmt.Sprintf("%s missed a tick: %s%s%s", e.Job, tick, times(e.Count, "ticks"), colon(e.Error))
+	case Stalled:
+		return fmt.Sprintf("%s stalled: tick %s on %s%s", e.Job, tick, e.Node, colon(e.Error))
 	case Late:
 		return fmt.Sprintf("%s is late: tick %s has not begun%s", e.Job, tick, colon(e.Error))
 	case Overdue:

@@ -41,6 +41,7 @@ type facts struct {
 	lateAfter   int64  // ms
 	late        bool   // it was late at the last look too
 	noNode      string // why nobody can run it
+	stalls      []stall
 }
 
 // verdict is what follows for one job.
@@ -74,6 +75,7 @@ func (f facts) judge(namespace string) verdict {
 		v.events = append(v.events, e)
 	}
 	f.outcomes(&v, &n, tell)
+	f.stalled(&n, tell)
 	f.lateness(tell)
 	f.successes(&n, tell)
 	if len(v.events) > 0 {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -44,6 +43,9 @@ func (w *watch) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.readStalls(ctx); err != nil {
+		return err
+	}
 	stored, asked, err := w.read(ctx, now, changed, known)
 	if err != nil {
 		return err
@@ -63,6 +65,9 @@ func (w *watch) read(ctx context.Context, now int64, changed map[string]bool, kn
 	}
 	asked = make(map[string]bool)
 	for job := range w.notes {
+		asked[job] = true
+	}
+	for job := range w.stalls {
 		asked[job] = true
 	}
 	if w.seen == nil || !known || n != len(w.seen) || now-w.whole > wholeEvery {
@@ -160,7 +165,7 @@ func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, ch
 			all[s.Job] = facts{Stored: s} // ledger verify names it
 			continue
 		}
-		f := facts{Stored: s, now: now, looked: w.looked, note: w.notes[s.Job], lateAfter: w.cfg.LateAfter.Milliseconds(), late: w.late[s.Job]}
+		f := facts{Stored: s, now: now, looked: w.looked, note: w.notes[s.Job], lateAfter: w.cfg.LateAfter.Milliseconds(), late: w.late[s.Job], stalls: w.stalls[s.Job]}
 		if was, known := w.seen[s.Job]; known {
 			f.before = &was
 		}
@@ -174,10 +179,10 @@ func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, ch
 		}
 		succeeded := grown.Succeeded > 0 && f.counted() != nil
 		switch {
-		case grown.bad() > 0 && (f.counted() != nil || w.looked == 0 || changed(s.Job)),
+		case grown.bad()+grown.Cancelled > 0 && (f.counted() != nil || w.looked == 0 || changed(s.Job)),
 			succeeded && f.note.outcome(), succeeded && f.deadline != nil && f.deadline.sharded:
 			histories = append(histories, s.Job)
-			most = max(most, min(rowsMost, grown.bad()+grown.Succeeded+1))
+			most = max(most, min(rowsMost, grown.bad()+grown.Cancelled+grown.Succeeded+1))
 		case succeeded && f.deadline != nil:
 			f.deadline.success = now
 		}
@@ -199,16 +204,6 @@ func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, ch
 		return all, err
 	}
 	return all, w.holders(ctx, all, ask)
-}
-
-// successOf is when a run or a whole tick succeeded last, ms; 0 for never.
-func successOf(rows []ledger.Row) (at int64) {
-	for _, r := range rows {
-		if r.Outcome == jobs.OutcomeSucceeded && r.Of == "" && (r.Whole || r.Shards <= 1) {
-			at = max(at, r.At)
-		}
-	}
-	return at
 }
 
 // holders asks why nobody can run jobs that are late.
@@ -274,27 +269,4 @@ func (w *watch) conclude(ctx context.Context, now int64, all map[string]facts, a
 	}
 	w.forget(now)
 	return w.store(ctx, noted)
-}
-
-// gone forgets a job that was removed, and tells that what was told of it is over.
-func (w *watch) gone(job string, now int64) (events int) {
-	if n := w.notes[job]; n != nil {
-		for _, kind := range Kinds {
-			if n.Told[kind] == 0 {
-				continue
-			}
-			e := Event{
-				Job: job, Kind: kind, Recovered: true, Key: w.namespace + "/" + job + "/" + string(kind), At: scheduler.Stamp(instant(now)),
-				Since: stampOf(n.Told[kind]), Error: "the job was removed",
-			}
-			e.Text = e.sentence()
-			w.tell(e, now)
-			events++
-		}
-	}
-	delete(w.notes, job)
-	delete(w.seen, job)
-	delete(w.deadlines, job)
-	delete(w.late, job)
-	return events
 }

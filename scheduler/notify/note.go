@@ -14,13 +14,14 @@ type counts struct {
 	Abandoned int64 `json:"a,omitempty"`
 	Missed    int64 `json:"m,omitempty"`
 	Succeeded int64 `json:"s,omitempty"`
+	Cancelled int64 `json:"c,omitempty"` // also for a stall
 }
 
 func countsOf(e ledger.Entry) counts {
 	c := e.Counts
 	return counts{
 		Failed:    c[jobs.OutcomeFailed] + c[jobs.OutcomeTimedOut] + c[jobs.OutcomeLost],
-		Abandoned: c[jobs.OutcomeAbandoned], Missed: c[jobs.OutcomeMissed], Succeeded: c[jobs.OutcomeSucceeded],
+		Abandoned: c[jobs.OutcomeAbandoned], Missed: c[jobs.OutcomeMissed], Succeeded: c[jobs.OutcomeSucceeded], Cancelled: c[jobs.OutcomeCancelled],
 	}
 }
 
@@ -40,10 +41,10 @@ func (c counts) bad() int64 { return c.Failed + c.Abandoned + c.Missed }
 
 // since is what has been added to before; a job that was removed and made anew begins at nothing.
 func (c counts) since(before counts) counts {
-	if c.Failed < before.Failed || c.Abandoned < before.Abandoned || c.Missed < before.Missed || c.Succeeded < before.Succeeded {
+	if c.Failed < before.Failed || c.Abandoned < before.Abandoned || c.Missed < before.Missed || c.Succeeded < before.Succeeded || c.Cancelled < before.Cancelled {
 		return c
 	}
-	return counts{c.Failed - before.Failed, c.Abandoned - before.Abandoned, c.Missed - before.Missed, c.Succeeded - before.Succeeded}
+	return counts{c.Failed - before.Failed, c.Abandoned - before.Abandoned, c.Missed - before.Missed, c.Succeeded - before.Succeeded, c.Cancelled - before.Cancelled}
 }
 
 // outcomeKinds are the kinds that say how a run or a tick has ended; a success ends them.
@@ -67,12 +68,13 @@ const keepWell = 60_000
 
 // note is what is stored of a job that is not well.
 type note struct {
-	Told    map[Kind]int64 `json:"told,omitempty"` // when what was told was noticed, ms
-	Counts  counts         `json:"counts"`         // up to which what happened was told
-	Last    string         `json:"last,omitempty"` // the run or tick that was told of last
-	Success int64          `json:"ok,omitempty"`   // when a run succeeded last, ms
-	From    int64          `json:"from,omitempty"` // when the deadline began for a job of which no success is known, ms
-	Well    int64          `json:"well,omitempty"` // since when nothing is wrong any more, ms
+	Told    map[Kind]int64   `json:"told,omitempty"`    // when what was told was noticed, ms
+	Counts  counts           `json:"counts"`            // up to which what happened was told
+	Last    string           `json:"last,omitempty"`    // the run or tick that was told of last
+	Success int64            `json:"ok,omitempty"`      // when a run succeeded last, ms
+	From    int64            `json:"from,omitempty"`    // when the deadline began for a job of which no success is known, ms
+	Stalled map[string]int64 `json:"stalled,omitempty"` // runs that were told to have stalled, and when that was noticed, ms
+	Well    int64            `json:"well,omitempty"`    // since when nothing is wrong any more, ms
 }
 
 func readNote(text string) (n *note, err error) {
@@ -95,7 +97,9 @@ func (n *note) told(k Kind) int64 {
 }
 
 // outcome reports whether a kind was told that a success ends.
-func (n *note) outcome() bool { return n.told(Failed)+n.told(Abandoned)+n.told(Missed) > 0 }
+func (n *note) outcome() bool {
+	return n.told(Failed)+n.told(Abandoned)+n.told(Missed)+n.told(Stalled) > 0
+}
 
 // instant is an instant of Redis' clock.
 func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

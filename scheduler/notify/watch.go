@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/roster"
@@ -34,7 +35,8 @@ type watch struct {
 	whole     int64 // when the last look at all jobs began
 	seen      map[string]seen
 	deadlines map[string]deadline
-	late      map[string]bool // jobs that were late at the last look
+	stalls    map[string][]stall // by job, as of this look
+	late      map[string]bool    // jobs that were late at the last look
 	notes     map[string]*note
 	queues    map[string]*queue // by target
 	stored    map[string]string // what Redis has, by field
@@ -203,4 +205,27 @@ func (w *watch) store(ctx context.Context, jobs []string) error {
 		delete(w.stored, field)
 	}
 	return nil
+}
+
+// gone forgets a job that was removed, and tells that what was told of it is over.
+func (w *watch) gone(job string, now int64) (events int) {
+	if n := w.notes[job]; n != nil {
+		for _, kind := range Kinds {
+			if n.Told[kind] == 0 {
+				continue
+			}
+			e := Event{
+				Job: job, Kind: kind, Recovered: true, Key: w.namespace + "/" + job + "/" + string(kind), At: scheduler.Stamp(instant(now)),
+				Since: stampOf(n.Told[kind]), Error: "the job was removed",
+			}
+			e.Text = e.sentence()
+			w.tell(e, now)
+			events++
+		}
+	}
+	delete(w.notes, job)
+	delete(w.seen, job)
+	delete(w.deadlines, job)
+	delete(w.late, job)
+	return events
 }

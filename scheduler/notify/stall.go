@@ -1,0 +1,85 @@
+package notify
+
+import (
+	"context"
+	"maps"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/roster"
+)
+
+// stall is a run in flight that has stalled.
+type stall struct {
+	roster.Stall
+	node string
+}
+
+// readStalls reads which runs in flight have stalled: their nodes say so with their heartbeats.
+func (w *watch) readStalls(ctx context.Context) error {
+	members, err := w.roster.Members(ctx)
+	if err != nil {
+		return err
+	}
+	w.stalls = make(map[string][]stall)
+	for _, m := range members {
+		for _, s := range m.Stalled {
+			if m.State != roster.StateGone {
+				w.stalls[s.Job] = append(w.stalls[s.Job], stall{s, m.Name})
+			}
+		}
+	}
+	return nil
+}
+
+// stalled tells of attempts that made no progress, each once: of those in flight, and of those that were cancelled for it. It is over when
+// a run succeeds after that.
+func (f facts) stalled(n *note, tell func(Event)) {
+	before, last := f.note.told(Stalled), int64(0)
+	told := maps.Clone(n.Stalled)
+	note := func(e Event) {
+		if told[e.Run] != 0 {
+			return
+		}
+		if told == nil {
+			told = make(map[string]int64)
+		}
+		told[e.Run] = f.now
+		e.Kind, e.Count = Stalled, 1
+		tell(e)
+	}
+	flying := make(map[string]bool, len(f.stalls))
+	for _, s := range f.stalls {
+		flying[s.Run] = true
+		note(Event{Run: s.Run, Node: s.node, Tick: stampOf(s.Tick), Error: "no progress for " + spell(s.After)})
+	}
+	for i := range f.rows {
+		r := &f.rows[i]
+		if r.Reason != ledger.ReasonStalled {
+			continue
+		}
+		last = max(last, r.At)
+		if f.looked != 0 && r.At >= f.looked-margin { // the first look ever tells how the job stands
+			note(Event{Run: r.Run, Node: r.NodeName, Tick: stampOf(r.Tick), Outcome: r.Outcome.String(), Error: "its run was cancelled for it"})
+		}
+	}
+	if n.Told[Stalled] != 0 && len(flying) == 0 && successOf(f.rows) > max(last, before) {
+		tell(Event{Kind: Stalled, Recovered: true, Error: "a run has succeeded"})
+	}
+	for run, at := range told {
+		if !flying[run] && at < f.looked-keepWell { // its row is too old by now to be looked at
+			delete(told, run)
+		}
+	}
+	n.Stalled = told
+}
+
+// successOf is when a run or a whole tick succeeded last, ms; 0 for never.
+func successOf(rows []ledger.Row) (at int64) {
+	for _, r := range rows {
+		if r.Outcome == jobs.OutcomeSucceeded && r.Of == "" && (r.Whole || r.Shards <= 1) {
+			at = max(at, r.At)
+		}
+	}
+	return at
+}
