@@ -1,83 +1,136 @@
+//go:build unix
+
 package cli
 
 import (
+	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
+	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
 
-// stepsJob is a command of 200 steps. It writes each into a table, then saves where it is and says how far.
+var checkpointKills = flag.Int("checkpoint.kills", 3, "how many nodes TestCheckpointOfACommand kills, 1 to 12")
+
+const steps = 200
+
+// stepsJob is a command of 200 steps. It brings each to a sink, then saves where it is and says how far. Each attempt leaves a process
+// behind that node and group do not end: it repeats the attempt's first step as soon as another token was seen.
 const stepsJob = `
 jobs:
   - name: steps
     schedule: "0 0 1 1 *"
-    ttl: 5s
+    ttl: 3s
     on_crash: rerun
+    rerun_max: 20
     exec:
       checkpoints: files
-      env: {TABLE: %q}
+      env: {SINK: %q, TOKEN: %q}
       command:
         - sh
         - -ec
         - |
           step=$(cat "$ESCAPEMENT_CHECKPOINT_FILE" 2>/dev/null || echo 0)
+          late="while test \"\$($TOKEN)\" -le $ESCAPEMENT_TOKEN; do sleep 0.2; done; $SINK $ESCAPEMENT_TOKEN $step late"
+          setsid sh -c "$late" </dev/null >/dev/null 2>&1 &
           while [ "$step" -lt 200 ]; do
-            echo "$ESCAPEMENT_ATTEMPT $ESCAPEMENT_NODE $step" >> "$TABLE"
+            case $($SINK "$ESCAPEMENT_TOKEN" "$step" "$ESCAPEMENT_NODE") in
+              ok|done) ;;
+              wait) sleep 0.05; continue ;;
+              *) exit 1 ;;
+            esac
             step=$((step + 1))
             echo "$step" > "$ESCAPEMENT_CHECKPOINT_FILE.new"
             mv "$ESCAPEMENT_CHECKPOINT_FILE.new" "$ESCAPEMENT_CHECKPOINT_FILE"
             echo "$step 200 step $step" > "$ESCAPEMENT_PROGRESS_FILE"
-            sleep 0.1
           done
 `
 
-// stepsTable is what the command has written.
-type stepsTable struct {
-	path     string
-	attempts []attemptSteps
-	done     map[int]bool
+// sinkScript does a step that is the next one, refuses an older token than it has seen, and lets a step wait that the test does not want yet.
+const sinkScript = `
+local token, step = ARGV[1], tonumber(ARGV[2])
+if tonumber(token) < tonumber(redis.call('GET', 'token') or '0') then redis.call('INCR', 'stale') return 'stale' end
+redis.call('SET', 'token', token)
+if redis.call('HSETNX', 'first', token, step) == 1 then redis.call('RPUSH', 'attempts', step .. ' ' .. ARGV[3]) end
+local done = redis.call('LLEN', 'steps')
+if step < done then redis.call('INCR', 'repeated') return 'done' end
+if step > done then return 'gap' end
+if step >= tonumber(redis.call('GET', 'limit')) then return 'wait' end
+redis.call('RPUSH', 'steps', step)
+return 'ok'`
+
+// stepSink is a database that the command writes to: it keeps each step once, and refuses who is too late.
+type stepSink struct {
+	t      *testing.T
+	client *redis.Client
+	env    []any // of the job: a call of the script, and one that reads the newest token
 }
 
-type attemptSteps struct {
-	node        string
-	first, last int
-}
-
-func (s *stepsTable) read(t *testing.T) {
+func newStepSink(t *testing.T) *stepSink {
 	t.Helper()
-	text, err := os.ReadFile(s.path)
-	if err != nil && !os.IsNotExist(err) {
+	for _, name := range []string{"redis-cli", "setsid"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Fatalf("%v; install the packages redis-tools and util-linux", err)
+		}
+	}
+	server := redistest.Start(t)
+	s := &stepSink{t: t, client: server.Client(t)}
+	sha, err := s.client.ScriptLoad(t.Context(), sinkScript).Result()
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.attempts, s.done = nil, map[int]bool{}
-	for line := range strings.Lines(string(text)) {
-		var attempt, step int
-		var node string
-		if _, err := fmt.Sscan(line, &attempt, &node, &step); err != nil {
-			continue // half a line, of a command that was killed or writes
-		}
-		for len(s.attempts) < attempt {
-			s.attempts = append(s.attempts, attemptSteps{node, step, step})
-		}
-		s.attempts[attempt-1].last = step
-		s.done[step] = true
+	host, port, _ := strings.Cut(server.Addr(), ":")
+	cli := fmt.Sprintf("redis-cli -h %s -p %s --raw ", host, port)
+	s.env = []any{cli + "EVALSHA " + sha + " 0", cli + "GET token"}
+	return s
+}
+
+// allow lets the steps below a number be done.
+func (s *stepSink) allow(n int) {
+	if err := s.client.Set(s.t.Context(), "limit", n, 0).Err(); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
-// TestCheckpointOfACommand kills the node under a command three times. The next attempt goes on from what was saved, all steps are
-// done, and the checkpoint is gone at the end.
+func (s *stepSink) done() int { return int(s.client.LLen(s.t.Context(), "steps").Val()) }
+
+func (s *stepSink) number(key string) int {
+	n, _ := s.client.Get(s.t.Context(), key).Int()
+	return n
+}
+
+// attempt is the first step of an attempt, from 1, and its node; "" when it has not come yet.
+func (s *stepSink) attempt(n int) (first int, node string) {
+	_, _ = fmt.Sscan(s.client.LIndex(s.t.Context(), "attempts", int64(n-1)).Val(), &first, &node)
+	return first, node
+}
+
+// TestCheckpointOfACommand kills the node under a command with SIGKILL, again and again: in the middle of its steps, or when its checkpoint
+// is stored. The next attempt goes on from what was saved. All steps are done at the sink, each once and in order, what the attempts before
+// have left behind is refused by its token, and the checkpoint is gone at the end.
 func TestCheckpointOfACommand(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
-	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
-	table := &stepsTable{path: filepath.Join(t.TempDir(), "table")}
-	job, nodes := fmt.Sprintf(stepsJob, table.path), map[string]*process{}
+	kills := *checkpointKills
+	server, sink := redistest.Start(t), newStepSink(t)
+	client := server.Client(t)
+	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + server.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
+	saved := func() (at int, is bool) {
+		for field, value := range client.HGetAll(t.Context(), "{escapement:0}:kept").Val() {
+			if strings.HasPrefix(field, "s:") {
+				at, _ = strconv.Atoi(strings.TrimSpace(value))
+				is = true
+			}
+		}
+		return at, is
+	}
+	job, nodes := fmt.Sprintf(stepsJob, sink.env...), map[string]*process{}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		nodes[name] = nodeOf(t, env, name, job)
 	}
@@ -90,34 +143,46 @@ func TestCheckpointOfACommand(t *testing.T) {
 		}
 		return run
 	}
-	for kill := 1; kill <= 3; kill++ {
-		eventually(t, "an attempt gets on", func() bool {
-			table.read(t)
-			return len(table.attempts) == kill && table.attempts[kill-1].last > table.attempts[kill-1].first+30
-		})
+	certain := 0 // up to where the checkpoint is known to be stored
+	for kill := 1; kill <= kills; kill++ {
+		until := kill * steps / (kills + 1)
+		before := sink.done()
+		sink.allow(until)
+		if kill%2 == 1 { // when all is stored
+			eventually(t, "the checkpoint is stored", func() bool { at, _ := saved(); return at == until })
+			certain = until
+		} else { // wherever it is
+			eventually(t, "an attempt gets on", func() bool { return sink.done() > before+(until-before)/2 })
+		}
 		if kill == 1 {
 			eventually(t, "its progress is shown", func() bool {
 				p := going().Progress
-				return p != nil && p.Total == 200 && p.Done > 0 && p.Note == fmt.Sprint("step ", p.Done)
+				return p != nil && p.Total == steps && p.Done == int64(until) && p.Note == fmt.Sprint("step ", until)
 			})
 		}
-		name := table.attempts[kill-1].node
+		_, name := sink.attempt(kill)
 		nodes[name].signal(syscall.SIGKILL)
 		nodes[name].exits(-1)
 		nodes[name] = nodeOf(t, env, name, job)
-	}
-	eventually(t, "all steps are done", func() bool {
-		table.read(t)
-		return len(table.done) == 200
-	})
-	for i := 1; i < len(table.attempts); i++ {
-		if was, is := table.attempts[i-1], table.attempts[i]; is.first <= was.first || is.first > was.last+1 {
-			t.Errorf("attempt %d did the steps from %d to %d, the next one from %d on", i, was.first, was.last, is.first)
+		eventually(t, "the next attempt has begun", func() bool { _, next := sink.attempt(kill + 1); return next != "" })
+		if first, _ := sink.attempt(kill + 1); first < certain || first > until {
+			t.Errorf("attempt %d begins with step %d; %d were certain, and %d were allowed", kill+1, first, certain, until)
 		}
 	}
-	eventually(t, "the run has ended", func() bool { return going().Run == "" })
+	sink.allow(steps)
+	eventually(t, "the run has ended", func() bool { return sink.done() == steps && going().Run == "" })
+	for i, step := range sink.client.LRange(t.Context(), "steps", 0, -1).Val() {
+		if step != strconv.Itoa(i) {
+			t.Fatalf("step %s was done where %d was next", step, i)
+		}
+	}
+	eventually(t, "what was left behind is refused", func() bool { return sink.number("stale") == kills })
 	runs := decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "steps")
-	if len(runs) != 4 || runs[0].Outcome != "succeeded" || runs[0].Attempt != 4 || runs[0].Progress != nil {
+	if len(runs) != kills+1 || runs[0].Outcome != "succeeded" || runs[0].Attempt != kills+1 || runs[0].Progress != nil {
 		t.Errorf("runs: %+v", runs)
 	}
+	if _, is := saved(); is {
+		t.Error("the checkpoint is kept after the success")
+	}
+	t.Logf("%d steps, each once, over %d nodes that were killed; %d were brought twice, and %d with an old token", steps, kills, sink.number("repeated"), sink.number("stale"))
 }
