@@ -64,7 +64,7 @@ func TestParseICS(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for name, text := range map[string]string{"CRLF": calendarOf(tt.events...), "LF": strings.ReplaceAll(calendarOf(tt.events...), "\r", ""), "BOM": "\xef\xbb\xbf" + calendarOf(tt.events...)} {
-				dates, err := parseICS([]byte(text))
+				dates, err := parseICS([]byte(text), 2026)
 				if got := strings.Join(dates, " "); err != nil || got != tt.want {
 					t.Errorf("%s: %s, %v; want %s", name, got, err, tt.want)
 				}
@@ -80,8 +80,13 @@ func TestCalendarFilesAreRefused(t *testing.T) {
 		many[i] = event("DTSTART:" + time.Date(2026, 1, 1+2*i, 0, 0, 0, 0, time.UTC).Format("20060102"))
 	}
 	for _, tt := range []struct{ name, text, want string }{
-		{"recurrence", calendarOf(event("SUMMARY:New Year\\, again", "DTSTART:20260101", "RRULE:FREQ=YEARLY")), `:6: calendars.free[1]: the event "New Year, again" repeats (RRULE:FREQ=YEARLY), and recurrence is not read; give the file an event for each of its days, or list the days as dates`},
-		{"dates of recurrence", calendarOf(event("DTSTART:20260101", "RDATE:20260301")), `:5: calendars.free[1]: the event "" repeats (RDATE:20260301)`},
+		{"recurrence", calendarOf(event("SUMMARY:New Year\\, again", "DTSTART:20260101", "RRULE:FREQ=WEEKLY")), `:6: calendars.free[1]: the event "New Year, again" repeats (RRULE:FREQ=WEEKLY), and of recurrence only FREQ=YEARLY on one day of the year is read; give the file an event for each of its days, or list the days as dates`},
+		{"dates of recurrence", calendarOf(event("DTSTART:20260101", "RDATE:20260301")), `:5: calendars.free[1]: the event "" repeats with exceptions (RDATE:20260301), which are not read; give the file`},
+		{"an exception", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY", "EXDATE:20270101")), `:6: calendars.free[1]: the event "" repeats with exceptions (EXDATE:20270101)`},
+		{"a cancelled exception", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY"), event("STATUS:CANCELLED", "DTSTART:20270101", "RECURRENCE-ID:20270101")), `:10: calendars.free[1]: the event "" repeats with exceptions (RECURRENCE-ID:20270101)`},
+		{"two rules", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY", "RRULE:FREQ=YEARLY;INTERVAL=3")), `:6: calendars.free[1]: the event "" repeats with exceptions (RRULE:`},
+		{"a rule that has ended", calendarOf(event("DTSTART:20010101", "RRULE:FREQ=YEARLY;COUNT=3")), `: calendars.free[1]: has no days in the years from 20`},
+		{"only cancelled events", calendarOf(event("STATUS:CANCELLED", "DTSTART:20260101")), `: calendars.free[1]: has only cancelled events; name the right file, or remove the calendar`},
 		{"no start", calendarOf(event("SUMMARY:x")), `:3: calendars.free[1]: the event "x" has no DTSTART; give it one, or remove it`},
 		{"no date", calendarOf(event("SUMMARY:x", "DTSTART:2026-01-01")), `:5: calendars.free[1]: the event "x" has DTSTART: "2026-01-01" is no date such as 20261224`},
 		{"no day", calendarOf(event("SUMMARY:x", "DTSTART:20260230")), `:5: calendars.free[1]: the event "x" has DTSTART: "20260230" is no date`},
@@ -131,7 +136,7 @@ func TestCalendarFilesAreReadAgain(t *testing.T) {
 	if !strings.Contains(said.String(), "there is no file") {
 		t.Errorf("an absent file: %s", said)
 	}
-	put(t, file, calendarOf(event("SUMMARY:x", "DTSTART:20270101", "RRULE:FREQ=YEARLY")))
+	put(t, file, calendarOf(event("SUMMARY:x", "DTSTART:20270101", "RRULE:FREQ=DAILY")))
 	looks()
 	if !strings.Contains(said.String(), "file="+file+" line=6") || except() != "2026-12-24" {
 		t.Errorf("a bad file: except %s: %s", except(), said)

@@ -59,7 +59,7 @@ func (c *checker) datesOf(path, name string) []string {
 		c.fault(path, "%s: %v", quote(file), err)
 		return nil
 	}
-	dates, wrong := parseICS(data)
+	dates, wrong := parseICS(data, time.Now().Year())
 	if wrong != nil {
 		c.faults.add(place{file: file, line: wrong.line}, path, "%s", wrong.msg)
 		return nil

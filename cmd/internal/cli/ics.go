@@ -28,17 +28,19 @@ type icsLine struct {
 
 // icsEvent is a VEVENT. Its properties may come in any order.
 type icsEvent struct {
-	at                           int
-	summary, status              string
-	start, end, duration, repeat icsLine
+	at                         int
+	summary, status            string
+	start, end, duration, rule icsLine
+	unread                     icsLine // of a recurrence
 }
 
 // icsSpan is the days of an event, both included.
 type icsSpan struct{ first, last time.Time }
 
 // parseICS returns the days of the events of an iCalendar file, as jobs.Job has them in Except: in order, those that touch joined to
-// ranges. The day of a time is the day that is written, in the zone in which it is written. Cancelled events are left out.
-func parseICS(text []byte) ([]string, *icsError) {
+// ranges. The day of a time is the day that is written, in the zone in which it is written. Cancelled events are left out. What repeats
+// is read for the decade of a year and the one after it.
+func parseICS(text []byte, year int) ([]string, *icsError) {
 	if line, msg := refuseText(text); msg != "" {
 		return nil, icsFault(line, "%s", msg)
 	}
@@ -51,20 +53,28 @@ func parseICS(text []byte) ([]string, *icsError) {
 		return nil, err
 	}
 	var spans []icsSpan
+	decade, cancelled := year/10*10, 0
 	for _, e := range events {
-		if e.status == "CANCELLED" {
+		if e.status == "CANCELLED" && e.unread.name != "RECURRENCE-ID" {
+			cancelled++
 			continue
 		}
-		s, err := e.days()
+		all, err := e.spans(decade)
 		if err != nil {
 			return nil, icsFault(err.line, "the event %s %s", quote(e.summary), err.msg)
 		}
-		spans = append(spans, s)
+		spans = append(spans, all...)
 	}
-	if len(spans) == 0 {
+	switch {
+	case len(spans) > 0:
+		return joinSpans(spans), nil
+	case len(events) == 0:
 		return nil, icsFault(0, "has no events; name the right file")
+	case cancelled == len(events):
+		return nil, icsFault(0, "has only cancelled events; name the right file, or remove the calendar")
+	default:
+		return nil, icsFault(0, "has no days in the years from %d to %d; name the right file", decade, decade+icsYears-1)
 	}
-	return joinSpans(spans), nil
 }
 
 // icsProperty is NAME, parameters, which may have a colon in quotes, and value.
@@ -132,18 +142,39 @@ func (e *icsEvent) set(l icsLine) {
 		e.end = l
 	case "DURATION":
 		e.duration = l
-	case "RRULE", "RDATE":
-		e.repeat = l
+	case "RRULE":
+		if e.rule.at > 0 {
+			e.unread = l // a second one
+		}
+		e.rule = l
+	case "RDATE", "EXDATE", "RECURRENCE-ID":
+		e.unread = l
 	}
+}
+
+// spans are the days of an event, each time that it comes.
+func (e *icsEvent) spans(decade int) (spans []icsSpan, err *icsError) {
+	if e.unread.at > 0 {
+		return nil, icsFault(e.unread.at, "repeats with exceptions (%s), which are not read; give the file an event for each of its days, or list the days as dates",
+			clip(e.unread.name+":"+e.unread.value))
+	}
+	s, err := e.days()
+	if err != nil || e.rule.at == 0 {
+		return []icsSpan{s}, err
+	}
+	r, err := yearlyRule(e.rule, s.first)
+	if err != nil {
+		return nil, err
+	}
+	for _, day := range r.days(s.first, decade) {
+		spans = append(spans, icsSpan{day, day.Add(s.last.Sub(s.first))})
+	}
+	return spans, nil
 }
 
 // days returns the days of an event. The end is the first instant that is no more of it.
 func (e *icsEvent) days() (s icsSpan, err *icsError) {
-	switch {
-	case e.repeat.at > 0:
-		return s, icsFault(e.repeat.at, "repeats (%s), and recurrence is not read; give the file an event for each of its days, or list the days as dates",
-			clip(e.repeat.name+":"+e.repeat.value))
-	case e.start.at == 0:
+	if e.start.at == 0 {
 		return s, icsFault(e.at, "has no DTSTART; give it one, or remove it")
 	}
 	start, err := icsTime(e.start)
