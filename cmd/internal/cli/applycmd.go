@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -85,8 +86,11 @@ func (a *app) readJobs(path string) (file jobsFile, err error) {
 	if len(text) > maxJobsFile {
 		return file, fmt.Errorf("%s: is larger than %d MiB; part it", path, maxJobsFile>>20)
 	}
+	var doc yaml.Node
 	var value any
-	if err := yaml.Unmarshal(text, &value); err != nil {
+	err = yaml.Unmarshal(text, &doc)
+	datesAsWritten(&doc, 0)
+	if err = errors.Join(err, doc.Decode(&value)); err != nil {
 		return file, fmt.Errorf("%s: %w", path, err)
 	}
 	text, err = json.Marshal(value)
@@ -102,6 +106,21 @@ func (a *app) readJobs(path string) (file jobsFile, err error) {
 		return file, fmt.Errorf("%s: has no jobs; write a list jobs", path)
 	}
 	return file, nil
+}
+
+// datesAsWritten makes texts of what YAML takes for instants, down from a depth of 0 at the document: JSON has none, and 2026-01-02 in a
+// payload is meant as it is written. The bounds of a job are instants.
+func datesAsWritten(n *yaml.Node, depth int) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
+		n.Tag = "!!str"
+	}
+	for i, part := range n.Content {
+		ofJob := n.Kind == yaml.MappingNode && depth == 3 && i%2 == 1 // document, file, list, job
+		if ofJob && slices.Contains([]string{"start_at", "end_at"}, n.Content[i-1].Value) {
+			continue
+		}
+		datesAsWritten(part, depth+1)
+	}
 }
 
 // apply stores what differs.
