@@ -86,7 +86,8 @@ func (r *relay) ticks(ctx context.Context, e ledger.Event) ([]int64, error) {
 	return nil, nil
 }
 
-// root is the job with which a chain of jobs begins, "" when it is not there or cannot be read.
+// root goes from a job to the one that it follows, and on to a job with a schedule. It returns that job's name and definition. The name is
+// "" when one of these jobs is not stored, or its definition cannot be read.
 func (r *relay) root(ctx context.Context, name string) (root string, d jobs.Definition, err error) {
 	for range rootsMost {
 		stored, err := r.l.Ledger.Named(ctx, []string{name})

@@ -36,8 +36,8 @@ type Event struct {
 	// Unheld says that a success has waited long enough: a follower that no node can run is
 	// recorded as missed. Without Holders no node can.
 	Unheld bool
-	// Rest says that these ticks, which did not run, are not delivered one by one: they are recorded as skipped. Ticks are all of them,
-	// ms, those that have a row already too; nil where they are not known.
+	// Rest makes Relay record these ticks as skipped. The upstream did not run them, and followers get no run for each of them.
+	// Ticks are all of them, ms, also those that have a row already; nil when the caller does not know them.
 	Rest   bool
 	Ticks  []int64
 	record string

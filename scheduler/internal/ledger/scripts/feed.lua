@@ -18,8 +18,8 @@ if not e or not b then return {'foreign'} end
 if redis.call('HGET', k.backfills, job) ~= args.seen then return {'stale'} end
 if e.digest ~= args.digest then return {'superseded'} end
 
--- The runs of some ticks: lists of a tick and the ids under which its run may go on. Returns for each list its id that has not ended,
--- or how the run ended, or nothing.
+-- Looks for the runs of some ticks. An entry of list is a tick, then the ids that its run may have. Returns two tables by the entry's
+-- number: the id of a run that has not ended, and the outcome of a run that has. An entry without a run is in neither.
 local function look(list)
   local ids, outcomes, wanted, left = {}, {}, {}, 0
   for i, one in ipairs(list) do
