@@ -22,7 +22,7 @@ var checkpointKills = flag.Int("checkpoint.kills", 3, "how many nodes TestCheckp
 const steps = 200
 
 // stepsJob is a command of 200 steps. It brings each to a sink, then saves where it is and says how far. Each attempt leaves a process
-// behind that node and group do not end: it repeats the attempt's first step as soon as another token was seen.
+// behind that node and group do not end: it repeats the attempt's first step as soon as the sink has seen a newer token, and ends with the sink.
 const stepsJob = `
 jobs:
   - name: steps
@@ -38,7 +38,7 @@ jobs:
         - -ec
         - |
           step=$(cat "$ESCAPEMENT_CHECKPOINT_FILE" 2>/dev/null || echo 0)
-          late="while test \"\$($TOKEN)\" -le $ESCAPEMENT_TOKEN; do sleep 0.2; done; $SINK $ESCAPEMENT_TOKEN $step late"
+          late="while seen=\$($TOKEN) && ! test \"\$seen\" -gt $ESCAPEMENT_TOKEN; do sleep 0.2; done; $SINK $ESCAPEMENT_TOKEN $step late"
           setsid sh -c "$late" </dev/null >/dev/null 2>&1 &
           while [ "$step" -lt 200 ]; do
             case $($SINK "$ESCAPEMENT_TOKEN" "$step" "$ESCAPEMENT_NODE") in

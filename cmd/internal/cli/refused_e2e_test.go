@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
 )
 
 // TestRefusedReloadIsShown: a node whose changed files were refused says so to doctor and nodes list, without what is secret in them,
@@ -55,4 +57,33 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	eventually(t, "it is over", func() bool { return refused().Code == "" })
 	node.signal(syscall.SIGTERM)
 	node.exits(exitDone)
+}
+
+// TestRefusedReloadOutlivesTheNode: the node that takes a slot after a move says what the one before was refused.
+func TestRefusedReloadOutlivesTheNode(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	r, config, _ := reloadable(t, jobsOf("first"))
+	slot := r.slots[0]
+	slot.at = endpoint{client: redis.Client(t)} // the one before does not run
+	put(t, config, "jobs: [")
+	r.reload()
+	if err := slot.sit(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- slot.run(ctx) }()
+	client, err := scheduler.NewClient(slot.at.client, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the node says it", func() bool {
+		nodes, _ := client.Nodes(ctx)
+		return len(nodes) == 1 && nodes[0].ConfigRefused != nil && strings.HasPrefix(nodes[0].ConfigRefused.Text, config+":") && nodes[0].ConfigRefused.At != nil
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
