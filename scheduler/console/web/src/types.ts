@@ -324,6 +324,8 @@ export interface NextView {
 export interface NodeView {
   /** Redis' clock minus the node's */
   clock_offset_ms: number
+  /** ConfigRefused says that the node has refused a change of its configuration, and goes on with the jobs that it had. */
+  config_refused?: RefusedView | null
   /** Drain says who drained the node's name, and why. State changes to draining with the node's next heartbeat. */
   drain?: DrainView | null
   generation: string
@@ -475,6 +477,11 @@ export interface PromotionView {
 
 export interface Reason {
   reason?: string
+}
+
+export interface RefusedView {
+  at: string | null
+  text: string
 }
 
 export interface ReleaseAnswer {
