@@ -21,9 +21,9 @@ const (
 	followEvery = 500 * time.Millisecond
 	// declareEvery is how often it says again which handlers it has.
 	declareEvery = time.Hour
-	// takeMost is after how many changes the node's jobs are changed at least. Each time costs as much as the node has jobs, so a node
-	// with many of them waits for a quarter more.
-	takeMost = 20_000
+	// takeLeast is how many changes a node collects before it changes its jobs. Each time costs as much as the node has jobs, so a node
+	// with many of them collects a quarter of their number.
+	takeLeast = 20_000
 )
 
 // follower keeps the node's stored jobs as the catalog has them. It is used by one goroutine.
@@ -74,7 +74,7 @@ func (f *follower) step(ctx context.Context) error {
 			return err
 		}
 		lost, news, end = lost || c.Last < f.end, append(news, c.Jobs...), c.End
-		if c.End < c.Last && len(news) < max(takeMost, len(f.known)/4) {
+		if c.End < c.Last && len(news) < max(takeLeast, len(f.known)/4) {
 			continue
 		}
 		f.take(news)
@@ -86,6 +86,7 @@ func (f *follower) step(ctx context.Context) error {
 		}
 		if err == nil {
 			f.server = server
+			f.n.followed.Store(true)
 		}
 		return err
 	}

@@ -46,6 +46,8 @@ type Node struct {
 	changing sync.Mutex            // guards changes of the jobs and of roles
 	roles    atomic.Pointer[roles] // set once the ledger is open
 	started  atomic.Bool
+	followed atomic.Bool // the stored jobs have been read
+	caughtUp atomic.Bool // and registered
 }
 
 // New makes a node from a client that the caller keeps, a registry and settings. It checks all
@@ -85,7 +87,7 @@ func (n *Node) ID() string { return n.id }
 // Name is the node's name.
 func (n *Node) Name() string { return n.cfg.Name }
 
-// Ready returns nil when the node has registered its jobs, Redis answers, its clock can be trusted
+// Ready returns nil when the node has registered its jobs, stored ones too, Redis answers, its clock can be trusted
 // and the node does not drain; otherwise an error that says what is missing. A node that an
 // operator has drained is not ready, because it takes no work; it is healthy, and needs no restart.
 func (n *Node) Ready() error {
@@ -97,11 +99,21 @@ func (n *Node) Ready() error {
 		return n.moves.Err()
 	case r == nil || !n.state.Registered.Load():
 		return errors.Join(errors.New("not registered yet"), n.health.Err())
+	case !n.hasStored():
+		return errors.Join(errors.New("stored jobs are not registered yet"), n.health.Err())
 	}
 	return errors.Join(r.cluster.DrainReason(), r.lanes.Err(), r.lanes.Holding())
 }
 
-// Registered reports whether the node has joined: its jobs are registered in Redis. It stays true through outages, drains and
+// hasStored reports whether the jobs have been registered that were stored when the node started.
+func (n *Node) hasStored() bool {
+	if n.followed.Load() && n.state.Tried.Load() >= int64(n.jobs.Len()) {
+		n.caughtUp.Store(true)
+	}
+	return n.caughtUp.Load()
+}
+
+// Registered reports whether the node has joined: the jobs of its program are registered in Redis. It stays true through outages, drains and
 // the stop. Ready says whether the node can work now.
 func (n *Node) Registered() bool { return n.state.Registered.Load() }
 

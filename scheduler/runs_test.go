@@ -337,7 +337,7 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 					t.Fatalf("%+v", j)
 				}
 			}
-			within("jobs", map[string]int{"lrange": 50, "evalsha": partitions, "hgetall": 0})
+			within("jobs", map[string]int{"lrange": 50, "hkeys": partitions, "hgetall": 0})
 			if f.After = page.Next; f.After == "" {
 				break
 			}
@@ -353,7 +353,7 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 				}
 				delete(ran, r.Run)
 			}
-			within("runs", map[string]int{"lrange": 400, "evalsha": 0})
+			within("runs", map[string]int{"lrange": 400, "hkeys": 0})
 			if f.After = page.Next; (f.After == "") != (len(ran) == 0) {
 				t.Fatalf("%d are left, and the next page begins at %q", len(ran), f.After)
 			}
@@ -368,7 +368,7 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 		seen.since()
 		must[[]scheduler.NodeView](t)(in.Nodes(ctx))
 		must[[]scheduler.LeaseView](t)(in.Leases(ctx, ""))
-		within("nodes and leases", map[string]int{"lrange": 0, "evalsha": 0})
+		within("nodes and leases", map[string]int{"lrange": 0, "hkeys": 0})
 	})
 }
 

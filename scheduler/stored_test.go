@@ -109,6 +109,30 @@ func TestStoredJobs(t *testing.T) {
 	})
 }
 
+// A node that starts is ready when it has the jobs that were stored before, so that a rolling deploy goes on only then.
+func TestReadyWithStoredJobs(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		c.handlers = report(&sink{})
+		c.start("a", scheduler.Config{})
+		time.Sleep(time.Second)
+		for i := range 3 {
+			must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(i), scheduler.PutOptions{New: true}))
+		}
+		time.Sleep(2 * time.Second)
+		client := c.client()
+		client.AddHook(around{script: "current", before: func() { time.Sleep(1500 * time.Millisecond / partitions) }})
+		b := c.startOver(client, "b", scheduler.Config{})
+		time.Sleep(400 * time.Millisecond)
+		if err := b.Ready(); err == nil || !strings.Contains(err.Error(), "stored jobs are not registered yet") {
+			t.Errorf("before the stored jobs are registered: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		if err := b.Ready(); err != nil {
+			t.Errorf("with all of them: %v", err)
+		}
+	})
+}
+
 // Redis comes back empty: stored jobs go on, and deleted ones stay deleted.
 func TestStoredJobsOutliveRedis(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {

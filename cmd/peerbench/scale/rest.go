@@ -37,15 +37,15 @@ func (l *lags) take() []time.Duration {
 	return all
 }
 
-// rest measures nodes that have nothing to do but the jobs' own ticks.
-func (s *stage) rest(ctx context.Context) error {
-	if s.quiet <= 0 {
+// atRest measures nodes that have nothing to do but the jobs' own ticks.
+func (s *stage) atRest(ctx context.Context) error {
+	if s.rest <= 0 {
 		return nil
 	}
 	s.lags.take()
 	requests, server, nodes, begun := s.sent.requests.Load(), s.serverCPU(ctx), ownCPU(), time.Now()
 	select {
-	case <-time.After(s.quiet):
+	case <-time.After(s.rest):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -17,7 +17,7 @@ import (
 type options struct {
 	jobs, rows, count int
 	stored            bool
-	quiet             time.Duration
+	rest              time.Duration
 }
 
 // Run measures what args ask for and prints a table.
@@ -28,7 +28,7 @@ func Run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.rows, "rows", 10, "history rows of each job, while lists are measured")
 	flags.BoolVar(&o.stored, "stored", false, "jobs that are stored at run time, and neither lists nor an emptied Redis")
 	flags.IntVar(&o.count, "nodes", 3, "how many nodes there are, with -stored")
-	flags.DurationVar(&o.quiet, "rest", 30*time.Second, "how long nodes are measured that have only the jobs' own ticks to do, with -stored")
+	flags.DurationVar(&o.rest, "rest", 30*time.Second, "how long nodes are measured that have only the jobs' own ticks to do, with -stored")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (s *stage) runStored(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	return s.rest(ctx)
+	return s.atRest(ctx)
 }
 
 // put stores so many jobs, each due at a time of its own.

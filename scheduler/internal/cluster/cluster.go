@@ -54,6 +54,7 @@ type NodeState struct {
 	// Unclaimable is how many jobs are not claimed, by the reason; nil before the first registration. The map does not
 	// change.
 	Unclaimable atomic.Pointer[map[string]int]
+	Tried       atomic.Int64                   // how many of the node's jobs have been registered, or refused
 	Refused     atomic.Pointer[roster.Refusal] // a change of its configuration; nil when none was refused
 }
 

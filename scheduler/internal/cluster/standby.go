@@ -175,6 +175,7 @@ func (r *registrar) count() map[string]int {
 		by[why]++
 	}
 	r.n.State.Unclaimable.Store(&by)
+	r.n.State.Tried.Store(int64(len(r.has) - by[work.Unregistered]))
 	return by
 }
 

@@ -124,7 +124,7 @@ func TestRights(t *testing.T) {
 	}{
 		{"all that it needs", all, ""},
 		{"the default user", []string{"+@all", "~*", "&*"}, ""},
-		{"no HGET, HVALS and INFO", append(slices.Clone(all), "-hget", "-hvals", "-info"), "+hget +hvals +info"},
+		{"no HGET, HKEYS and INFO", append(slices.Clone(all), "-hget", "-hkeys", "-info"), "+hget +hkeys +info"},
 		{"other keys", append(slices.Clone(all), "resetkeys", "~other:*"), "~{escapement:* ~{escapement}:*"},
 		{"no channels", append(slices.Clone(all), "resetchannels"), "&escapement:lock-call:* &{escapement:lock:*"},
 		{"no transactions", append(slices.Clone(all), "-multi"), "+multi"},

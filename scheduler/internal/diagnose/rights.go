@@ -32,6 +32,7 @@ hsetnx KEY f v
 hmget KEY f
 hgetall KEY
 hvals KEY
+hkeys KEY
 hlen KEY
 hexists KEY f
 hdel KEY f

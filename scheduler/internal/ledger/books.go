@@ -54,7 +54,7 @@ func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobBooks)) (Un
 		names := []string{name}
 		if name == "" {
 			var err error
-			if names, err = l.fieldNames(ctx, k.jobs); err != nil {
+			if names, err = l.client.HKeys(ctx, k.jobs).Result(); err != nil {
 				return u, l.explain(ctx, "verify", err)
 			}
 			slices.Sort(names)

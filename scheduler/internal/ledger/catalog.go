@@ -191,7 +191,7 @@ func parseCatalogJob(job, record string) CatalogJob {
 	return CatalogJob{job, number(version), definition}
 }
 
-// CatalogNames are the names of all jobs of the catalog, in order, with their versions.
+// CatalogNames are the names of all jobs of the catalog with their versions, read in pages. What changes meanwhile may be there or not.
 func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
 	const doing = "read the catalog"
 	names := make(map[string]int64)

@@ -77,14 +77,11 @@ func (x *export) run(ctx context.Context) error {
 // the document of its job, a restored namespace would wait for a run that it does not have.
 func (x *export) survey(ctx context.Context, p int) error {
 	k, part := x.l.keys[p], &x.parts[p]
-	names, err := x.l.fieldNames(ctx, k.jobs)
-	if err != nil {
-		return err
-	}
+	var names *redis.StringSliceCmd
 	var waiting, followers *redis.MapStringStringCmd
 	var unique, outbox *redis.ZSliceCmd
-	_, err = x.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		waiting, followers = p.HGetAll(ctx, k.waiting), p.HGetAll(ctx, k.followers)
+	_, err := x.l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		names, waiting, followers = p.HKeys(ctx, k.jobs), p.HGetAll(ctx, k.waiting), p.HGetAll(ctx, k.followers)
 		unique, outbox = p.ZRangeWithScores(ctx, k.unique, 0, -1), p.ZRangeWithScores(ctx, k.outbox, 0, -1)
 		return nil
 	})
@@ -96,7 +93,7 @@ func (x *export) survey(ctx context.Context, p int) error {
 		return err
 	}
 	*part = exportPart{names: make(map[string]bool), announced: make(map[string][]Announced), followers: followers.Val(), unique: make(map[string]int64)}
-	for _, name := range slices.Concat(names, slices.Collect(maps.Keys(part.followers))) {
+	for _, name := range slices.Concat(names.Val(), slices.Collect(maps.Keys(part.followers))) {
 		part.names[name] = true
 	}
 	for _, a := range announced {

@@ -125,16 +125,22 @@ func (l *Ledger) Count(ctx context.Context) (jobs int, parts []int, err error) {
 
 // Names reads the names of the jobs of some partitions, in no order. Beside an UnreachableError stand those of the others.
 func (l *Ledger) Names(ctx context.Context, parts []int) (names []string, err error) {
-	found := make([][]string, len(l.keys))
-	err = l.eachReachable(ctx, l.queueTimeout(ctx), "list the names of jobs", parts, func(ctx context.Context, parts []int) (err error) {
-		for _, part := range parts {
-			if found[part], err = l.fieldNames(ctx, l.keys[part].jobs); err != nil {
-				return err
+	found := make([]*redis.StringSliceCmd, len(l.keys))
+	err = l.eachReachable(ctx, l.queueTimeout(ctx), "list the names of jobs", parts, func(ctx context.Context, parts []int) error {
+		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for _, part := range parts {
+				found[part] = p.HKeys(ctx, l.keys[part].jobs)
 			}
-		}
-		return nil
+			return nil
+		})
+		return err
 	})
-	return slices.Concat(found...), err
+	for _, some := range found {
+		if some != nil {
+			names = append(names, some.Val()...)
+		}
+	}
+	return names, err
 }
 
 // Named reads those jobs that are there of the named ones, by name.

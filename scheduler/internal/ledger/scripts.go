@@ -145,7 +145,6 @@ var (
 	copyScript    = ship("copy")
 	importScript  = ship("import")
 	wipeScript    = ship("wipe")
-	fieldsScript  = ship("fields")
 	drainsScript  = ship("drains")
 
 	auditScript    = ship("audit")

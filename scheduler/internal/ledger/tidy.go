@@ -73,7 +73,7 @@ func (u useless) batches() func(yield func(useless) bool) {
 // later announcements.
 func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes string, u useless, err error) {
 	k := l.keys[part]
-	chunks, err := l.fieldNames(ctx, k.chunks)
+	chunks, err := l.client.HKeys(ctx, k.chunks).Result()
 	if err != nil || len(chunks) == 0 {
 		return "", u, err
 	}
@@ -105,7 +105,7 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 	if err != nil || foreign > 0 { // of a newer version: what it names is not known
 		return changes, u, err
 	}
-	defs, err := l.fieldNames(ctx, k.defs)
+	defs, err := l.client.HKeys(ctx, k.defs).Result()
 	u.Defs = slices.DeleteFunc(defs, func(digest string) bool { return named[digest] })
 	return changes, u, err
 }

@@ -31,7 +31,7 @@ func (l *Ledger) WipePartition(ctx context.Context, p int, id, state string) err
 // the jobs that name them.
 func (l *Ledger) wipe(ctx context.Context, p int, id, state, number string) error {
 	k := l.keys[p]
-	names, err := l.fieldNames(ctx, k.jobs)
+	names, err := l.client.HKeys(ctx, k.jobs).Result()
 	if err != nil {
 		return redisconn.Classify("look what is in the partition", err)
 	}
