@@ -118,3 +118,29 @@ func TestStoredFollowers(t *testing.T) {
 		}
 	})
 }
+
+// TestJoinAfterALongOutage: each of millions of ticks that did not run reaches a job that follows several, however far Redis is: the
+// newest by themselves, the older ones at once.
+func TestJoinAfterALongOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		list := []jobs.Job{eachSecond("one", &sink{}), eachSecond("two", &sink{}), {Name: "both", After: []string{"one", "two"}, Func: eachSecond("", &sink{}).Func}}
+		list[0].CatchUp, list[1].CatchUp = jobs.CatchUpNone, jobs.CatchUpNone
+		first := c.start("v1", scheduler.Config{Partitions: 1}, list...)
+		time.Sleep(5 * time.Second)
+		c.leave(first)
+		time.Sleep(60 * 24 * time.Hour)
+		var network redistest.Net
+		network.Delay(30 * time.Millisecond)
+		c.startOver(network.Client(server.Options()), "v2", scheduler.Config{Partitions: 1}, list...)
+		time.Sleep(40 * time.Second)
+		for _, e := range c.redis().ZRange(t.Context(), "{escapement:0}:outbox", 0, 0).Val() {
+			if strings.Contains(e, "|missed|") {
+				t.Errorf("the outbox keeps %s", e)
+			}
+		}
+		one, both := c.job("one").Counts, c.job("both").Counts
+		if one["missed"] < 5_000_000 || both["skipped"] != one["missed"] {
+			t.Errorf("%d ticks were missed, and %d skipped", one["missed"], both["skipped"])
+		}
+	})
+}

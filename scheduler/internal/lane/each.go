@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -13,8 +14,8 @@ import (
 // eachMost is how many ticks that did not run are delivered one by one, the newest of an event. The others are recorded as skipped.
 const eachMost = 100
 
-// restMost is how many of those others one call takes.
-const restMost = 500
+// gapsMost is how many gaps of those others one call takes.
+const gapsMost = 100
 
 // rootsMost bounds the chain of jobs before a follower.
 const rootsMost = 1000
@@ -28,48 +29,98 @@ func (r *relay) tell(ctx context.Context, asks *round, e ledger.Event, job strin
 	return status
 }
 
-// tellEach sends the ticks of an event to one follower, each by itself. Repeated, it changes nothing.
+// tellEach sends the ticks of an event to one follower: the older ones as the gaps between its rows, the newest each by itself. Repeated,
+// it changes nothing.
 func (r *relay) tellEach(ctx context.Context, asks *round, e ledger.Event, job string) (status ledger.Status) {
-	var ticks []int64
+	var s *jobs.Schedule
 	known := false
 	asks.ask(ctx, e.Upstream, func(ctx context.Context) (err error) {
-		ticks, err = r.ticks(ctx, e)
+		s, err = r.schedule(ctx, e)
 		known = err == nil
 		return err
 	})
 	switch {
 	case !known:
 		return ""
-	case ticks == nil: // nobody here can tell them
+	case s == nil: // nobody here can tell the ticks
 		e.Rest = true
 		return r.tell(ctx, asks, e, job)
 	}
-	old := max(0, len(ticks)-eachMost)
-	for from := 0; from < old; from += restMost {
-		to := min(from+restMost, old)
-		rest := part(e, ticks, from, to)
-		rest.Rest, rest.Ticks = true, ticks[from:to]
-		if status = r.tell(ctx, asks, rest, job); status != ledger.RelayDone {
+	newest := newestOf(s, e)
+	if status = r.tellGaps(ctx, asks, s, part(e, e.Tick, newest[0]-1), job); status != ledger.RelayDone {
+		return status
+	}
+	server := r.server(job)
+	for i, tick := range newest {
+		if r.notified.has(e, job, tick, server) { // where Redis is far, one sweep is too short for all
+			continue
+		}
+		one := part(e, tick, tick)
+		if one.Count = 1; i < len(newest)-1 {
+			one.Next = newest[i+1]
+		}
+		if status = r.tell(ctx, asks, one, job); status != ledger.RelayDone {
 			return status
 		}
+		r.notified.keep(e, job, tick, server)
 	}
-	for i := old; i < len(ticks); i++ {
-		if status = r.tell(ctx, asks, part(e, ticks, i, i+1), job); status != ledger.RelayDone {
+	return status
+}
+
+// tellGaps has a follower record those ticks of an event as skipped that it has no row of. A gap that is none any more, because
+// something else of its ticks was recorded meanwhile, is answered with RelaySeveral: the next sweep looks again. So a call takes as long
+// for a million ticks as for two.
+func (r *relay) tellGaps(ctx context.Context, asks *round, s *jobs.Schedule, e ledger.Event, job string) (status ledger.Status) {
+	if e.Until < e.Tick {
+		return ledger.RelayDone
+	}
+	var all []ledger.Gap
+	asks.ask(ctx, job, func(ctx context.Context) error {
+		rows, _, err := r.l.Ledger.History(ctx, []string{job})
+		if err == nil {
+			status, all = ledger.RelayDone, gaps(s, rows[job], e)
+		}
+		return err
+	})
+	e.Rest = true
+	for some := range slices.Chunk(all, gapsMost) {
+		e.Gaps = some
+		if status = r.tell(ctx, asks, e, job); status != ledger.RelayDone {
 			return status
 		}
 	}
 	return status
 }
 
-// ticks are those of an event: by the schedule with which the chain of jobs begins, or by one that it replaced; nil when no schedule has
-// them.
-func (r *relay) ticks(ctx context.Context, e ledger.Event) ([]int64, error) {
+// gaps are the ticks of an event of which a follower's rows say nothing, in order.
+func gaps(s *jobs.Schedule, rows []ledger.Row, e ledger.Event) (list []ledger.Gap) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(row ledger.Row) bool { return row.Tick == 0 || row.Request != "" })
+	slices.SortFunc(rows, func(a, b ledger.Row) int { return cmp.Compare(a.Tick, b.Tick) })
+	from := e.Tick
+	upTo := func(before int64) {
+		before = min(before, e.Until+1)
+		if n, last := s.Count(time.UnixMilli(from), time.UnixMilli(before)); from < before && n > 0 {
+			first := s.Next(time.UnixMilli(from - 1))
+			list = append(list, ledger.Gap{First: work.Millis(first), Last: work.Millis(last), Count: int64(n), Next: work.Millis(s.Next(last))})
+		}
+	}
+	for _, row := range rows {
+		upTo(row.Tick)
+		from = max(from, row.Tick+1, row.Until+1)
+	}
+	upTo(e.Until + 1)
+	return list
+}
+
+// schedule is the one that has the ticks of an event: that with which the chain of jobs begins, or one that it replaced; nil when there is
+// none.
+func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, error) {
 	root, d, err := r.root(ctx, e.Upstream)
 	if err != nil || root == "" {
 		return nil, err
 	}
 	if s, err := d.Job().ParsedSchedule(); err == nil && counts(s, e) {
-		return list(s, e), nil
+		return s, nil
 	}
 	rows, _, err := r.l.Ledger.History(ctx, []string{root})
 	if err != nil {
@@ -80,7 +131,7 @@ func (r *relay) ticks(ctx context.Context, e ledger.Event) ([]int64, error) {
 			continue
 		}
 		if s, err := jobs.ParseScheduleFor(root, row.Note, ""); err == nil && counts(s, e) {
-			return list(s, e), nil
+			return s, nil
 		}
 	}
 	return nil, nil
@@ -111,19 +162,17 @@ func counts(s *jobs.Schedule, e ledger.Event) bool {
 	return int64(n) == e.Count && work.Millis(last) == e.Until && work.Millis(s.Next(time.UnixMilli(e.Tick-1))) == e.Tick
 }
 
-// list is the ticks of a schedule that counts an event's.
-func list(s *jobs.Schedule, e ledger.Event) (ticks []int64) {
-	for _, at := range s.Between(time.UnixMilli(e.Tick), time.UnixMilli(e.Until+1), int(e.Count)) {
-		ticks = append(ticks, at.UnixMilli())
+// newestOf is the newest ticks of an event, in order, by a schedule that counts the event's.
+func newestOf(s *jobs.Schedule, e ledger.Event) (ticks []int64) {
+	for at := e.Until; at >= e.Tick && len(ticks) < eachMost; at = work.Millis(s.Prev(time.UnixMilli(at))) {
+		ticks = append(ticks, at)
 	}
+	slices.Reverse(ticks)
 	return ticks
 }
 
-// part is the event of some of its ticks.
-func part(e ledger.Event, ticks []int64, from, to int) ledger.Event {
-	e.Tick, e.Until, e.Count = ticks[from], ticks[to-1], int64(to-from)
-	if to < len(ticks) {
-		e.Next = ticks[to]
-	}
+// part is the event of its ticks from one instant to another. Its count is not set.
+func part(e ledger.Event, from, to int64) ledger.Event {
+	e.Tick, e.Until = from, to
 	return e
 }

@@ -26,8 +26,11 @@ type notified struct {
 	swept   time.Time // when old answers were last dropped
 }
 
-// delivery is one event for one follower.
-type delivery struct{ event, job string }
+// delivery is one event for one follower, or one tick of the event, ms.
+type delivery struct {
+	event, job string
+	tick       int64 // 0 for the whole event
+}
 
 // answer is the server that answered, and when. Another server may have lost what the event did.
 type answer struct {
@@ -47,25 +50,25 @@ func (t *notified) begin() {
 	}
 }
 
-// has reports whether a follower's server has answered lately.
-func (t *notified) has(e ledger.Event, job, server string) bool {
-	a, known := t.answers[delivery{e.Record(), job}]
+// has reports whether a follower's server has answered lately, to a tick of an event or, with 0, to the event.
+func (t *notified) has(e ledger.Event, job string, tick int64, server string) bool {
+	a, known := t.answers[delivery{e.Record(), job, tick}]
 	return known && a.server == server && time.Since(a.at) < answersFor
 }
 
-// keep remembers which servers have answered. It copies the names, which are parts of a longer
-// text.
-func (t *notified) keep(e ledger.Event, answered map[string]string) {
-	for job, server := range answered {
-		if len(t.answers) < answersMax {
-			t.answers[delivery{e.Record(), strings.Clone(job)}] = answer{server, time.Now()}
-		}
+// keep remembers that a server has answered, as for has. It copies the name, which is part of a longer text.
+func (t *notified) keep(e ledger.Event, job string, tick int64, server string) {
+	if len(t.answers) < answersMax {
+		t.answers[delivery{e.Record(), strings.Clone(job), tick}] = answer{server, time.Now()}
 	}
 }
 
 // forget drops the answers to an event that has left the outbox.
 func (t *notified) forget(e ledger.Event) {
+	if e.Count > 1 { // its ticks too
+		maps.DeleteFunc(t.answers, func(d delivery, _ answer) bool { return d.event == e.Record() })
+	}
 	for _, job := range e.Followers {
-		delete(t.answers, delivery{e.Record(), job})
+		delete(t.answers, delivery{e.Record(), job, 0})
 	}
 }

@@ -64,7 +64,7 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 	answered := make(map[string]string)
 	for _, job := range e.Followers {
 		server := r.server(job)
-		if r.notified.has(e, job, server) {
+		if r.notified.has(e, job, 0, server) {
 			continue
 		}
 		switch status := r.notify(ctx, asks, e, job, now); status {
@@ -91,7 +91,9 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 		}
 	}
 	if waits {
-		r.notified.keep(e, answered)
+		for job, server := range answered {
+			r.notified.keep(e, job, 0, server)
+		}
 		return
 	}
 	asks.ask(ctx, e.Upstream, func(ctx context.Context) error {

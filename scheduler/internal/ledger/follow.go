@@ -37,10 +37,18 @@ type Event struct {
 	// recorded as missed. Without Holders no node can.
 	Unheld bool
 	// Rest makes Relay record these ticks as skipped. The upstream did not run them, and followers get no run for each of them.
-	// Ticks are all of them, ms, also those that have a row already; nil when the caller does not know them.
+	// Gaps are those of which the follower has no row; nil when the caller does not know them.
 	Rest   bool
-	Ticks  []int64
+	Gaps   []Gap
 	record string
+}
+
+// Gap is ticks in a row, ms. Next is the tick after them; 0 when there is none.
+type Gap struct {
+	First int64 `json:"first,string"`
+	Last  int64 `json:"last,string"`
+	Next  int64 `json:"next,string,omitempty"`
+	Count int64 `json:"count"`
 }
 
 // join is what a follower of several jobs knows of one of their ticks.
@@ -106,7 +114,7 @@ const (
 	RelayUnrelated Status = "unrelated" // there is no such job, or it follows another one now
 	RelayFull      Status = "full"      // too many runs wait beside it: later
 	RelayUnheld    Status = "unheld"    // nobody alive can run it: later
-	RelaySeveral   Status = "several"   // the follower takes these ticks one by one
+	RelaySeveral   Status = "several"   // the follower takes these ticks one by one; of gaps, one of them is no gap any more
 )
 
 type relayArgs struct {
@@ -127,7 +135,7 @@ type relayArgs struct {
 	Holders  []string     `json:"holders,omitzero"` // as in Event
 	Unheld   bool         `json:"unheld"`           // as in Event
 	Rest     bool         `json:"rest"`             // as in Event
-	Ticks    []string     `json:"ticks,omitzero"`   // as in Event
+	Gaps     []Gap        `json:"gaps,omitzero"`    // as in Event
 }
 
 // Relay delivers an event to one follower: an end that it waits for becomes a pending run with the same tick,
@@ -135,10 +143,7 @@ type relayArgs struct {
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error) {
 	args := relayArgs{
 		retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job, e.Upstream), Joined: e.run(job, ""), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
-		Outcome: e.Outcome, Known: e.At, Remember: relayedFor.Milliseconds(), Most: pendingMax, Holders: e.Holders, Unheld: e.Unheld, Rest: e.Rest,
-	}
-	for _, tick := range e.Ticks {
-		args.Ticks = append(args.Ticks, ms(tick))
+		Outcome: e.Outcome, Known: e.At, Remember: relayedFor.Milliseconds(), Most: pendingMax, Holders: e.Holders, Unheld: e.Unheld, Rest: e.Rest, Gaps: e.Gaps,
 	}
 	word, err := relayScript.call(ctx, l.client, l.tag(job), job, args, e.Result).Text()
 	if err != nil {

@@ -107,20 +107,60 @@ func TestJoinTakesTicksOneByOne(t *testing.T) {
 		}
 		one := e
 		one.Tick, one.Until, one.Count, one.Next = noon+2000, noon+2000, 1, noon+3000
-		for range 2 {
+		at := func(second int64) int64 { return noon + second*1000 }
+		rest := e
+		rest.Rest = true
+		for range 2 { // somebody else has told of 2 since this caller looked
 			if got := must(r.led.Relay(t.Context(), one, "j")); got != RelayDone {
 				t.Fatalf("one: %s", got)
 			}
-			rest := e
-			rest.Rest, rest.Ticks = true, []int64{noon + 1000, noon + 2000, noon + 3000, noon + 4000}
-			if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelayDone {
-				t.Fatalf("the rest: %s", got)
+			rest.Gaps = []Gap{{First: at(1), Last: at(4), Next: at(5), Count: 4}}
+			if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelaySeveral {
+				t.Fatalf("a gap with a row in it: %s", got)
 			}
+		}
+		rest.Gaps = []Gap{{First: at(1), Last: at(1), Next: at(2), Count: 1}, {First: at(3), Last: at(4), Next: at(5), Count: 2}}
+		if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelayDone {
+			t.Fatalf("the rest: %s", got)
+		}
+		if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelaySeveral {
+			t.Fatalf("the rest again: %s", got)
 		}
 		r.tale(t, "j", "skipped 2-2 x1 upstream missed", "skipped 1-1 x1 upstream missed", "skipped 3-4 x2 upstream missed")
 		if n := r.entry(t, "j").Counts[jobs.OutcomeSkipped]; n != 4 {
 			t.Errorf("%d are counted", n)
 		}
+	})
+}
+
+// TestGapWithARun: ticks among which a run of the follower lies that has not ended are not recorded as skipped; those beside it are.
+func TestGapWithARun(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.joins(t, "j", "succeeded", "a", "b")
+		r.pass(t, time.Minute)
+		at := func(second int64) int64 { return noon + second*1000 }
+		for _, name := range []string{"a", "b"} {
+			must(r.led.Relay(t.Context(), Event{Upstream: name, Tick: at(2), Until: at(2), Count: 1, Outcome: jobs.OutcomeSucceeded, At: r.now}, "j"))
+		}
+		run := r.open(t, "j")
+		rest := Event{Upstream: "b", Tick: at(1), Until: at(4), Next: at(5), Count: 4, Outcome: jobs.OutcomeMissed, At: r.now, Rest: true}
+		for _, pending := range []bool{true, false} {
+			rest.Gaps = []Gap{{First: at(1), Last: at(3), Next: at(4), Count: 3}}
+			if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelaySeveral {
+				t.Errorf("pending %t: %s", pending, got)
+			}
+			if pending {
+				r.want(t, Granted, after(0, "j", run.Run))
+			}
+		}
+		rest.Gaps = []Gap{{First: at(1), Last: at(1), Next: at(2), Count: 1}, {First: at(3), Last: at(4), Next: at(5), Count: 2}}
+		if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelayDone {
+			t.Error(got)
+		}
+		r.settle(t, Settled, "j", run.Run, jobs.OutcomeSucceeded)
+		r.tale(t, "j", "skipped 1-1 x1 upstream missed", "skipped 3-4 x2 upstream missed", "succeeded 2")
 	})
 }
 

@@ -62,6 +62,17 @@ local function has_tick(over, at)
   return false
 end
 
+-- Whether rows tell of a tick from first to last.
+local function lie_among(over, first, last)
+  for at in pairs(over.ran) do
+    if first <= at and at <= last then return true end
+  end
+  for _, r in ipairs(over) do
+    if r[1] <= last and first <= r[2] then return true end
+  end
+  return false
+end
+
 -- Gives up a tick. One that was not decided is recorded as missed, unless a row tells of it. Returns false, and does nothing, for a
 -- join of a newer version.
 local function give_up_join(k, job, tick, e, history, over, ms, keep, keep_for)
