@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
@@ -309,4 +312,104 @@ func stampsOf(times []time.Time) (all []scheduler.Stamp) {
 		all = append(all, scheduler.Stamp(at))
 	}
 	return all
+}
+
+// What keeps a backfill from being taken on is logged once, with the reason, and keeps no other from it.
+func TestBackfillThatIsNotTakenOn(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.start("a", scheduler.Config{Partitions: 1}, hourly("broken", s, 0), hourly("report", s, 0), hourly("other", s, 0))
+		time.Sleep(time.Second)
+		history := "{escapement:0}:history:broken"
+		c.redis().Set(t.Context(), history, "no list", 0)
+		current := c.redis().HGet(t.Context(), "{escapement:0}:jobs", "other").Val()
+		from := time.Now().UTC().Truncate(time.Hour).Add(-20 * time.Hour)
+		for _, name := range []string{"broken", "other", "report"} {
+			must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), name, scheduler.BackfillOptions{From: from, To: from.Add(9 * time.Hour)}))
+		}
+		fields := strings.Split(current, "|")
+		fields[2] = "another"
+		c.redis().HSet(t.Context(), "{escapement:0}:jobs", "other", strings.Join(fields, "|"))
+		if v := c.finish("report"); v.Counts["succeeded"] != 10 {
+			t.Errorf("beside those: %+v", v)
+		}
+		time.Sleep(3 * time.Minute)
+		for what, want := range map[string]int{`not taken on" node=a job=broken`: 1, "history cannot be read": 1, `not taken on" node=a job=other`: 1, "is not this node's": 1} {
+			if n := c.logs.count(what); n != want {
+				t.Errorf("%q is logged %d times, want %d", what, n, want)
+			}
+		}
+		c.redis().Del(t.Context(), history)
+		c.redis().HSet(t.Context(), "{escapement:0}:jobs", "other", current)
+		for _, name := range []string{"broken", "other"} {
+			if v := c.finish(name); v.Counts["succeeded"] != 10 {
+				t.Errorf("%s later: %+v", name, v)
+			}
+		}
+	})
+}
+
+// Many backfills where Redis is far take turns, and leave the sweep its time.
+func TestManyBackfillsTakeTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		var network redistest.Net
+		network.Delay(100 * time.Millisecond)
+		s := &sink{}
+		var list []jobs.Job
+		for i := range 40 {
+			list = append(list, hourly(fmt.Sprintf("job-%02d", i), s, 0))
+		}
+		c.startOver(network.Client(server.Options()), "a", scheduler.Config{Partitions: 1}, list...)
+		time.Sleep(20 * time.Second)
+		from := time.Now().UTC().Truncate(time.Hour).Add(-20 * time.Hour)
+		for _, j := range list {
+			must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), j.Name, scheduler.BackfillOptions{From: from, To: from.Add(2 * time.Hour)}))
+		}
+		time.Sleep(30 * time.Second)
+		for _, j := range list {
+			if len(s.filled(j.Name)) == 0 {
+				t.Errorf("no tick of the backfill of %s has run", j.Name)
+			}
+		}
+		for _, j := range list {
+			if v := c.finish(j.Name); v.Counts["succeeded"] != 3 {
+				t.Errorf("at the end: %+v", v)
+			}
+		}
+		if n := c.logs.count("does not answer"); n > 0 {
+			t.Errorf("a sweep had no time, %d times", n)
+		}
+	})
+}
+
+// The runs of a cancelled backfill are told to end now and then, and not with each sweep.
+func TestBackfillIsCancelledOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, redis *redistest.Embedded) {
+		stubborn := hourly("report", &sink{}, 0)
+		stubborn.Func = func(context.Context, *jobs.Run) error {
+			time.Sleep(time.Minute)
+			return nil
+		}
+		c.start("a", scheduler.Config{Partitions: 1}, stubborn)
+		time.Sleep(time.Second)
+		from := time.Now().UTC().Truncate(time.Hour).Add(-20 * time.Hour)
+		must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from.Add(9 * time.Hour), Parallel: 3}))
+		time.Sleep(3 * time.Second)
+		must[scheduler.BackfillView](t)(c.ops().CancelBackfill(t.Context(), "report", scheduler.CancelOptions{Author: "bob", Reason: "wrong range"}))
+		var told atomic.Int64
+		redis.SetHook(func(_ *server.Peer, cmd string, args ...string) bool {
+			if strings.HasPrefix(cmd, "EVAL") && strings.Contains(strings.Join(args, " "), `"reason":"wrong range"`) {
+				told.Add(1)
+			}
+			return false
+		})
+		time.Sleep(30 * time.Second)
+		redis.SetHook(nil)
+		if n := told.Load(); n < 3 || n > 3*7 {
+			t.Errorf("three runs were told %d times in 30 s", n)
+		}
+		if v := c.finish("report"); v.State != "cancelled" || v.Ended != 3 {
+			t.Errorf("at the end: %+v", v)
+		}
+	})
 }

@@ -84,7 +84,7 @@ func populate(t *testing.T, client redis.UniversalClient, partitions int) *peopl
 	must(p.led.Backfill(t.Context(), ledger.Backfill{ID: "fill-1", Job: "paused", From: 1, To: p.now, Parallel: 2, Total: 3, Author: "kim"}, "d:paused"))
 	must(p.led.Backfill(t.Context(), ledger.Backfill{ID: "fill-2", Job: "plain", From: 1, To: p.now, Parallel: 2, Total: 0, Author: "kim"}, "d:plain"))
 	for _, b := range must2(p.led.Backfills(t.Context(), "plain")) {
-		must2(p.led.Feed(t.Context(), b, "d:plain", nil))
+		must2(p.led.Feed(t.Context(), b, "d:plain", 1, nil))
 	}
 	shards := ledger.Claim{Job: "sharded", Digest: "d:sharded", Run: "tick-1", TTL: time.Minute, Attempts: 1, Shards: 3, Params: []string{"a", "b|", "c"}}
 	p.claim(p.tick(shards, p.now-100_000))

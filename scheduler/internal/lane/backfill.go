@@ -1,8 +1,11 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,13 +14,30 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
+const (
+	// feedFor is how long a sweep feeds backfills: after that no further one is begun with. The next sweep goes on with those.
+	feedFor = 300 * time.Millisecond
+	// cancelAgain is how long after a cancelled backfill's runs were cancelled they are cancelled again, those that have not ended. Some
+	// may have been handed back meanwhile, and a failover may have lost it.
+	cancelAgain = 5 * time.Second
+	// feedRefused is for how long nobody must have been able to take a backfill on before that is logged: longer than a deploy takes.
+	feedRefused = time.Minute
+)
+
 // feeder takes the backfills of a lane's partitions on. Only nodes can: scripts know no schedules.
 // Any node that has the job may, because Feed compares; the node that goes first for the job does
 // it at each sweep, and the others when it has not looked for long.
 type feeder struct {
-	l    *Lane
-	last []ledger.Backfill               // as the last sweep found them
-	jobs atomic.Pointer[map[string]bool] // the jobs of last
+	l         *Lane
+	last      []ledger.Backfill               // as the last sweep found them, ordered by job
+	jobs      atomic.Pointer[map[string]bool] // the jobs of last
+	fed       string                          // the job whose backfill was fed last
+	cancelled map[string]time.Time            // when this node cancelled the runs of a backfill, by its id
+	logged    map[string]time.Time            // when it was logged that one is not taken on, by its id
+}
+
+func newFeeder(l *Lane) *feeder {
+	return &feeder{l: l, cancelled: make(map[string]time.Time), logged: make(map[string]time.Time)}
 }
 
 // seen notes what a sweep found. New backfills are fed by the next sweep, at once.
@@ -42,14 +62,20 @@ func (f *feeder) ended(job string) {
 
 // feed takes the backfills on that the last sweep found, before the next one reads what is pending.
 func (f *feeder) feed(ctx context.Context, asks *round) {
-	now := f.l.Clock.Now().UnixMilli()
-	for _, b := range f.last {
+	began, now := time.Now(), f.l.Clock.Now().UnixMilli()
+	f.forget()
+	at, _ := slices.BinarySearchFunc(f.last, f.fed+"\x00", func(b ledger.Backfill, job string) int { return cmp.Compare(b.Job, job) })
+	for _, b := range slices.Concat(f.last[at:], f.last[:at]) {
 		j := f.l.Jobs.Named(b.Job)
 		if j == nil || j.Schedule == nil && b.Next != 0 || !f.l.TakesWork() || !f.myTurn(j, now-b.Looked) {
 			continue
 		}
+		if time.Since(began) >= feedFor {
+			break
+		}
+		f.fed = b.Job
 		asks.ask(ctx, b.Job, func(ctx context.Context) error {
-			err := f.one(ctx, j, b)
+			err := f.one(ctx, j, b, now)
 			if errors.Is(err, ledger.ErrClosed) {
 				return nil // it goes on where the job goes on
 			}
@@ -59,29 +85,68 @@ func (f *feeder) feed(ctx context.Context, asks *round) {
 	f.last = nil
 }
 
+// forget forgets backfills that are over.
+func (f *feeder) forget() {
+	for _, known := range []map[string]time.Time{f.cancelled, f.logged} {
+		maps.DeleteFunc(known, func(id string, _ time.Time) bool {
+			return !slices.ContainsFunc(f.last, func(b ledger.Backfill) bool { return b.ID == id })
+		})
+	}
+}
+
 // myTurn reports whether this node is to take a backfill on that nobody has looked at for so long, ms.
 func (f *feeder) myTurn(j *work.Job, age int64) bool {
 	return f.l.Nodes.Owns(j) || age >= 4*max(f.l.SweepEvery, f.l.Grace).Milliseconds()
 }
 
-func (f *feeder) one(ctx context.Context, j *work.Job, b ledger.Backfill) error {
-	if b.State == ledger.BackfillCancelled { // whoever cancelled it may have died
-		if err := f.l.Ledger.CancelRuns(ctx, b); err != nil {
-			return err
-		}
-	}
-	b, status, err := f.l.Ledger.Feed(ctx, b, j.Digest, nextTicks(j, b))
-	if err != nil || status != ledger.BackfillEnded {
+// one takes one backfill on.
+func (f *feeder) one(ctx context.Context, j *work.Job, seen ledger.Backfill, now int64) error {
+	b, status, err := f.l.Ledger.Feed(ctx, seen, j.Digest, j.Shards, nextTicks(j, seen))
+	switch {
+	case err != nil:
 		return err
+	case status == ledger.BackfillEnded:
+		f.end(ctx, b)
+	case status == ledger.BackfillForeign, status == ledger.BackfillNoJob, status == ledger.BackfillSuperseded:
+		f.logRefused(seen, status, now)
+	case b.State == ledger.BackfillCancelled && len(b.Going) > 0 && time.Since(f.cancelled[b.ID]) >= cancelAgain:
+		err := f.l.Ledger.CancelRuns(ctx, b) // whoever cancelled it may have died
+		if err == nil {
+			f.cancelled[b.ID] = time.Now()
+		}
+		return err
+	case status == ledger.BackfillPut && seen.Next == seen.From && f.l.Ledger.AtOnce(b, j.Shards) < b.Parallel:
+		f.l.Log.Warn("a backfill runs fewer ticks at a time than was asked for, because the history keeps too few rows for more; make history.keep larger",
+			"job", b.Job, "backfill", b.ID, "parallel", b.Parallel, "at_a_time", f.l.Ledger.AtOnce(b, j.Shards))
 	}
+	return nil
+}
+
+// end logs the end of a backfill, and notes it in the audit.
+func (f *feeder) end(ctx context.Context, b ledger.Backfill) {
 	f.l.Log.Info("backfill ended", "job", b.Job, "backfill", b.ID, "state", b.State, "ended", b.Tally(), "ticks", b.Total)
-	err = f.l.Ledger.Audit(ctx, ledger.Action{
+	err := f.l.Ledger.Audit(ctx, ledger.Action{
 		Author: b.Author, Via: "node " + f.l.Name, Name: "jobs backfill", Target: b.Job, Detail: b.ID + " is " + b.State + ": " + b.Tally(),
 	})
 	if err != nil {
 		f.l.Log.Warn("the end of a backfill is missing in the audit", "job", b.Job, "backfill", b.ID, "err", err)
 	}
-	return nil
+}
+
+// feedFaults are what is wrong where a backfill is not taken on.
+var feedFaults = map[ledger.Status]string{
+	ledger.BackfillForeign:    "the job's entry or history cannot be read; `ledger verify` names what is wrong",
+	ledger.BackfillNoJob:      "the job has no entry any more; a node that holds the job stores it again",
+	ledger.BackfillSuperseded: "the stored definition of the job is not this node's; `jobs get` shows which nodes have it",
+}
+
+// logRefused logs, once an hour, that a backfill is not taken on, and why. A definition that is another one is normal during a deploy.
+func (f *feeder) logRefused(b ledger.Backfill, status ledger.Status, now int64) {
+	if since, known := f.logged[b.ID]; known && time.Since(since) < noNodeLongest || status == ledger.BackfillSuperseded && now-b.Looked < feedRefused.Milliseconds() {
+		return
+	}
+	f.logged[b.ID] = time.Now()
+	f.l.Log.Warn("a backfill is not taken on", "job", b.Job, "backfill", b.ID, "because", feedFaults[status])
 }
 
 // nextTicks are the next ticks of a backfill, up to one more than Parallel.

@@ -46,7 +46,7 @@ func newLane(n *Lanes, m ledger.Master) *Lane {
 		claims:  make(chan *work.Batch, n.Slots.Size()), sweep: make(chan struct{}, 1), stop: func() {},
 	}
 	l.failover = newFailover(l, m)
-	l.settler, l.feeder = newSettler(l), &feeder{l: l}
+	l.settler, l.feeder = newSettler(l), newFeeder(l)
 	l.watchdog = newWatchdog(n.mayClaim, n.Ledger.Job, n.Log)
 	// The keeper does not log: the runner logs lost runs, and Health logs Redis.
 	l.keeper = locking.NewKeeper(n, locking.KeeperConfig{

@@ -127,16 +127,17 @@ func (s *sweep) once(ctx context.Context) {
 		return
 	}
 	s.confirm(ctx, parts[0])
+	s.failed = nil
+	l.feeder.feed(ctx, &s.round)
 	call, cancel := context.WithTimeout(ctx, 2*l.MaxSkew)
 	defer cancel()
-	s.failed = nil
-	l.feeder.feed(call, &s.round)
 	now := l.Clock.Now().UnixMilli()
 	found, err := s.scanner.Scan(call, now, l.Grace.Milliseconds(), parts...)
 	if left := (*ledger.UnreachableError)(nil); errors.As(err, &left) && redisconn.OfSlot(left.Err) { // a partition that moves hides no other
 		parts, err = slices.DeleteFunc(parts, func(p int) bool { return slices.Contains(left.Parts, p) }), nil
 	}
-	if s.failed = err; err != nil {
+	if err != nil {
+		s.failed = errors.Join(s.failed, err)
 		if !errors.Is(call.Err(), context.Canceled) {
 			l.fail(roleSweep, err)
 		}

@@ -130,21 +130,37 @@ type feedArgs struct {
 	Ticks  [][]string `json:"ticks"`  // the same of the next ticks
 	Rest   string     `json:"rest"`   // the tick after those, ms; "" for none
 	Most   int        `json:"most"`   // pending runs in a partition
+	Now    int        `json:"now"`    // how many of its runs may wait or go
 }
 
-// The answers of Feed.
+// The answers of Feed. With the last three nothing was done, nor with Elsewhere: somebody else has taken it on.
 const (
-	BackfillFed   Status = "fed"   // nothing was to be put into pending now
-	BackfillPut   Status = "put"   // runs of its next ticks are pending
-	BackfillEnded Status = "ended" // this call has ended it
+	BackfillFed        Status = "fed"        // nothing was to be put into pending now
+	BackfillPut        Status = "put"        // runs of its next ticks are pending
+	BackfillEnded      Status = "ended"      // this call has ended it
+	BackfillSuperseded Status = "superseded" // the stored definition is another one
+	BackfillNoJob      Status = "unknown"    // there is no such job
+	BackfillForeign    Status = "foreign"    // a record of the job, or its history, cannot be read
 )
 
+// AtOnce is how many runs of a backfill may wait or go, by a definition with so many shards: Parallel, and no more than half of the
+// history has room for. The row of a run that has ended must be there when the backfill is next looked at.
+func (l *Ledger) AtOnce(b Backfill, shards int) int {
+	rows := 1
+	if shards > 1 {
+		rows = shards + 1
+	}
+	return max(1, min(b.Parallel, l.cfg.Keep/2/rows))
+}
+
 // Feed takes a backfill on, as far as Parallel allows: next are its ticks from b.Next on, as the
-// definition with this digest has them, up to one more than Parallel. It returns the backfill as it
-// is then, or any other Status, and nothing was done: somebody else has taken it on meanwhile, or
-// the definition is another one now.
-func (l *Ledger) Feed(ctx context.Context, b Backfill, digest string, next []int64) (Backfill, Status, error) {
-	args := feedArgs{Job: b.Job, Digest: digest, Seen: b.record, Going: make([][]string, 0, len(b.Going)), Ticks: make([][]string, 0, len(next)), Most: pendingMax}
+// definition with this digest and so many shards has them, up to one more than Parallel. It returns
+// the backfill as it is then. Half of the places of pending runs stay free for others.
+func (l *Ledger) Feed(ctx context.Context, b Backfill, digest string, shards int, next []int64) (Backfill, Status, error) {
+	args := feedArgs{
+		Job: b.Job, Digest: digest, Seen: b.record, Going: make([][]string, 0, len(b.Going)), Ticks: make([][]string, 0, len(next)),
+		Most: pendingMax / 2, Now: l.AtOnce(b, shards),
+	}
 	ids := func(tick int64, run string) []string { return append([]string{ms(tick), run}, successors(run)...) }
 	for _, r := range b.Going {
 		args.Going = append(args.Going, ids(r.Tick, r.Run))
@@ -200,15 +216,18 @@ func (l *Ledger) CancelBackfill(ctx context.Context, job, author, reason string)
 
 // CancelRuns cancels the runs of a cancelled backfill that have not ended.
 func (l *Ledger) CancelRuns(ctx context.Context, b Backfill) error {
+	var ids []string
 	for _, r := range b.Going {
-		for _, id := range append([]string{r.Run}, successors(r.Run)...) {
-			_, err := l.Cancel(ctx, b.Job, id, b.By, b.Reason)
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, ErrUnknownRun) && !errors.Is(err, ErrRefused) { // else it has ended, or goes on under the next id
-				return err
-			}
+		ids = append(append(ids, r.Run), successors(r.Run)...)
+	}
+	going, err := l.InFlight(ctx, []string{b.Job}, ids...)
+	if err != nil {
+		return err
+	}
+	for _, r := range going {
+		_, err := l.Cancel(ctx, b.Job, r.Run, b.By, b.Reason)
+		if err != nil && !errors.Is(err, ErrUnknownRun) && !errors.Is(err, ErrRefused) { // else it has ended meanwhile
+			return err
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (r *rig) feed(t *testing.T, b Backfill, want Status, left ...int64) Backfil
 	for _, s := range left {
 		next = append(next, b.From+s*1000)
 	}
-	b, got, err := r.led.Feed(t.Context(), b, "d-second", next)
+	b, got, err := r.led.Feed(t.Context(), b, "d-second", 1, next)
 	if err != nil || got != want {
 		t.Fatalf("fed with %v: %s, %v; want %s", left, got, err, want)
 	}
@@ -103,7 +103,7 @@ func TestBackfillFeeds(t *testing.T) {
 				left = nil
 			}
 			var err error
-			if b, _, err = r.led.Feed(t.Context(), b, "d-second", instants(b, left)); err != nil {
+			if b, _, err = r.led.Feed(t.Context(), b, "d-second", 1, instants(b, left)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -137,7 +137,7 @@ func TestBackfillTickHasOneRun(t *testing.T) {
 		seen := r.filling(t, 4, 2)
 		b := r.feed(t, seen, BackfillPut, 1, 2, 3)
 		r.feed(t, seen, "stale", 1, 2, 3)
-		if _, got, err := r.led.Feed(t.Context(), b, "another", nil); err != nil || got != "superseded" {
+		if _, got, err := r.led.Feed(t.Context(), b, "another", 1, nil); err != nil || got != "superseded" {
 			t.Errorf("by another definition: %s, %v", got, err)
 		}
 		c := pendingClaim("a", b.Going[0].Run)
@@ -242,6 +242,67 @@ func TestBackfillsAreBounded(t *testing.T) {
 		pauseErr(t, r.led.Remove(t.Context(), "a"))
 		if r.client.HExists(t.Context(), r.led.keys[0].backfilled, "a").Val() {
 			t.Error("a removed job's backfill is kept")
+		}
+	})
+}
+
+// A backfill has no more runs under way than the history has rows for: the outcome of each is there to be counted.
+func TestBackfillFitsIntoTheHistory(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		for shards, want := range map[int]int{0: 8, 1: 8, 2: 2, 7: 1, 15: 1} {
+			if got := r.led.AtOnce(Backfill{Parallel: 100}, shards); got != want {
+				t.Errorf("with %d shards %d at once, want %d", shards, got, want)
+			}
+		}
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		b := r.filling(t, 60, 60)
+		left := make([]int64, 60)
+		for i := range left {
+			left[i] = int64(i + 1)
+		}
+		for range 100 {
+			var err error
+			if b, _, err = r.led.Feed(t.Context(), b, "d-second", 1, instants(b, left)); err != nil {
+				t.Fatal(err)
+			}
+			for len(left) > 0 && (b.Next == 0 || b.From+left[0]*1000 < b.Next) {
+				left = left[1:]
+			}
+			for _, g := range b.Going {
+				c := pendingClaim("a", g.Run)
+				c.Overlap = jobs.OverlapAllow
+				r.complete(t, jobs.OutcomeSucceeded, c)
+			}
+		}
+		if b.State != BackfillDone || b.Counts[jobs.OutcomeSucceeded] != 60 {
+			t.Errorf("at the end: %+v", b)
+		}
+	})
+}
+
+// Backfills leave half of a partition's pending places to others, and one whose job's history cannot be read changes nothing.
+func TestBackfillStandsBack(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		b := r.filling(t, 4, 4)
+		pending := r.led.keys[0].pending
+		r.client.ZAdd(t.Context(), pending, members(pendingMax/2-1)...)
+		b = r.feed(t, b, BackfillPut, 1, 2, 3, 4)
+		b = r.feed(t, b, BackfillFed, 2, 3, 4)
+		if len(b.Going) != 1 {
+			t.Errorf("beside many: %+v", b)
+		}
+		r.client.ZRemRangeByRank(t.Context(), pending, 0, 10)
+		history := r.led.keys[0].history + "a"
+		r.client.Set(t.Context(), history, "no list", 0)
+		if _, got, err := r.led.Feed(t.Context(), b, "d-second", 1, instants(b, []int64{2, 3, 4})); err != nil || got != BackfillForeign || r.filled(t).record != b.record {
+			t.Errorf("beside a history that is none: %s, %v", got, err)
+		}
+		r.client.Del(t.Context(), history)
+		if b = r.feed(t, b, BackfillPut, 2, 3, 4); len(b.Going) != 4 {
+			t.Errorf("later: %+v", b)
 		}
 	})
 }

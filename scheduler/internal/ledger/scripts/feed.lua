@@ -1,5 +1,5 @@
 -- Takes a backfill on: counts its runs that have ended, and puts runs of its next ticks into pending while fewer of them than its
--- parallel have not ended. All of it happens at once, and only if the backfill is what the caller saw: so a tick gets one run, whoever
+-- parallel have not ended, or than the history has room for. All of it happens at once, and only if the backfill is what the caller saw: so a tick gets one run, whoever
 -- calls, and whenever a caller dies.
 -- keys: jobs runs pending waiting recent history backfills backfilled gate
 -- Arguments: feedArgs in backfill.go.
@@ -17,6 +17,7 @@ if not e or not b then return {'foreign'} end
 -- guard:backfill-seen P1 a tick of a backfill is put in by who has seen that it was not
 if redis.call('HGET', k.backfills, job) ~= args.seen then return {'stale'} end
 if e.digest ~= args.digest then return {'superseded'} end
+if type(redis.pcall('LLEN', k.history)) ~= 'number' then return {'foreign'} end -- the key holds no list
 
 -- Looks for the runs of some ticks. An entry of list is a tick, then the ids that its run may have. Returns two tables by the entry's
 -- number: the id of a run that has not ended, and the outcome of a run that has. An entry without a run is in neither.
@@ -57,7 +58,7 @@ if b.next ~= '' and not paused(e, ms) then
   ids, outcomes = look(args.ticks)
   local room = args.most - redis.call('ZCARD', k.pending)
   local at = 1
-  while at <= #args.ticks and #going < tonumber(b.parallel) and put < room do
+  while at <= #args.ticks and #going < args.now and put < room do
     local tick, id = args.ticks[at][1], args.ticks[at][2]
     local had = nil
     -- guard:backfill-once P1 a tick whose run a failover has not lost, though it has lost that the tick was put in, gets no other run
