@@ -65,7 +65,8 @@ func (r *Run) Save(ctx context.Context, data []byte) error {
 
 // Saved returns a copy of the newest checkpoint of the tick and shard: of this run, else of the attempt before it; nil for none. In the
 // first attempt it returns at once. In a later one the first call reads Redis, and waits until Redis answers or the run's context ends;
-// then it returns nil, and the function must not go on.
+// then it returns nil, and the function must not go on. What Redis has and the node cannot read, as a newer version's, is logged and left
+// out.
 func (r *Run) Saved() []byte { return bytes.Clone(r.info.Store.Saved()) }
 
 // Progress notes that done of total steps are done; a total of 0 is not known. The note is one line of at most 200 bytes; the rest is

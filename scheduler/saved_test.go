@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
@@ -211,6 +212,37 @@ func TestSavedWaitsForRedis(t *testing.T) {
 		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), id))))
 		if first, then := <-found, <-found; first != "" || then != "here" || unread.Load() != 4 {
 			t.Errorf("found %q and %q, after %d calls", first, then, unread.Load())
+		}
+	})
+}
+
+// TestSavedThatCannotBeRead: a later attempt does not wait for ever for a checkpoint that Redis refuses to give. It begins anew, which is
+// logged, and saves.
+func TestSavedThatCannotBeRead(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, redis *redistest.Embedded) {
+		redis.SetHook(func(p *server.Peer, cmd string, args ...string) bool {
+			refuses := cmd == "HMGET" && strings.HasSuffix(args[0], ":kept") && strings.HasPrefix(args[1], "s:")
+			if refuses {
+				p.WriteError("WRONGTYPE Operation against a key holding the wrong kind of value")
+			}
+			return refuses
+		})
+		found := make(chan string, 2)
+		job := jobs.Job{Name: "job", Schedule: "@yearly", TTL: 5 * time.Second, Func: func(ctx context.Context, run *jobs.Run) error {
+			found <- string(run.Saved())
+			return errors.Join(run.Save(ctx, []byte("here")), errors.New("no luck"))
+		}}
+		c.start("a", scheduler.Config{}, job)
+		time.Sleep(4 * time.Second)
+		id := must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		must[scheduler.RunView](t)(c.ops().Wait(t.Context(), id))
+		again := must[string](t)(c.ops().Rerun(t.Context(), id))
+		time.Sleep(30 * time.Second)
+		if v := must[scheduler.RunView](t)(c.ops().Run(t.Context(), again)); v.Error != "no luck" || len(found) != 2 {
+			t.Errorf("the second attempt is %s and ends with %q", v.Outcome, v.Error)
+		}
+		if n := c.logs.count("not all that the attempts before have left can be read"); n != 1 {
+			t.Errorf("logged %d times", n)
 		}
 	})
 }

@@ -3,6 +3,8 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -40,27 +42,43 @@ func (l *Ledger) Save(ctx context.Context, server string, run Lease, before stri
 }
 
 // Saved reads the newest checkpoint that earlier attempts of a run's tick and shard left, and whose it is; "" and nil for none. Attempts
-// before one that succeeded do not count.
+// before one that succeeded do not count. ErrUnknownFormat comes with what was found when Redis has records there that cannot be read, or
+// answers with a refusal: to ask again is of no use.
 func (l *Ledger) Saved(ctx context.Context, run Lease) (by string, data []byte, err error) {
-	history, _, err := l.History(ctx, []string{run.Job})
+	history, foreign, err := l.History(ctx, []string{run.Job})
 	if err != nil {
-		return "", nil, err
+		return "", nil, savedFault(err)
+	}
+	if foreign > 0 {
+		err = fmt.Errorf("read a checkpoint: %w: %d rows of the history", ErrUnknownFormat, foreign)
 	}
 	before := attemptsBefore(history[run.Job], run)
 	if len(before) == 0 {
-		return "", nil, nil
+		return "", nil, err
 	}
 	fields := make([]string, len(before))
 	for i, r := range before {
 		fields[i] = savedField + r.Run
 	}
-	got, err := l.client.HMGet(ctx, l.keys[l.Partition(run.Job)].kept, fields...).Result()
+	got, failed := l.client.HMGet(ctx, l.keys[l.Partition(run.Job)].kept, fields...).Result()
+	if failed != nil {
+		return "", nil, savedFault(failed)
+	}
 	for i, value := range got {
 		if value != nil {
-			return before[i].Run, []byte(text(value)), nil
+			return before[i].Run, []byte(text(value)), err
 		}
 	}
-	return "", nil, redisconn.Classify("read a checkpoint", err)
+	return "", nil, err
+}
+
+// savedFault is why what attempts have saved cannot be read.
+func savedFault(err error) error {
+	err = redisconn.Classify("read a checkpoint", err)
+	if isReply(err) && !errors.Is(err, locking.ErrUnreachable) {
+		return fmt.Errorf("%w: %w", ErrUnknownFormat, err)
+	}
+	return err
 }
 
 // attemptsBefore are the rows of earlier attempts of a run's tick and shard, the newest first, up to one that succeeded.

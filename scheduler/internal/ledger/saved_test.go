@@ -124,6 +124,31 @@ func TestSavedOfASuccess(t *testing.T) {
 	})
 }
 
+// TestSavedBesideTheUnreadable: what cannot be read is named beside what can.
+func TestSavedBesideTheUnreadable(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		first := r.runs(t, tickClaim("a", "r1", 1))
+		must(0, r.led.Save(t.Context(), "", first, "", []byte("one")))
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
+		second := r.runs(t, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", "r1"))))
+		r.client.RPush(t.Context(), r.led.keys[0].history+"a", "9|of a newer version")
+		if by, data, err := r.led.Saved(t.Context(), second); by != "r1" || string(data) != "one" || !errors.Is(err, ErrUnknownFormat) {
+			t.Errorf("beside a row: %q of %q, %v", data, by, err)
+		}
+		r.client.Set(t.Context(), r.led.keys[0].kept, "no hash", 0)
+		if _, data, err := r.led.Saved(t.Context(), second); data != nil || !errors.Is(err, ErrUnknownFormat) || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Errorf("in no hash: %q, %v", data, err)
+		}
+		r.client.Del(t.Context(), r.led.keys[0].kept)
+		r.client.Set(t.Context(), r.led.keys[0].history+"a", "no list", 0)
+		if _, data, err := r.led.Saved(t.Context(), second); data != nil || !errors.Is(err, ErrUnknownFormat) || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Errorf("beside no list: %q, %v", data, err)
+		}
+	})
+}
+
 // TestSavedByHand: the later attempts of a run by hand find its checkpoint, and not that of another run of the same instant.
 func TestSavedByHand(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

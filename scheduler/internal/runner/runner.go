@@ -50,7 +50,8 @@ type Redis interface {
 	// Save keeps a run's checkpoint, in place of that of an attempt before it, "" for none. It returns locking.ErrLeaseLost when
 	// the run has its lease no longer.
 	Save(ctx context.Context, run ledger.Lease, before string, data []byte) error
-	// Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none.
+	// Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none. With
+	// ledger.ErrUnknownFormat not all of it can be read.
 	Saved(ctx context.Context, run ledger.Lease) (by string, data []byte, err error)
 	// HandBack returns a run to pending whose function was never called. valid reports whether its
 	// lease is. The caller calls over, which releases the slot, after it has removed the run.

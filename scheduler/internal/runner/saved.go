@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -95,7 +96,10 @@ func (s *runStore) read(ctx context.Context) error {
 		return nil
 	}
 	by, data, err := s.r.Redis.Saved(ctx, s.l.g.Lease)
-	if err != nil {
+	if errors.Is(err, ledger.ErrUnknownFormat) { // it stays so
+		s.r.Log.Warn("not all that the attempts before have left can be read; the run goes on from what can, or begins anew",
+			"job", s.l.g.Job.Name, "run", s.l.g.Lease.Run, "error", err)
+	} else if err != nil {
 		return err
 	}
 	s.mu.Lock()
