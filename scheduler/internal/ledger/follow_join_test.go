@@ -92,6 +92,30 @@ func TestJoinOfARerun(t *testing.T) {
 	})
 }
 
+// TestJoinTakesTheNewestResult: a rerun that succeeds brings its own result, or none.
+func TestJoinTakesTheNewestResult(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.joins(t, "j", "succeeded", "a", "b")
+		r.pass(t, time.Minute)
+		for second, c := range map[int64]struct{ first, then, want string }{1: {"1", "", ""}, 2: {"1", "2", `{"a":2}`}, 3: {"", "2", `{"a":2}`}} {
+			e := Event{Upstream: "a", Tick: noon + second*1000, Until: noon + second*1000, Count: 1, Outcome: jobs.OutcomeSucceeded, At: r.now}
+			for _, result := range []string{c.first, c.then} {
+				e.Result = []byte(result)
+				must(r.led.Relay(t.Context(), e, "j"))
+			}
+			e.Upstream, e.Result = "b", nil
+			must(r.led.Relay(t.Context(), e, "j"))
+			l := r.open(t, "j")
+			if l == nil || string(l.Payload) != c.want {
+				t.Errorf("after %q and %q: %+v, want the payload %q", c.first, c.then, l, c.want)
+			}
+			r.complete(t, jobs.OutcomeSucceeded, after(0, "j", l.Run))
+		}
+	})
+}
+
 // TestJoinTakesTicksOneByOne: ticks that an upstream did not run reach a join by themselves; of too many the older are recorded, but
 // for those that have a row.
 func TestJoinTakesTicksOneByOne(t *testing.T) {

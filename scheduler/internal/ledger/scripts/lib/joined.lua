@@ -98,7 +98,8 @@ local function give_up_joins(k, job, e, history, ms, keep, keep_for)
   if #left == 0 then redis.call('HDEL', k.joins, job) else redis.call('HSET', k.joins, job, table.concat(left, ',')) end
 end
 
--- Notes how an upstream ended a tick, and gives up ticks that are too many or too old. A success stays one. Returns the join.
+-- Notes how an upstream ended a tick, and gives up ticks that are too many or too old. A success stays one; its
+-- result is that of the newest. Returns the join.
 local function note_end(k, history, job, tick, ups, upstream, outcome, result, e, ms, keep, keep_for)
   local j = read_join(k.joins, job, tick)
   if j == 'foreign' then return j end
@@ -116,10 +117,12 @@ local function note_end(k, history, job, tick, ups, upstream, outcome, result, e
     redis.call('HSET', k.joins, job, table.concat(list, ','))
     j = {at = int(ms), state = '', by = {}}
   end
-  if j.by[upstream] ~= 'succeeded' and j.state ~= 'r' then
+  if j.state ~= 'r' and (outcome == 'succeeded' or j.by[upstream] ~= 'succeeded') then
     j.by[upstream] = outcome == 'succeeded' and outcome or j.by[upstream] or outcome
     save_join(k.joins, job, tick, ups, j)
-    if result ~= '' then redis.call('HSET', k.joins, job .. '|' .. tick .. '|' .. upstream, result) end
+    local field = job .. '|' .. tick .. '|' .. upstream
+    if result ~= '' then redis.call('HSET', k.joins, field, result)
+    elseif outcome == 'succeeded' then redis.call('HDEL', k.joins, field) end -- of an earlier success
   end
   return j
 end
