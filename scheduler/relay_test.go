@@ -1,6 +1,8 @@
 package scheduler_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -42,6 +44,34 @@ func TestFollowerThatIsGone(t *testing.T) {
 			if r.job == "old" && r.at.After(back) && back.Sub(r.tick) > 32*time.Second {
 				t.Errorf("it ran for %s, %s before it was back", r.tick, back.Sub(r.tick))
 			}
+		}
+	})
+}
+
+// A job that runs after failures alone is not waited for after a success, though nobody has it any more.
+func TestFollowerOfFailuresThatIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		upstream := jobs.Job{Name: "upstream", Schedule: "@every 1s", Func: func(_ context.Context, run *jobs.Run) error {
+			if run.Tick().Second() == 10 {
+				return errors.New("it broke")
+			}
+			return nil
+		}}
+		alert := jobs.Job{Name: "alert", After: []string{"upstream"}, When: jobs.WhenFailed, Func: upstream.Func}
+		first := c.start("v1", scheduler.Config{Revision: "1", Partitions: 1}, upstream, alert)
+		time.Sleep(5 * time.Second)
+		c.leave(first)
+		c.start("v2", scheduler.Config{Revision: "2"}, upstream)
+		time.Sleep(22*time.Second + 500*time.Millisecond) // the failure waits
+		if n := c.redis().ZCard(t.Context(), "{escapement:0}:outbox").Val(); n > 3 {
+			t.Errorf("%d events wait, want that of the failure", n)
+		}
+		if v := c.job("alert"); v.Counts["skipped"] < 23 || v.Counts["missed"] != 0 {
+			t.Errorf("meanwhile: %v", v.Counts)
+		}
+		time.Sleep(20 * time.Second)
+		if v := c.job("alert"); v.Counts["missed"] != 1 {
+			t.Errorf("later: %v", v.Counts)
 		}
 	})
 }

@@ -114,21 +114,23 @@ func (r *relay) server(job string) string {
 	return r.l.lanes.of(r.l.Ledger.Partition(job)).failover.current()
 }
 
-// unheldSince is a follower that living nodes hold in other definitions than the stored one: since
-// when the ledger says so, and when it last did.
-type unheldSince struct{ since, asked time.Time }
+// unheldSince is a follower that no node can run: since when living nodes hold it in other definitions
+// than the stored one, and after which kind of end the ledger last said so, when.
+type unheldSince struct {
+	since, asked time.Time
+	outcome      jobs.Outcome
+}
 
 // notify notifies one follower and returns its answer. An end after which the follower runs waits for a follower that no
 // living node which claims holds in its stored definition: nodes may know the job by name and have
-// none of their generation. Nodes that have just joined are about to store their definitions, so an
-// old event does not prove that they cannot.
+// none of their generation. The ledger knows after which ends it runs, and is asked once a second. Nodes that have
+// just joined are about to store their definitions, so an old event does not prove that they cannot.
 func (r *relay) notify(ctx context.Context, asks *round, e ledger.Event, job string, now int64) (status ledger.Status) {
 	w := r.unheldJobs[job]
 	e.Holders = r.l.Nodes.Digests(job)
 	nobody := len(e.Holders) == 0 || !w.since.IsZero() && time.Since(w.since) >= unheldAfter
 	e.Unheld = e.Holders != nil && nobody && now-e.At >= unheldAfter.Milliseconds()
-	waits := e.Outcome == jobs.OutcomeSucceeded && e.Holders != nil && !e.Unheld
-	if waits && (len(e.Holders) == 0 || time.Since(w.asked) < reclaimDelay) {
+	if !e.Unheld && e.Outcome == w.outcome && time.Since(w.asked) < reclaimDelay {
 		return ledger.RelayUnheld
 	}
 	status = r.tell(ctx, asks, e, job)
@@ -137,12 +139,14 @@ func (r *relay) notify(ctx context.Context, asks *round, e ledger.Event, job str
 	}
 	switch {
 	case status == ledger.RelayUnheld:
-		w.asked = time.Now()
-		if w.since.IsZero() {
+		w.asked, w.outcome = time.Now(), e.Outcome
+		if len(e.Holders) == 0 {
+			w.since = time.Time{}
+		} else if w.since.IsZero() {
 			w.since = w.asked
 		}
 		r.unheldJobs[strings.Clone(job)] = w
-	case status == ledger.RelayDone && !e.Unheld: // a node holds it, or it was notified before
+	case status == ledger.RelayDone && !e.Unheld && e.Outcome == w.outcome: // a node holds it, or it was notified before
 		delete(r.unheldJobs, job)
 	}
 	return status
