@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
@@ -106,6 +107,37 @@ func (l *Ledger) follow(ctx context.Context, args followArgs) error {
 		return fmt.Errorf("follow %s: %w", upstream, closedBy(shut))
 	}
 	return l.explain(ctx, "follow "+upstream, err)
+}
+
+// Followers reads which jobs follow each of some jobs, as nodes that hold the followers have said.
+func (l *Ledger) Followers(ctx context.Context, names []string) (map[string][]string, error) {
+	byPart := l.byPartition(len(names), func(i int) string { return names[i] })
+	got := make([]*redis.SliceCmd, len(byPart))
+	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for part, places := range byPart {
+			if len(places) == 0 {
+				continue
+			}
+			fields := make([]string, len(places))
+			for k, i := range places {
+				fields[k] = names[i]
+			}
+			got[part] = p.HMGet(ctx, l.keys[part].followers, fields...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, l.explain(ctx, "read who follows", err)
+	}
+	all := make(map[string][]string)
+	for part, places := range byPart {
+		for k, i := range places {
+			if list := text(got[part].Val()[k]); list != "" {
+				all[names[i]] = strings.Split(list, ",")
+			}
+		}
+	}
+	return all, nil
 }
 
 // The answers of Relay.
