@@ -133,6 +133,31 @@ func TestReadyWithStoredJobs(t *testing.T) {
 	})
 }
 
+// A job is deleted in the version that it was read in, or not at all.
+func TestStoredJobsAreDeletedAsRead(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		c.handlers = report(&sink{})
+		c.start("a", scheduler.Config{})
+		time.Sleep(time.Second)
+		read := must[[]scheduler.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, scheduler.PutOptions{}))
+		other := tenant(1)
+		other.ManagedBy = "somebody-else"
+		must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), other, scheduler.PutOptions{}))
+		deleted, err := c.ops().DeleteJobs(t.Context(), read)
+		if !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "tenant-1") || !slices.Equal(deleted, []string{"tenant-2"}) {
+			t.Errorf("deleted are %v: %v", deleted, err)
+		}
+		left := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context()))
+		if len(left) != 1 || left[0].ManagedBy != "somebody-else" {
+			t.Errorf("left are %+v", left)
+		}
+		deleted = must[[]string](t)(c.ops().DeleteJobs(t.Context(), left))
+		if len(deleted) != 1 {
+			t.Errorf("then %v", deleted)
+		}
+	})
+}
+
 // Redis comes back empty: stored jobs go on, and deleted ones stay deleted.
 func TestStoredJobsOutliveRedis(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {

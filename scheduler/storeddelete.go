@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
@@ -22,25 +23,22 @@ const deleteWithin = 5 * time.Second
 // deletes the history later. was is the version that is deleted, zero for any. It returns ErrUnknownJob, and ErrRefused when
 // another version is stored.
 func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) error {
-	_, err := c.deleteJobs(ctx, []string{name}, PutOptions{Was: was}.was())
+	_, err := c.DeleteJobs(ctx, []StoredJob{{Job: jobs.Job{Name: name}, Version: was}})
 	return err
 }
 
-// DeleteJobs is DeleteJob for many jobs, of any version. It returns the names of those that are deleted with their history; the
-// error is about the others.
-func (c *Client) DeleteJobs(ctx context.Context, names []string) (deleted []string, err error) {
-	return c.deleteJobs(ctx, names, "")
-}
-
-func (c *Client) deleteJobs(ctx context.Context, names []string, was string) (deleted []string, err error) {
+// DeleteJobs is DeleteJob for many jobs, each by its name, and in its Version alone. It returns the names of those that are deleted with
+// their history; the error is about the others.
+func (c *Client) DeleteJobs(ctx context.Context, list []StoredJob) (deleted []string, err error) {
 	l, closed := c.openCatalog(ctx)
 	var faults []error
-	for some := range slices.Chunk(names, ledger.CatalogPage) {
+	for some := range slices.Chunk(list, ledger.CatalogPage) {
 		failed, began := make(map[string]error), time.Now()
 		if closed == nil {
-			failed = dropStored(ctx, l, some, was)
+			failed = dropStored(ctx, l, some)
 		}
-		for _, name := range some {
+		for _, j := range some {
+			name := j.Name
 			err := cmp.Or(closed, failed[name])
 			if err == nil {
 				err = c.removeDropped(ctx, l, name, began)
@@ -55,8 +53,13 @@ func (c *Client) deleteJobs(ctx context.Context, names []string, was string) (de
 }
 
 // dropStored takes jobs out of the catalog, and returns why it did not take some.
-func dropStored(ctx context.Context, l *ledger.Ledger, names []string, was string) (failed map[string]error) {
+func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed map[string]error) {
 	failed = make(map[string]error)
+	was := make(map[string]string, len(list))
+	names := make([]string, len(list))
+	for i, j := range list {
+		names[i], was[j.Name] = j.Name, PutOptions{Was: j.Version}.was()
+	}
 	all := func(err error) map[string]error {
 		for _, name := range names {
 			failed[name] = cmp.Or(failed[name], err)
@@ -73,7 +76,7 @@ func dropStored(ctx context.Context, l *ledger.Ledger, names []string, was strin
 			failed[f.Job] = fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, f.Job)
 			continue
 		}
-		changes = append(changes, ledger.CatalogChange{Job: f.Job, Was: was})
+		changes = append(changes, ledger.CatalogChange{Job: f.Job, Was: was[f.Job]})
 	}
 	if len(changes) == 0 {
 		return failed

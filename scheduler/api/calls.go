@@ -152,12 +152,12 @@ func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) erro
 	return err
 }
 
-// DeleteJobs deletes stored jobs, one after another, and returns the names of those that are deleted.
-func (c *Client) DeleteJobs(ctx context.Context, names []string) (deleted []string, err error) {
-	for _, name := range names {
-		bad := c.DeleteJob(ctx, name, time.Time{})
+// DeleteJobs is as scheduler.Client has it. The jobs are deleted one after another.
+func (c *Client) DeleteJobs(ctx context.Context, list []scheduler.StoredJob) (deleted []string, err error) {
+	for _, j := range list {
+		bad := c.DeleteJob(ctx, j.Name, j.Version)
 		if err = errors.Join(err, bad); bad == nil {
-			deleted = append(deleted, name)
+			deleted = append(deleted, j.Name)
 		}
 	}
 	return deleted, err

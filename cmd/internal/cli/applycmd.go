@@ -150,7 +150,8 @@ func (a *app) apply(t tool, file jobsFile, o scheduler.PutOptions) error {
 	return a.putJobs(t, news, o)
 }
 
-// prune deletes the stored jobs that a label manages and that the file does not have.
+// prune deletes the stored jobs that a label manages and that the file does not have. One that was changed meanwhile, and may be another
+// label's by now, stays; the error names it.
 func (a *app) prune(t tool, file jobsFile, label string, o scheduler.PutOptions) error {
 	stored, err := t.in.StoredJobs(t.ctx)
 	if err != nil {
@@ -160,15 +161,10 @@ func (a *app) prune(t tool, file jobsFile, label string, o scheduler.PutOptions)
 	for _, v := range file.Jobs {
 		kept[v.Name] = true
 	}
-	var gone []string
-	for _, s := range stored {
-		if s.ManagedBy == label && !kept[s.Name] {
-			gone = append(gone, s.Name)
-		}
-	}
+	gone := slices.DeleteFunc(stored, func(s scheduler.StoredJob) bool { return s.ManagedBy != label || kept[s.Name] })
 	if o.DryRun {
-		for _, name := range gone {
-			a.say("job %s would be deleted", name)
+		for _, s := range gone {
+			a.say("job %s would be deleted", s.Name)
 		}
 		return nil
 	}

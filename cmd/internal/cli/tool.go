@@ -40,7 +40,7 @@ type operator interface {
 	PutJobs(ctx context.Context, list []jobs.Job, o scheduler.PutOptions) ([]scheduler.StoredJob, error)
 	StoredJobs(ctx context.Context, names ...string) ([]scheduler.StoredJob, error)
 	DeleteJob(ctx context.Context, name string, was time.Time) error
-	DeleteJobs(ctx context.Context, names []string) (deleted []string, err error)
+	DeleteJobs(ctx context.Context, list []scheduler.StoredJob) (deleted []string, err error)
 	Rewind(ctx context.Context, name string, to time.Time) (time.Time, error)
 	Backfill(ctx context.Context, name string, o scheduler.BackfillOptions) (scheduler.BackfillPlan, error)
 	Backfills(ctx context.Context, name string) ([]scheduler.BackfillView, error)

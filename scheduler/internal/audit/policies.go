@@ -92,7 +92,8 @@ func (t *trial) reruns() {
 	}
 	for i := range t.books.Rows {
 		r := &t.books.Rows[i]
-		if r.Ranged || r.Token == 0 || r.Trigger != jobs.TriggerRerun.String() || t.reran[r.Run] {
+		again := r.Trigger == jobs.TriggerRerun.String() || r.Trigger == jobs.TriggerBackfill.String() && r.Attempt > 1
+		if r.Ranged || r.Token == 0 || !again || t.reran[r.Run] {
 			continue
 		}
 		p := before[r.Run]
