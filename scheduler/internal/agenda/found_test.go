@@ -1,0 +1,37 @@
+package agenda
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// Runs of a backfill have time: what waits beside them of the same job goes first, also among more of them than a node takes of a job, and
+// they are claimed as under overlap allow.
+func TestBackfillsGoLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1, "job")
+		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().Add(time.Hour).UnixMilli()}}.apply(w.Agenda)
+		var pending []ledger.Lease
+		for i := range 2 * pendingShare {
+			p := waits(fmt.Sprintf("job/fill-%02d", i))
+			p.Trigger = jobs.TriggerBackfill.String()
+			pending = append(pending, p)
+		}
+		byHand, holds := waits("job/by-hand"), waits("job/holds")
+		holds.Holds = true
+		fill := pending[0]
+		w.found(append(pending, byHand, holds)...)
+		if c := pendingClaim(w.states[w.jobs[0]], &fill, w.Clock.Now()); c.Overlap != jobs.OverlapAllow || !c.Pending {
+			t.Errorf("the claim is %+v", c)
+		}
+		got := w.asked(ledger.Answer{Verdict: ledger.Granted})
+		if len(got) != pendingShare || got[0] != "job/holds" || got[1] != "job/by-hand" || got[2] != "job/fill-00" {
+			t.Errorf("asked for are %d: %v", len(got), got)
+		}
+	})
+}
