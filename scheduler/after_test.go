@@ -185,3 +185,34 @@ func TestJoinAfterALongOutage(t *testing.T) {
 		}
 	})
 }
+
+// TestJoinIsGivenUp: a tick that one upstream has not ended when the history forgets the other's end is recorded as missed then, and not
+// when another tick comes.
+func TestJoinIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		job := func(name string, lasts time.Duration, after ...string) jobs.Job {
+			j := jobs.Job{Name: name, TTL: time.Minute, After: after, Func: func(ctx context.Context, _ *jobs.Run) error {
+				select {
+				case <-time.After(lasts):
+				case <-ctx.Done():
+				}
+				return context.Cause(ctx)
+			}}
+			if len(after) == 0 {
+				j.Schedule = "0 0 1 * * *"
+			}
+			return j
+		}
+		time.Sleep(59 * time.Minute)
+		c.start("a", scheduler.Config{HistoryKeepFor: 12 * time.Minute, Partitions: 1, DrainTimeout: time.Second}, job("short", 0), job("long", 9*time.Hour), job("both", 0, "short", "long"))
+		for i, want := range []int64{0, 1} {
+			time.Sleep(11 * time.Minute)
+			if i == 1 {
+				time.Sleep(5 * time.Minute)
+			}
+			if n := c.job("both").Counts["missed"]; n != want {
+				t.Errorf("%d are missed, want %d", n, want)
+			}
+		}
+	})
+}

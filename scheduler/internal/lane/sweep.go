@@ -25,6 +25,8 @@ type sweep struct {
 	writes  writes                 // of a Cluster's master
 
 	relay             *relay
+	joins             []string             // jobs whose old ticks are to be given up, see giveUpJoins
+	joinsListed       time.Time            // when joins was filled
 	noNode            map[string]noNode    // jobs that no living node can run
 	hasNode           map[string]time.Time // when an overdue job was last seen to have a node that can run it
 	background        sync.WaitGroup       // calls for which the sweep does not wait
@@ -158,6 +160,7 @@ func (s *sweep) once(ctx context.Context) {
 	}
 	s.reap(call, s.reapable(call, found.Lapsed))
 	s.notifyFollowers(ctx, call, found.Events, now)
+	s.giveUpJoins(call)
 	if s.failed == nil {
 		l.breaker.ok(roleSweep)
 	}
@@ -176,6 +179,37 @@ func (s *sweep) notifyFollowers(ctx, call context.Context, events []ledger.Event
 	s.background.Go(func() {
 		defer s.relaying.Store(false)
 		s.relay.deliver(ctx, &round{l: s.l}, events, now)
+	})
+}
+
+// joinsEvery is how often a node gives up the old ticks of the jobs that follow several others.
+const joinsEvery = 10 * time.Minute
+
+// giveUpJoins gives up old ticks of the jobs that follow several others and that this node goes first for, a job with each sweep. Without
+// it they would stay until another tick of the job comes.
+func (s *sweep) giveUpJoins(ctx context.Context) {
+	if s.joinsListed.IsZero() {
+		s.joinsListed = time.Now()
+	}
+	if len(s.joins) == 0 && time.Since(s.joinsListed) >= joinsEvery {
+		s.joinsListed = time.Now()
+		for _, j := range s.l.Jobs.All() {
+			if len(j.After) > 1 && s.l.Nodes.Owns(j) && s.l.lanes.of(j.Part) == s.l {
+				s.joins = append(s.joins, j.Name)
+			}
+		}
+	}
+	if len(s.joins) == 0 || !s.l.TakesWork() {
+		return
+	}
+	job := s.joins[0]
+	s.joins = s.joins[1:]
+	s.ask(ctx, job, func(ctx context.Context) error {
+		err := s.l.Ledger.GiveUpJoins(ctx, job)
+		if errors.Is(err, ledger.ErrClosed) {
+			return nil
+		}
+		return err
 	})
 }
 

@@ -187,6 +187,23 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error)
 	return Status(word), nil
 }
 
+type giveUpArgs struct {
+	retained
+
+	Job string `json:"job"`
+}
+
+// GiveUpJoins gives up the ticks of a job that follows several others, those that are older than the history is kept. One that was not
+// decided is recorded as missed. A later call goes on where this one cannot.
+func (l *Ledger) GiveUpJoins(ctx context.Context, job string) error {
+	op := "give up old ticks of " + job
+	word, err := giveUpScript.call(ctx, l.client, l.tag(job), job, giveUpArgs{l.retained(), job}).Text()
+	if shut, ok := strings.CutPrefix(word, "closed|"); ok && err == nil {
+		return fmt.Errorf("%s: %w", op, closedBy(shut))
+	}
+	return redisconn.Classify(op, err)
+}
+
 type relayedArgs struct {
 	Server string `json:"server"` // that the caller knows, "" for any
 	Event  string `json:"event"`

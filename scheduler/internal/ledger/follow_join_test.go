@@ -222,6 +222,47 @@ func TestJoinsAreBounded(t *testing.T) {
 	})
 }
 
+// TestJoinsAreGivenUp: a tick that not all upstreams have ended is recorded as missed when it is old, also when no other tick comes.
+func TestJoinsAreGivenUp(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.joins(t, "j", "succeeded", "a", "b")
+		r.follower(t, "j", "last")
+		r.pass(t, time.Minute)
+		for second := range int64(3) {
+			at := noon + 1000*(second+1)
+			e := Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Tick: at, Until: at, Result: []byte(`1`)}
+			must(r.led.Relay(t.Context(), e, "j"))
+			if second == 1 {
+				r.pass(t, r.led.cfg.KeepFor-time.Minute)
+			}
+		}
+		for range 2 {
+			must(0, r.led.GiveUpJoins(t.Context(), "j"))
+			r.tale(t, "j")
+		}
+		r.pass(t, 2*time.Minute)
+		for range 2 {
+			must(0, r.led.GiveUpJoins(t.Context(), "j"))
+			r.tale(t, "j", "missed 1-1 x1 upstream", "missed 2-2 x1 upstream")
+		}
+		if e := r.events(t); len(e) != 2 || e[0].Outcome != jobs.OutcomeMissed || e[0].Upstream != "j" {
+			t.Errorf("its follower is told %+v", e)
+		}
+		joins := r.led.keys[0].joins
+		if n := must(r.client.HLen(t.Context(), joins).Result()); n != 3 || r.entry(t, "j").Counts[jobs.OutcomeMissed] != 2 {
+			t.Errorf("%d fields are left of one tick: %+v", n, r.entry(t, "j"))
+		}
+		r.pass(t, r.led.cfg.KeepFor)
+		must(0, r.led.GiveUpJoins(t.Context(), "j"))
+		must(0, r.led.GiveUpJoins(t.Context(), "nobody"))
+		if n := must(r.client.HLen(t.Context(), joins).Result()); n != 0 {
+			t.Errorf("%d fields are left of nothing", n)
+		}
+	})
+}
+
 // TestJoinOfAnotherDefinition: a job that follows others than before has missed the ticks that were not decided; a removed one leaves nothing.
 func TestJoinOfAnotherDefinition(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

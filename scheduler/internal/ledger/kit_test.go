@@ -35,7 +35,7 @@ var steered = []edit{
 var ships = map[string]**script{
 	"claim": &claimScript, "settle": &settleScript, "renew": &renewScript, "reassert": &reassertScript, "reap": &reapScript,
 	"unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript, "cancel": &cancelScript,
-	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript,
+	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript, "giveup": &giveUpScript,
 	"relayed": &relayedScript, "postpone": &postponeScript, "begin": &beginScript, "promote": &promoteScript,
 	"promoted": &promotedScript, "announce": &announceScript, "store": &storeScript, "tidy": &tidyScript, "recall": &recallScript,
 	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript,

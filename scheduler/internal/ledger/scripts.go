@@ -127,6 +127,7 @@ var (
 	unfeedScript   = ship("unfeed")
 
 	relayScript    = ship("relay")
+	giveUpScript   = ship("giveup")
 	relayedScript  = ship("relayed")
 	postponeScript = ship("postpone")
 	sweepScript    = ship("sweep")

@@ -98,21 +98,29 @@ local function give_up_joins(k, job, e, history, ms, keep, keep_for)
   if #left == 0 then redis.call('HDEL', k.joins, job) else redis.call('HSET', k.joins, job, table.concat(left, ',')) end
 end
 
+-- Gives up the oldest ticks of a job: those that are too old, and what is more than so many. Returns the others, and whether there were
+-- any; nil when a join of a newer version is in the way.
+local function give_up_old(k, history, job, e, most, ms, keep, keep_for)
+  local list, over = join_ticks(k.joins, job), nil
+  while #list > 0 do
+    local oldest = read_join(k.joins, job, list[1])
+    local old = not oldest or oldest ~= 'foreign' and tonumber(oldest.at) < ms - keep_for
+    if #list <= most and not old then break end
+    over = over or passed_over(redis.call('LRANGE', history, 0, -1))
+    if not give_up_join(k, job, list[1], e, history, over, ms, keep, keep_for) then return nil end
+    table.remove(list, 1)
+  end
+  return list, over ~= nil
+end
+
 -- Notes how an upstream ended a tick, and gives up ticks that are too many or too old. A success stays one; its
 -- result is that of the newest. Returns the join.
 local function note_end(k, history, job, tick, ups, upstream, outcome, result, e, ms, keep, keep_for)
   local j = read_join(k.joins, job, tick)
   if j == 'foreign' then return j end
   if not j then
-    local list, over = join_ticks(k.joins, job), nil
-    while #list > 0 do
-      local oldest = read_join(k.joins, job, list[1])
-      local old = not oldest or oldest ~= 'foreign' and tonumber(oldest.at) < ms - keep_for
-      if #list < JOINS_MAX and not old then break end
-      over = over or passed_over(redis.call('LRANGE', history, 0, -1))
-      if not give_up_join(k, job, list[1], e, history, over, ms, keep, keep_for) then return 'foreign' end
-      table.remove(list, 1)
-    end
+    local list = give_up_old(k, history, job, e, JOINS_MAX - 1, ms, keep, keep_for)
+    if not list then return 'foreign' end
     list[#list + 1] = tick
     redis.call('HSET', k.joins, job, table.concat(list, ','))
     j = {at = int(ms), state = '', by = {}}
