@@ -49,6 +49,7 @@ func policiesPlan(seed uint64) Plan {
 		p.Config.MaxRunning = 2
 	}
 	operators(d, &p)
+	backfillers(&p)
 	return p
 }
 
@@ -151,7 +152,7 @@ func chosen(d *dice, seed uint64, j jobs.Job) jobs.Job {
 		fmt.Fprint(run.Output(), run.ID())
 		return n.work(ctx, seed, run)
 	}
-	return j
+	return saving(seed, j)
 }
 
 // nature is how a job's functions are: how long, whether they listen, and how often in 16 they fail.

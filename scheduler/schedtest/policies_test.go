@@ -5,6 +5,11 @@ import "testing"
 // TestPolicies plays random plans with all policies, faults and operators.
 func TestPolicies(t *testing.T) {
 	s := &suite{name: "TestPolicies", plan: policiesPlan, seeds: 125, enough: 300, shows: policiesShow}
+	t.Cleanup(func() { // after the seeds, which play in parallel
+		if n := strayCheckpoints.Load(); n > 0 {
+			t.Errorf("%d times a run found what another tick or shard had saved", n)
+		}
+	})
 	s.run(t)
 }
 
@@ -15,5 +20,5 @@ var policiesShow = []string{
 	"recorded: cancelled (replaced)", "recorded: cancelled (draining)", "recorded: cancelled (cancelled by ops: enough)", "recorded: timed_out",
 	"recorded: failed", "recorded: lost", "recorded: abandoned (lease lapsed)", "recorded: succeeded", "try above 1", "attempt above 1",
 	"run by after", "run by rerun", "run by catch_up", "run by manual", "rerun: done", "unique: the same run", "cancel: told", "cancel: cancelled",
-	"rewind: done", "resume: done", "run handed back", "tick of shards", "shard taken over", "partial failure",
+	"rewind: done", "resume: done", "run handed back", "tick of shards", "run by backfill", "backfill: done", "shard taken over", "partial failure",
 }
