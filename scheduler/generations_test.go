@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -279,6 +280,86 @@ func TestRetiredNodesStayHarmless(t *testing.T) {
 		refused(t, err, scheduler.ErrUnknownJob)
 		if err := c.ops().Remove(t.Context(), "gone"); err != nil {
 			t.Errorf("an orphan that only nodes on standby hold: %v", err)
+		}
+	})
+}
+
+// A job that follows two others, over promotions and a pause of one of them: each of its ticks has one outcome, and it runs for those that
+// both ran.
+func TestPromoteJoins(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		s := &sink{}
+		both := jobs.Job{Name: "both", After: []string{"left", "right"}, TTL: 5 * time.Second, Overlap: jobs.OverlapQueue, Func: eachSecond("", s).Func}
+		list := []jobs.Job{eachSecond("left", s), eachSecond("right", s), both}
+		other := slices.Clone(list)
+		for i := range other {
+			other[i].TTL = 6 * time.Second // not the same definition
+		}
+		c.twoGenerations(server, scheduler.Config{}, list, other)
+		for n := range 6 {
+			c.promote([]string{"two", "one"}[n%2], scheduler.PromoteOptions{})
+			time.Sleep(time.Second + time.Duration(n)*190*time.Millisecond)
+			var err error
+			switch n {
+			case 2:
+				err = c.ops().Pause(t.Context(), "left", scheduler.PauseOptions{Author: "ops", Reason: "x"})
+			case 4:
+				err = c.ops().Resume(t.Context(), "left")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5*time.Second + 500*time.Millisecond) // no tick is under way
+		left, right, joined := c.job("left").Counts, c.job("right").Counts, c.job("both").Counts
+		if left["paused"] < 2 || right["succeeded"] != left["succeeded"]+left["paused"] {
+			t.Errorf("left %v, right %v", left, right)
+		}
+		if joined["succeeded"] != left["succeeded"] || joined["skipped"] != left["paused"] || joined["missed"] != 0 {
+			t.Errorf("joined %v of left %v", joined, left)
+		}
+		c.end()
+		s.check(t)
+	})
+}
+
+// A backfill goes on at the generation that is promoted in the middle of it, and waits for a pause there: each tick runs once.
+func TestPromoteAmidABackfill(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		const n = 60
+		s := &sink{}
+		one := hourly("report", s, 300*time.Millisecond)
+		two := one
+		two.TTL = 6 * time.Second // not the same definition
+		c.twoGenerations(server, scheduler.Config{}, []jobs.Job{one}, []jobs.Job{two})
+		from := time.Now().UTC().Truncate(time.Hour).Add(-100 * time.Hour)
+		must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from.Add((n - 1) * time.Hour), Parallel: 2}))
+		time.Sleep(3 * time.Second)
+		c.promote("two", scheduler.PromoteOptions{})
+		time.Sleep(5 * time.Second)
+		if err := c.ops().Pause(t.Context(), "report", scheduler.PauseOptions{Author: "ops", Reason: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		paused := len(s.all())
+		time.Sleep(5 * time.Second)
+		if more := len(s.all()) - paused; more > 0 || paused >= n {
+			t.Errorf("%d of %d runs in the pause", more, paused)
+		}
+		c.promote("one", scheduler.PromoteOptions{})
+		if err := c.ops().Resume(t.Context(), "report"); err != nil {
+			t.Fatal(err)
+		}
+		if v := c.finish("report"); v.State != "done" || v.Counts["succeeded"] != n || v.Ended != n {
+			t.Errorf("at the end: %+v", v)
+		}
+		ticks := s.filled("report")
+		slices.SortFunc(ticks, time.Time.Compare)
+		if !slices.EqualFunc(ticks, hours(from, n), time.Time.Equal) {
+			t.Errorf("%d ticks ran: %v", len(ticks), ticks)
+		}
+		if a, b := s.ranOn("a", time.Time{}), s.ranOn("b", time.Time{}); a == 0 || b == 0 {
+			t.Errorf("%d ran on generation one, %d on two", a, b)
 		}
 	})
 }
