@@ -178,7 +178,11 @@ func (t *trial) held(c covered, d *tick) bool {
 		if len(t.ups) > 0 && l.Granted <= c.row.At { // word of an earlier tick may come later
 			return true
 		}
-		if late := instant(l.Granted).After(began) && !l.Holds; !late && before(l.Tick, asked(l.Request, l.Trigger), c.row, d.at) {
+		from := l.Granted
+		if l.Attempt > 1 { // the attempt before it held the job, and its wait
+			from = t.heldFrom(&ledger.Row{Run: l.Run, Tick: l.Tick, Request: l.Request, Attempt: l.Attempt, Started: l.Granted})
+		}
+		if late := instant(from).After(began) && !l.Holds; !late && before(l.Tick, asked(l.Request, l.Trigger), c.row, d.at) {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 var structs = map[string]any{
 	"advance": Step{}, "audit": auditArgs{}, "backfill": backfillArgs{}, "feed": feedArgs{}, "unfeed": unfeedArgs{}, "begin": beginArgs{}, "cancel": cancelArgs{}, "catalog": catalogArgs{}, "drains": drainsArgs{}, "follow": followArgs{}, "gate": GateStep{}, "notified": notifiedArgs{},
 	"pause": pauseArgs{}, "postpone": postponeArgs{}, "promote": promoteArgs{}, "promoted": promotedArgs{}, "relay": relayArgs{},
-	"relayed": relayedArgs{}, "remove": removeArgs{}, "rerun": rerunArgs{}, "reserve": reserveArgs{}, "rewind": rewindArgs{},
+	"giveup": giveUpArgs{}, "relayed": relayedArgs{}, "remove": removeArgs{}, "rerun": rerunArgs{}, "reserve": reserveArgs{}, "rewind": rewindArgs{},
 	"save": saveArgs{}, "tail": tailArgs{}, "tidy": tidyArgs{}, "trigger": triggerArgs{},
 }
 
