@@ -179,9 +179,10 @@ func TestJoinAfterALongOutage(t *testing.T) {
 				t.Errorf("the outbox keeps %s", e)
 			}
 		}
-		one, both := c.job("one").Counts, c.job("both").Counts
-		if one["missed"] < 5_000_000 || both["skipped"] != one["missed"] {
-			t.Errorf("%d ticks were missed, and %d skipped", one["missed"], both["skipped"])
+		one, two, both := c.job("one").Counts, c.job("two").Counts, c.job("both").Counts
+		all, told := one["missed"]+one["succeeded"], both["skipped"]+both["succeeded"]
+		if least := max(one["missed"], two["missed"]); least < 5_000_000 || both["skipped"] < least || told > all || told < all-5 { // some are under way
+			t.Errorf("one %v, two %v, both %v", one, two, both)
 		}
 	})
 }
