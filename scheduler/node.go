@@ -99,7 +99,7 @@ func (n *Node) Ready() error {
 		return n.moves.Err()
 	case r == nil || !n.state.Registered.Load():
 		return errors.Join(errors.New("not registered yet"), n.health.Err())
-	case !n.hasStored():
+	case len(n.handlers) > 0 && !n.hasStored(): // without handlers it has none
 		return errors.Join(errors.New("stored jobs are not registered yet"), n.health.Err())
 	}
 	return errors.Join(r.cluster.DrainReason(), r.lanes.Err(), r.lanes.Holding())
