@@ -3,7 +3,7 @@
 -- keys: jobs kept recent outbox followers joins history gate
 -- Arguments: giveUpArgs in follow.go.
 -- Returns 'closed|state|move|words', or one word: done, unknown (no such job), full (the job's own followers cannot be told now), foreign.
--- needs: lib/args lib/gate lib/windows lib/history lib/outbox lib/joined codec/entry
+-- needs: lib/args lib/gate lib/joined codec/entry
 local job = args.job
 local shut = closed(k.gate)
 if shut then return 'closed|' .. shut end
