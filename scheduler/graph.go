@@ -1,8 +1,11 @@
 package scheduler
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,8 +28,11 @@ type GraphJob struct {
 	Open        string   `json:"open"` // the run that holds it, granted or pending, "" for none
 }
 
+// graphPage is how many definitions Graph has in memory at once.
+const graphPage = 10_000
+
 // Graph reads which job follows which, by name: the jobs that follow others, and those that others follow. It reads all definitions.
-// Jobs that this version cannot read are left out and named in the error, which then comes beside the others.
+// Jobs that this version cannot read are left out, and named in the error beside the others if they may belong to the graph.
 func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 	l, err := c.open(ctx)
 	if err != nil {
@@ -40,33 +46,27 @@ func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 	if names == nil && left != nil {
 		return nil, left
 	}
-	all, err := l.Named(ctx, names)
+	all, followers, unread, err := following(ctx, l, names)
 	if err != nil {
 		return nil, err
 	}
-	followers := make(map[string][]string)
-	after := make(map[string]jobs.Definition)
-	for _, s := range all {
-		d, err := jobs.ParseDefinition(s.Definition)
-		if err = errors.Join(s.Err, err); err != nil {
-			left = errors.Join(left, err)
-			continue
-		}
-		after[s.Job] = d
-		for _, upstream := range d.After.Names {
-			followers[upstream] = append(followers[upstream], s.Job)
-		}
+	left = errors.Join(left, unread)
+	upstreams, err := l.Named(ctx, others(followers, all))
+	if err != nil {
+		return nil, err
 	}
 	var shown []ledger.Stored
 	var views []JobView
-	for _, s := range all {
-		if d, read := after[s.Job]; read && (!d.After.IsZero() || len(followers[s.Job]) > 0) {
-			v, err := jobView(s, inspect.Holding{}, now, ledger.Pause{})
-			if err != nil {
-				return nil, err
-			}
-			shown, views = append(shown, s), append(views, v)
+	for _, s := range append(all, upstreams...) {
+		if s.Err != nil {
+			continue // following has named it
 		}
+		v, err := jobView(s, inspect.Holding{}, now, ledger.Pause{})
+		if err != nil {
+			left = errors.Join(left, err)
+			continue
+		}
+		shown, views = append(shown, s), append(views, v)
 	}
 	left = errors.Join(left, addLatest(ctx, l, shown, views))
 	graph := make([]GraphJob, 0, len(views))
@@ -77,4 +77,42 @@ func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 	}
 	slices.SortFunc(graph, func(a, b GraphJob) int { return strings.Compare(a.Name, b.Name) })
 	return graph, left
+}
+
+// following reads the jobs that follow others, and who follows each upstream. What cannot be read is named in unread. A definition is
+// parsed only if its text has the key: most jobs follow none.
+func following(ctx context.Context, l *ledger.Ledger, names []string) (all []ledger.Stored, followers map[string][]string, unread, err error) {
+	followers = make(map[string][]string)
+	for page := range slices.Chunk(names, graphPage) {
+		some, err := l.Named(ctx, page)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		for _, s := range some {
+			if s.Err == nil && !bytes.Contains(s.Definition, []byte(`"after"`)) {
+				continue
+			}
+			d, err := jobs.ParseDefinition(s.Definition)
+			if err = cmp.Or(s.Err, err); err != nil {
+				unread = errors.Join(unread, err)
+				continue
+			}
+			for _, upstream := range d.After.Names {
+				followers[upstream] = append(followers[upstream], s.Job)
+			}
+			if !d.After.IsZero() {
+				all = append(all, s)
+			}
+		}
+	}
+	return all, followers, unread, nil
+}
+
+// others are the upstreams that follow no job themselves.
+func others(followers map[string][]string, all []ledger.Stored) []string {
+	rest := maps.Clone(followers)
+	for _, s := range all {
+		delete(rest, s.Job)
+	}
+	return slices.Collect(maps.Keys(rest))
 }

@@ -15,7 +15,7 @@ const Prefix = "/api/v1/"
 const (
 	// bodyMax bounds the body of a request, bytes: a payload of 64 KiB, spelt in JSON.
 	bodyMax = 256 << 10
-	// callTimeout bounds how long a request may take, but for verify, problems and promote.
+	// callTimeout bounds how long a request may take, but for verify, problems, promote and graph.
 	callTimeout = 9 * time.Second
 	// longTimeout bounds those, and slowMost how many are answered at once: they read much of Redis.
 	longTimeout = 2 * time.Minute
@@ -97,7 +97,7 @@ var routes = []route{
 	{"GET", "ends", Viewer, false, (*Server).ends},
 	{"GET", "jobs", Viewer, false, (*Server).jobs},
 	{"GET", "job-names", Viewer, false, (*Server).jobNames},
-	{"GET", "graph", Viewer, false, (*Server).graph},
+	{"GET", "graph", Viewer, true, (*Server).graph},
 	{"GET", "stored-jobs", Viewer, false, (*Server).storedJobs},
 	{"GET", "handlers", Viewer, false, (*Server).handlers},
 	{"GET", "preview", Viewer, false, (*Server).preview},
