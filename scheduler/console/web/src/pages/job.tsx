@@ -4,6 +4,7 @@ import { query, segment } from '../api'
 import { cancelBackfill, cancelRun, deleteJob, pauseJob, resumeJob, rewindJob, runNow } from '../jobactions'
 import { Durations } from '../durations'
 import { Axis, Lane } from '../lane'
+import { JobState, pauseText, planned } from '../jobstate'
 import { onJob, useGet } from '../query'
 import { href, route, setQuery } from '../router'
 import { duration, now, relative, useJobZone } from '../time'
@@ -11,7 +12,6 @@ import type { BackfillView, EndView, JobView, LockView, RunView, TickView } from
 import { Command, Empty, Facts, Failure, JobLinks, Progress, Section, State, Table, Time, Title, Why } from '../ui'
 import { bad, label, outcomes } from '../words'
 import { useWidth } from '../width'
-import { JobState, pauseText, planned } from './jobs'
 
 const nextShown = 20
 

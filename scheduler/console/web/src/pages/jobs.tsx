@@ -2,13 +2,12 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ask, may } from '../actions'
 import { get, query, type Page } from '../api'
 import { bulk } from '../jobactions'
+import { JobState, pauseText } from '../jobstate'
 import { hear } from '../live'
 import { overview } from '../overviewstate'
 import { href, route, setQuery } from '../router'
-import { now, zoneFor, full } from '../time'
-import type { EndView, JobView, TickView } from '../types'
-import { Empty, Failure, Shape, State, Strip, Time, Title } from '../ui'
-import { meanings } from '../words'
+import type { EndView, JobView } from '../types'
+import { Empty, Failure, State, Strip, Time, Title } from '../ui'
 
 const first = 100 // rows that are read at first
 const more = 200 // and when the end of what is there comes near
@@ -76,42 +75,6 @@ class Rows {
     }
     if (!this.abort.signal.aborted) this.changed()
   }
-}
-
-/** What a job does now, in a word. */
-export function stateOf(j: JobView): string {
-  if (j.paused) return 'paused'
-  if (j.orphan || j.no_node) return 'missed'
-  if (j.open) return 'running'
-  if (j.next && Date.parse(j.next) < now.peek() - 3000) return 'late'
-  return 'ready'
-}
-
-const stateWords: Record<string, string> = { missed: 'no node', ready: 'waits' }
-
-export function JobState({ job: j }: { job: JobView }) {
-  const s = stateOf(j)
-  const note = j.pause ? pauseText(j) : j.no_node || (j.orphan ? 'no living node of its generation holds it' : meanings[s])
-  if (!stateWords[s]) return <State of={s} note={note} />
-  return (
-    <span class={`state ${s === 'ready' ? 'idle' : 'warn'}`} title={note}>
-      <Shape of={s === 'ready' ? 'standby' : s} />
-      {stateWords[s]}
-    </span>
-  )
-}
-
-export function pauseText(j: JobView): string {
-  if (!j.pause) return ''
-  const until = j.pause.until ? `until ${full(Date.parse(j.pause.until), zoneFor(j.time_zone))}` : 'until it is resumed'
-  return `by ${j.pause.author || 'somebody'}: ${j.pause.reason} (${until})`
-}
-
-/** The ticks of a schedule that will run, as far as a pause is known. */
-export function planned(j: JobView, ticks: TickView[]): TickView[] {
-  if (!j.pause) return ticks
-  const until = j.pause.until ? Date.parse(j.pause.until) : Infinity
-  return ticks.filter((t) => Date.parse(t.tick) >= until)
 }
 
 export function Jobs() {

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { get, query, segment } from '../api'
+import { planned } from '../jobstate'
 import { Axis, Lane, marks, x, type Window } from '../lane'
 import { onRuns, useGet } from '../query'
 import { route, setQuery } from '../router'
@@ -7,7 +8,6 @@ import { full, now, zoneFor } from '../time'
 import type { EndView, JobView, RunView, TickView } from '../types'
 import { Empty, Failure, JobLink, Shape, Title } from '../ui'
 import { useWidth } from '../width'
-import { planned } from './jobs'
 
 const hour = 3600e3
 const spans: [string, number][] = [['10m', hour / 6], ['1h', hour], ['6h', 6 * hour], ['24h', 24 * hour], ['48h', 48 * hour], ['7d', 168 * hour]]
