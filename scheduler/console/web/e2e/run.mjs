@@ -10,7 +10,7 @@ if (lacks.length) {
   console.error(`\n!!! the console was NOT tested in a browser: there is no ${lacks.join(' and no ')}\n`)
   process.exit(process.env.CI ? 1 : 0)
 }
-const got = spawnSync(process.execPath, ['--test', '--test-concurrency=1', '--test-reporter=spec', ...process.argv.slice(2), ...['console', 'stored', 'many'].map((name) => new URL(name + '.test.mjs', import.meta.url).pathname)], {
+const got = spawnSync(process.execPath, ['--test', '--test-concurrency=1', '--test-reporter=spec', ...process.argv.slice(2), ...['console', 'stored', 'form', 'graph', 'many'].map((name) => new URL(name + '.test.mjs', import.meta.url).pathname)], {
   stdio: 'inherit', env: { ...process.env, CHROMIUM: found },
 })
 process.exit(got.status ?? 1)

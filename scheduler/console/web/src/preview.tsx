@@ -5,7 +5,8 @@ import { relative } from './time'
 import type { ClockChange, FaultView, Preview as Answer, TickView } from './types'
 import { JobLinks, Section } from './ui'
 
-const settles = 300 // ms without a key until the API is asked
+const debounce = 300 // ms without a key until the API is asked
+const longest = 6000 // characters of a request; servers and proxies take 8 KiB
 
 export interface Asked {
   name: string
@@ -25,7 +26,9 @@ const weekday = (local: string) => new Date(local.slice(0, 10) + 'T00:00Z').toLo
 /** Asks for the ticks when nothing was typed for a moment, and says what is wrong with the schedule. */
 export function Preview({ asked, after, tell }: { asked: Asked; after: string[]; tell: (faults: FaultView[]) => void }) {
   const [answer, set] = useState<{ path: string; is?: Answer; error?: string }>({ path: '' })
-  const path = asked.schedule && after.length === 0 ? 'preview' + query({ ...asked, limit: 10 }) : ''
+  const whole = 'preview' + query({ ...asked, limit: 10 })
+  const cut = whole.length > longest
+  const path = asked.schedule && after.length === 0 ? (cut ? 'preview' + query({ ...asked, except: [], only: [], limit: 10 }) : whole) : ''
   useEffect(() => {
     if (!path) return tell([])
     const abort = new AbortController()
@@ -35,9 +38,13 @@ export function Preview({ asked, after, tell }: { asked: Asked; after: string[];
           set({ path, is: items })
           tell(items.faults ?? [])
         },
-        (e) => abort.signal.aborted || set({ path, error: e instanceof ApiError ? e.message : 'The node does not answer.' }),
+        (e) => {
+          if (abort.signal.aborted) return
+          set({ path, error: e instanceof ApiError ? e.message : 'The node does not answer.' })
+          tell([])
+        },
       )
-    }, settles)
+    }, debounce)
     return () => {
       clearTimeout(timer)
       abort.abort()
@@ -53,6 +60,7 @@ export function Preview({ asked, after, tell }: { asked: Asked; after: string[];
         </p>
       )}
       {!path && after.length === 0 && <p class="none">Type a schedule.</p>}
+      {path && cut && <p class="warn">The days of except and only are too many for the preview: it leaves them out. The job keeps them.</p>}
       {path && answer.error && <p class="note bad">{answer.error}</p>}
       {path && p && !good && <p class="none">None: something is wrong with the schedule.</p>}
       {path && good && (

@@ -39,6 +39,11 @@ export function Nodes() {
               <td>
                 <b>{n.name}</b>
                 {n.trouble && <div class="warn">{n.trouble}</div>}
+                {n.config_refused && (
+                  <div class="warn">
+                    has refused a change of its configuration <Time at={n.config_refused.at} rel />: {n.config_refused.text}
+                  </div>
+                )}
                 {n.superseded > 0 && <div class="warn">{n.superseded} jobs in a definition that was replaced</div>}
                 {n.drain && (
                   <div class="dim">

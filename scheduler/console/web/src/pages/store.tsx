@@ -1,13 +1,12 @@
-import type { ComponentChildren } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { Because, may, said } from '../actions'
 import { act, ApiError, get, me, query, segment } from '../api'
 import { Preview, type Asked } from '../preview'
-import { never, useGet } from '../query'
 import { href } from '../router'
 import { full, zoneFor } from '../time'
-import type { FaultView, HandlerView, JobView, StoredView } from '../types'
+import type { FaultView, StoredView } from '../types'
 import { bodyOf, differing, fields, readStored, valuesOf, type Stored, type Values } from '../stored'
+import { Fields } from '../storefields'
 import { Failure, Title } from '../ui'
 import { label } from '../words'
 
@@ -61,7 +60,6 @@ function Form({ name, first }: { name: string; first: Stored }) {
   const [theirs, setTheirs] = useState<Theirs | null>(null)
   const [busy, setBusy] = useState(false)
   const form = useRef<HTMLFormElement>(null)
-  const handlers = useGet<HandlerView[]>('handlers', { when: never })
   const wrong = byPlace([...typed, ...faults.filter((f) => !typed.some((t) => t.field === f.field))])
 
   const read = (): Values => Object.fromEntries([...new FormData(form.current!)].map(([k, v]) => [k, String(v)]))
@@ -82,88 +80,30 @@ function Form({ name, first }: { name: string; first: Stored }) {
     setTheirs(null)
     if (mine.length > 0) return refuse(mine)
     setBusy(true)
+    const target = v.name!.trim()
     try {
-      const target = v.name!.trim()
       const { warning } = await act(`jobs/${segment(target)}${base ? query({ was: base.doc.version ?? '' }) : '?new=true'}`, body, v.reason!.trim(), 'PUT')
-      await known(target)
       said.value = { text: `${target} is stored. ${warning}`, bad: false }
-      location.hash = href('jobs', target)
     } catch (e) {
-      const refused = e instanceof ApiError && e.status === 409 && e.faults.length === 0
-      const there = refused ? await readStored(v.name!.trim()).catch((e) => (name && e instanceof ApiError && e.status === 404 ? ('none' as const) : null)) : null
-      if (there && there !== 'none' && there.doc.version === base?.doc.version) setError((e as Error).message)
-      else if (there) setTheirs(there)
-      else setError(e instanceof ApiError && e.faults.length ? '' : (e as Error).message)
-      refuse(e instanceof ApiError ? e.faults : [])
+      await refused(e as Error, target)
+      return setBusy(false)
     }
-    setBusy(false)
+    await known(target)
+    if (form.current) location.hash = href('jobs', target) // else the page was left meanwhile
   }
-  const more = soft(values.more)
-  const asked: Asked = {
-    name: values.name?.trim() ?? '', schedule: values.schedule?.trim() ?? '', time_zone: values.time_zone?.trim() ?? '', except: split(values.except), only: split(values.only),
-    start_at: more.start_at ?? undefined, end_at: more.end_at ?? undefined, jitter_ms: more.jitter_ms,
+  const refused = async (e: Error, target: string) => {
+    const faults = e instanceof ApiError ? e.faults : []
+    const conflict = e instanceof ApiError && e.status === 409 && faults.length === 0
+    const there = conflict ? await readStored(target).catch((e) => (name && e instanceof ApiError && e.status === 404 ? ('none' as const) : null)) : null
+    if (there && (there === 'none' || there.doc.version !== base?.doc.version)) setTheirs(there)
+    else setError(faults.length ? '' : e.message)
+    refuse(faults)
   }
-  const zones = useMemo(() => <datalist id="zones">{Intl.supportedValuesOf('timeZone').map((z) => <option key={z} value={z} />)}</datalist>, [])
-  const after = split(values.after)
-  const declared = (handlers.items ?? []).map((h) => h.name)
-  const named = values.handler ?? ''
-  const shape = handlers.items?.find((h) => h.name === named)?.shape
-  const text = (key: string, words: ComponentChildren, o: object = {}) => (
-    <Part key={key} name={key} label={words} fault={wrong[key]}>
-      {(is) => <input name={key} defaultValue={begun.values[key]} autoComplete="off" spellcheck={false} {...is} {...o} />}
-    </Part>
-  )
-  const area = (key: string, words: ComponentChildren) => (
-    <Part name={key} label={words} fault={wrong[key]}>
-      {(is) => (
-        <textarea name={key} rows={Math.min(10, Math.max(3, begun.values[key]!.split('\n').length))} spellcheck={false} defaultValue={begun.values[key]} {...is} />
-      )}
-    </Part>
-  )
-  const choice = (key: string, words: ComponentChildren, of: string[], none = 'default') => (
-    <Part name={key} label={words} fault={wrong[key]}>
-      {(is) => (
-        <select name={key} required={none === ''} {...is}>
-          {of.map((w) => (
-            <option key={w} value={w} selected={w === begun.values[key]}>
-              {w || none}
-            </option>
-          ))}
-        </select>
-      )}
-    </Part>
-  )
   return (
     <form class="store" ref={form} onSubmit={submit} onInput={input} key={begun.doc.version}>
       <div class="two">
-        <fieldset>
-          <legend>What</legend>
-          {!name && text('name', 'Name', { required: true, maxLength: 128, pattern: '[a-zA-Z0-9][a-zA-Z0-9._:\\/\\-]*', title: '1 to 128 letters, digits and . _ : / -, the first a letter or digit' })}
-          {choice('handler', <>Handler <small>that its runs call; nodes declare them</small></>, [...new Set([begun.values.handler!, ...declared])], '')}
-          {handlers.items?.length === 0 && <p class="note warn">No node has declared a handler yet; handlers in config.yaml, or Registry.Handle, make some.</p>}
-          {area('payload', <>Payload <small>JSON that each run gets{shape ? `, such as ${like(shape)}` : ''}</small></>)}
-        </fieldset>
-        <fieldset>
-          <legend>How</legend>
-          <div class="pair">
-            {text('timeout', <>Timeout <small>such as 10m; empty: none</small></>)}
-            {text('retries', <>Retries <small>of a try that fails</small></>, { inputMode: 'numeric', type: 'number', min: 0, max: 100 })}
-            {choice('overlap', 'Overlap', ['', 'skip', 'queue', 'replace', 'allow'])}
-            {choice('catch_up', 'Catch up', ['', 'latest', 'all', 'none'])}
-          </div>
-          {area('more', <>More settings <small>JSON, as PUT api/v1/jobs takes them</small></>)}
-        </fieldset>
-        <fieldset>
-          <legend>When</legend>
-          {text('schedule', <>Schedule <small>such as 30 2 * * * or @every 90s</small></>)}
-          {text('time_zone', 'Time zone', { list: 'zones' })}
-          {zones}
-          {text('after', <>Or after jobs <small>in place of a schedule</small></>)}
-          {choice('when', <>… when they <small>all</small></>, ['', 'succeeded', 'failed', 'any'])}
-          {text('except', <>Except on <small>dates, and ranges such as 2026-12-24..2027-01-02</small></>)}
-          {text('only', <>Only on <small>dates and ranges</small></>)}
-        </fieldset>
-        <Preview asked={asked} after={after} tell={setTyped} />
+        <Fields name={name} begun={begun.values} named={values.handler ?? ''} wrong={wrong} />
+        <Preview asked={askedOf(values)} after={split(values.after)} tell={setTyped} />
       </div>
       {theirs && <Conflict theirs={theirs} was={base} name={values.name?.trim() || name} keep={() => (setBase(theirs === 'none' ? null : theirs), setTheirs(null))} take={() => theirs !== 'none' && (setBase(theirs), begin(theirs), setValues(theirs.values), setTheirs(null))} />}
       {error && (
@@ -186,23 +126,6 @@ function Form({ name, first }: { name: string; first: Stored }) {
         </div>
       </fieldset>
     </form>
-  )
-}
-
-/** An input with its label, and below it what is wrong. */
-function Part({ name, label, fault, children }: { name: string; label: ComponentChildren; fault?: string; children: (is: object) => ComponentChildren }) {
-  return (
-    <div>
-      <label>
-        {label}
-        {children(fault ? { 'aria-invalid': true, 'aria-describedby': 'fault-' + name } : {})}
-      </label>
-      {fault && (
-        <p class="bad" id={'fault-' + name}>
-          {fault}
-        </p>
-      )}
-    </div>
   )
 }
 
@@ -230,6 +153,15 @@ function Conflict(p: { theirs: Theirs; was: Stored | null; name: string; keep: (
   )
 }
 
+/** What the preview is asked for. */
+function askedOf(values: Values): Asked {
+  const more = soft(values.more)
+  return {
+    name: values.name?.trim() ?? '', schedule: values.schedule?.trim() ?? '', time_zone: values.time_zone?.trim() ?? '', except: split(values.except), only: split(values.only),
+    start_at: more.start_at ?? undefined, end_at: more.end_at ?? undefined, jitter_ms: more.jitter_ms,
+  }
+}
+
 /** What is typed as more settings, as far as it is JSON. */
 function soft(text: string | undefined): Partial<StoredView> {
   try {
@@ -239,20 +171,8 @@ function soft(text: string | undefined): Partial<StoredView> {
   }
 }
 
-/** A shape of payloads in a few words. */
-function like(shape: string): string {
-  try {
-    const s = JSON.parse(shape) as { fields?: Record<string, unknown> } | string
-    return typeof s === 'object' && s.fields ? `{${Object.entries(s.fields).map(([k, v]) => `"${k}": ${typeof v === 'string' ? v : '…'}`).join(', ')}}` : typeof s === 'string' ? s : shape
-  } catch {
-    return shape
-  }
-}
-
-/** Waits until a node has taken a stored job, so that its page has something to show; for some seconds at most. */
+/** Waits until a node has taken a stored job, so that its page has something to show: 4 s at most, whatever the API answers. */
 async function known(name: string) {
-  for (const end = Date.now() + 4000; Date.now() < end; await new Promise((done) => setTimeout(done, 250))) {
-    const { items } = await get<JobView[]>('jobs' + query({ q: name, after: name.slice(0, -1), limit: 1 }))
-    if (items[0]?.name === name) return
-  }
+  const signal = AbortSignal.timeout(4000)
+  while (!signal.aborted && !(await get(`jobs/${segment(name)}`, signal).then(() => true, () => false))) await new Promise((done) => setTimeout(done, 250))
 }
