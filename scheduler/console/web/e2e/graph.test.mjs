@@ -64,3 +64,36 @@ test('of hundreds of jobs those near what is searched for are drawn', async () =
   const list = [...names, 'hub', 'twig']
   for (let i = 0; i < list.length; i += 20) await Promise.all(list.slice(i, i + 20).map((name) => fetch(`${home}/api/v1/jobs/${encodeURIComponent(name)}`, { method: 'DELETE' })))
 })
+
+/** A page of the graph that shows the jobs of a list in place of those of the API. */
+async function openWith(list) {
+  const page = await open('jobs')
+  await page.route('**/api/v1/graph', (route) => route.fulfill({ json: list.map(([name, ...after]) => ({ name, schedule: after.length ? '' : yearly, time_zone: 'UTC', after, when: after.length ? 'succeeded' : '', followers: [], last: null, last_outcome: '', paused: false, open: '' })) }))
+  await page.go('graph')
+  return page
+}
+
+test('jobs that wait for each other in a circle are drawn, and the page says so', async () => {
+  const page = await openWith([['a', 'b'], ['b', 'a'], ['c', 'b'], ['d', 'a', 'e'], ['e'], ['self', 'self'], ['x', 'z'], ['y', 'x'], ['z', 'y', 'e']])
+  const box = (name) => page.locator('.box', { has: page.locator(`b:text-is("${name}")`) })
+  await box('self').waitFor()
+  const place = async (name) => (await box(name).boundingBox()).x
+  assert.ok((await place('a')) !== (await place('b')))
+  assert.ok((await place('b')) < (await place('c')) && (await place('e')) < (await place('d')) && (await place('a')) < (await place('d')))
+  const said = page.locator('.note', { hasText: 'wait for each other in a circle' })
+  assert.deepEqual((await said.locator('a').allInnerTexts()).sort(), ['a', 'b', 'self', 'x', 'y', 'z'])
+  await sound(page, 'graph')
+  assert.deepEqual(page.errors, [])
+  await page.context().close()
+})
+
+test('a node that answers others of these requests is asked again, and counts as reached', async () => {
+  const page = await open('jobs')
+  let refused = 0
+  await page.route('**/api/v1/graph', (route) => (refused++ ? route.continue() : route.fulfill({ status: 503, json: { code: 'too_many', detail: 'two such requests are being answered here' } })))
+  await page.go('graph')
+  await page.locator('.note', { hasText: 'two such requests' }).waitFor()
+  assert.equal(await page.locator('.banner').count(), 0)
+  await page.locator('.box', { hasText: 'etl/join' }).waitFor()
+  await page.context().close()
+})

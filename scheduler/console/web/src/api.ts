@@ -16,6 +16,8 @@ export const me = signal<Me | null>(null)
 export const locked = signal(false)
 /** Why it wants them again; '' when none were sent before. */
 export const refusal = signal('')
+/** The code of the refusal of a request that reads much while others of its kind are answered. The same request may succeed soon. */
+export const tooMany = 'too_many'
 /** Why the node cannot be reached, '' while it answers. */
 export const down = signal('')
 
@@ -80,8 +82,7 @@ export async function request(path: string, init: RequestInit = {}, as = authori
   }
   const p = (await response.json().catch(() => ({}))) as Partial<ProblemDetails>
   if (response.status === 401 && as === authorization && !locked.value) signOut(as && `The ${as.startsWith('Basic') ? 'password' : 'token'} is not accepted any more.`)
-  if (response.status === 503) down.value = p.detail ?? 'The node does not answer.'
-  else down.value = ''
+  down.value = response.status === 503 && p.code !== tooMany ? (p.detail ?? 'The node does not answer.') : ''
   throw new ApiError(response.status, p.code ?? '', p.detail ?? response.statusText, p.faults)
 }
 

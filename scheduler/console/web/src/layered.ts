@@ -7,6 +7,7 @@ export interface Node {
   after: string[]
   layer: number
   row: number
+  circle: boolean // it waits for itself
 }
 
 /** The jobs next to each, on both sides. */
@@ -50,6 +51,18 @@ export function components(jobs: GraphJob[]): GraphJob[][] {
   return parts
 }
 
+/** The layer of a node. A node that waits for itself counts for nothing while its own layer is looked for, so that a circle has a first node. */
+function layerOf(n: Node, nodes: Map<string, Node>, path: Node[] = []): number {
+  if (n.layer < 0 && !path.includes(n)) n.layer = 1 + Math.max(-1, ...n.after.map((a) => layerOf(nodes.get(a)!, nodes, [...path, n])))
+  return n.layer
+}
+
+function inCircle(n: Node, nodes: Map<string, Node>): boolean {
+  const before = new Set(n.after)
+  for (const name of before) nodes.get(name)!.after.forEach((a) => before.add(a))
+  return before.has(n.name)
+}
+
 /** The places of jobs, part below part. A job stands as high as those that it follows, where there is room. */
 export function placed(jobs: GraphJob[]): Node[] {
   const all: Node[] = []
@@ -57,23 +70,21 @@ export function placed(jobs: GraphJob[]): Node[] {
   for (const part of components(jobs)) {
     const nodes = new Map<string, Node>()
     for (const j of part) {
-      nodes.set(j.name, { name: j.name, job: j, after: j.after ?? [], layer: -1, row: 0 })
-      for (const a of j.after ?? []) if (!nodes.has(a) && !part.some((o) => o.name === a)) nodes.set(a, { name: a, after: [], layer: 0, row: 0 })
-    }
-    const layerOf = (n: Node): number => {
-      if (n.layer >= 0) return n.layer
-      n.layer = 0 // no job follows itself, but definitions of several generations could
-      return (n.layer = 1 + Math.max(-1, ...n.after.map((a) => layerOf(nodes.get(a)!))))
+      nodes.set(j.name, { name: j.name, job: j, after: j.after ?? [], layer: -1, row: 0, circle: false })
+      for (const a of j.after ?? []) if (!nodes.has(a) && !part.some((o) => o.name === a)) nodes.set(a, { name: a, after: [], layer: 0, row: 0, circle: false })
     }
     const layers: Node[][] = []
-    for (const n of nodes.values()) (layers[layerOf(n)] ??= []).push(n)
+    for (const n of nodes.values()) {
+      ;(layers[layerOf(n, nodes)] ??= []).push(n)
+      n.circle = inCircle(n, nodes)
+    }
     let last = first
     for (const layer of layers) {
-      const wish = (n: Node) => n.after.reduce((sum, a) => sum + nodes.get(a)!.row, 0) / (n.after.length || 1) || first
-      layer.sort((a, b) => wish(a) - wish(b))
+      const barycenter = (n: Node) => n.after.reduce((sum, a) => sum + nodes.get(a)!.row, 0) / (n.after.length || 1) || first
+      layer.sort((a, b) => barycenter(a) - barycenter(b))
       let free = first
       for (const n of layer) {
-        n.row = Math.max(free, n.after.length ? wish(n) : free)
+        n.row = Math.max(free, n.after.length ? barycenter(n) : free)
         free = n.row + 1
       }
       last = Math.max(last, free)

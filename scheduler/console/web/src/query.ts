@@ -1,6 +1,6 @@
 // A list or a thing of the API, kept up to date while it is shown.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, get, type Page } from './api'
+import { ApiError, get, tooMany, type Page } from './api'
 import { hear, type Change } from './live'
 
 export interface Result<T> extends Partial<Page<T>> {
@@ -36,6 +36,7 @@ export function useGet<T>(path: string | null, { when, gap = 300 }: Options = {}
         const page = await get<T>(path, abort.signal)
         if (!abort.signal.aborted) set({ path, page })
       } catch (e) {
+        again ||= e instanceof ApiError && e.code === tooMany
         if (!abort.signal.aborted) set((was) => ({ path, page: was.path === path && !(e instanceof ApiError && e.status === 404) ? was.page : undefined, error: e as Error }))
       }
       busy = false

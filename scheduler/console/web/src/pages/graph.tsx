@@ -15,6 +15,8 @@ export function Graph() {
   const q = route.value.query.get('q') ?? ''
   const all = items ?? []
   const chosen = choose(all, q.toLowerCase())
+  const nodes = placed(chosen)
+  const circle = nodes.filter((n) => n.circle).map((n) => n.name)
   return (
     <>
       <Title
@@ -32,9 +34,14 @@ export function Graph() {
       {items?.length === 0 && <Empty type="escapement jobs graph">No job follows another: none has a setting after.</Empty>}
       {all.length > 0 && chosen.length === 0 && <Empty>No job that follows another, or is followed, has “{q}” in its name.</Empty>}
       {chosen.length === most && all.length > most && <p class="note idle">Not all are drawn. Search for a job to see those around it.</p>}
+      {circle.length > 0 && (
+        <p class="note bad">
+          These jobs wait for each other in a circle, and no tick begins one of them: <JobLinks names={circle} />.
+        </p>
+      )}
       {chosen.length > 0 && (
         <>
-          <Picture jobs={chosen} q={q.toLowerCase()} there={new Set(all.map((j) => j.name))} />
+          <Picture nodes={nodes} q={q.toLowerCase()} there={new Set(all.map((j) => j.name))} />
           <Table label="the same as a list" head={['Job', 'After', 'When', 'State', 'Last', 'Last tick']}>
             {chosen.map((j) => (
               <tr key={j.name}>
@@ -79,8 +86,7 @@ function Now({ job: j }: { job: GraphJob }) {
   )
 }
 
-function Picture({ jobs, q, there }: { jobs: GraphJob[]; q: string; there: Set<string> }) {
-  const nodes = placed(jobs)
+function Picture({ nodes, q, there }: { nodes: Node[]; q: string; there: Set<string> }) {
   const by = new Map(nodes.map((n) => [n.name, n]))
   const width = Math.max(...nodes.map(left)) + size.width
   const height = Math.max(...nodes.map(top)) + size.height
