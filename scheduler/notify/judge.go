@@ -68,7 +68,7 @@ func (f facts) judge(namespace string) verdict {
 		if e.Recovered {
 			e.Since = stampOf(n.Told[e.Kind])
 			delete(n.Told, e.Kind)
-		} else {
+		} else if n.Told[e.Kind] == 0 { // a stall may be told of again
 			n.Told[e.Kind] = f.now
 		}
 		e.Text = e.sentence()

@@ -106,7 +106,7 @@ func (w *watch) overdue(now int64, asked map[string]bool) {
 	}
 }
 
-// define reads the deadlines of jobs whose definitions have changed, and, of jobs that are new, when they succeeded last.
+// define reads the deadlines and the stall policies of jobs whose definitions have changed, and, of jobs that are new, when they succeeded last.
 func (w *watch) define(ctx context.Context, stored []ledger.Stored) error {
 	var names []string
 	for _, s := range stored {
@@ -123,6 +123,10 @@ func (w *watch) define(ctx context.Context, stored []ledger.Stored) error {
 		for _, s := range defined {
 			var within int64
 			var sharded bool
+			delete(w.cancels, s.Job)
+			if bytes.Contains(s.Definition, []byte(`"on_stall":"cancel"`)) {
+				w.cancels[s.Job] = true
+			}
 			if bytes.Contains(s.Definition, []byte(`"success_within_ms"`)) {
 				if d, err := jobs.ParseDefinition(s.Definition); err == nil {
 					within, sharded = d.SuccessWithin, d.Shards > 1
@@ -172,19 +176,9 @@ func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, ch
 		if d, has := w.deadlines[s.Job]; has {
 			f.deadline = &d
 		}
-		c := countsOf(s.Entry)
-		grown := c
-		if from := f.counted(); from != nil {
-			grown = c.since(*from)
-		}
-		succeeded := grown.Succeeded > 0 && f.counted() != nil
-		switch {
-		case grown.bad()+grown.Cancelled > 0 && (f.counted() != nil || w.looked == 0 || changed(s.Job)),
-			succeeded && f.note.outcome(), succeeded && f.deadline != nil && f.deadline.sharded:
+		if n := f.wants(w.cancels[s.Job], changed(s.Job)); n > 0 {
 			histories = append(histories, s.Job)
-			most = max(most, min(rowsMost, grown.bad()+grown.Cancelled+grown.Succeeded+1))
-		case succeeded && f.deadline != nil:
-			f.deadline.success = now
+			most = max(most, n)
 		}
 		if f.isLate() && f.late && f.note.told(Late)+f.note.told(Overdue) == 0 && len(ask) < askMost {
 			ask = append(ask, s)
@@ -204,6 +198,31 @@ func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, ch
 		return all, err
 	}
 	return all, w.holders(ctx, all, ask)
+}
+
+// wants is how many rows of the job's history are to be read, 0 for none. cancels: it cancels runs that stall. Of a job with a stall they
+// are read at each look: the end of its run may have been counted while the node's heartbeat still named the run.
+func (f facts) wants(cancels, changed bool) int64 {
+	grown := countsOf(f.Entry)
+	if from := f.counted(); from != nil {
+		grown = grown.since(*from)
+	}
+	bad := grown.bad()
+	if cancels {
+		bad += grown.Cancelled
+	}
+	succeeded := grown.Succeeded > 0 && f.counted() != nil
+	stalls := len(f.stalls) > 0 || f.note.told(Stalled) != 0
+	switch {
+	case bad > 0 && (f.counted() != nil || f.looked == 0 || changed), succeeded && (f.note.outcome() || stalls),
+		succeeded && f.deadline != nil && f.deadline.sharded:
+		return max(rowsLeast, min(rowsMost, bad+grown.Succeeded+1))
+	case stalls:
+		return rowsLeast
+	case succeeded && f.deadline != nil:
+		f.deadline.success = f.now
+	}
+	return 0
 }
 
 // holders asks why nobody can run jobs that are late.

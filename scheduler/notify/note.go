@@ -96,6 +96,18 @@ func (n *note) told(k Kind) int64 {
 	return n.Told[k]
 }
 
+// lastStalled is when a stall was told last that is not over, ms; 0 for never.
+func (n *note) lastStalled() int64 {
+	last := n.told(Stalled)
+	if last == 0 {
+		return 0
+	}
+	for _, at := range n.Stalled {
+		last = max(last, at)
+	}
+	return last
+}
+
 // outcome reports whether a kind was told that a success ends.
 func (n *note) outcome() bool {
 	return n.told(Failed)+n.told(Abandoned)+n.told(Missed)+n.told(Stalled) > 0

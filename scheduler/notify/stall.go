@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -33,9 +34,9 @@ func (w *watch) readStalls(ctx context.Context) error {
 }
 
 // stalled tells of attempts that made no progress, each once: of those in flight, and of those that were cancelled for it. It is over when
-// a run succeeds after that.
+// a run succeeds after that. A heartbeat may still name a run that has ended: the run's row counts.
 func (f facts) stalled(n *note, tell func(Event)) {
-	before, last := f.note.told(Stalled), int64(0)
+	before, last := f.note.lastStalled(), int64(0)
 	told := maps.Clone(n.Stalled)
 	note := func(e Event) {
 		if told[e.Run] != 0 {
@@ -48,13 +49,10 @@ func (f facts) stalled(n *note, tell func(Event)) {
 		e.Kind, e.Count = Stalled, 1
 		tell(e)
 	}
-	flying := make(map[string]bool, len(f.stalls))
-	for _, s := range f.stalls {
-		flying[s.Run] = true
-		note(Event{Run: s.Run, Node: s.node, Tick: stampOf(s.Tick), Error: "no progress for " + spell(s.After)})
-	}
+	ended := make(map[string]*ledger.Row)
 	for i := range f.rows {
 		r := &f.rows[i]
+		ended[r.Run] = r
 		if r.Reason != ledger.ReasonStalled {
 			continue
 		}
@@ -63,21 +61,40 @@ func (f facts) stalled(n *note, tell func(Event)) {
 			note(Event{Run: r.Run, Node: r.NodeName, Tick: stampOf(r.Tick), Outcome: r.Outcome.String(), Error: "its run was cancelled for it"})
 		}
 	}
-	if n.Told[Stalled] != 0 && len(flying) == 0 && successOf(f.rows) > max(last, before) {
+	flying := make(map[string]bool, len(f.stalls))
+	for _, s := range f.stalls {
+		r := ended[s.Run]
+		if r == nil {
+			flying[s.Run] = true
+		}
+		if r == nil || r.Outcome != jobs.OutcomeSucceeded {
+			note(Event{Run: s.Run, Node: s.node, Tick: stampOf(s.Tick), Error: "no progress for " + spell(s.After)})
+		}
+	}
+	over := func(r ledger.Row) bool { // a run that was told of may have succeeded before it was
+		return isSuccess(r) && r.At > last && (r.At > before || before != 0 && f.note.Stalled[r.Run] == before)
+	}
+	if n.Told[Stalled] != 0 && len(flying) == 0 && slices.ContainsFunc(f.rows, over) {
 		tell(Event{Kind: Stalled, Recovered: true, Error: "a run has succeeded"})
 	}
 	for run, at := range told {
-		if !flying[run] && at < f.looked-keepWell { // its row is too old by now to be looked at
+		open := n.Told[Stalled] != 0 && at == before         // a success must be later
+		if !flying[run] && !open && at < f.looked-keepWell { // its row is too old by now to be looked at
 			delete(told, run)
 		}
 	}
 	n.Stalled = told
 }
 
+// isSuccess reports whether a run or a whole tick succeeded.
+func isSuccess(r ledger.Row) bool {
+	return r.Outcome == jobs.OutcomeSucceeded && r.Of == "" && (r.Whole || r.Shards <= 1)
+}
+
 // successOf is when a run or a whole tick succeeded last, ms; 0 for never.
 func successOf(rows []ledger.Row) (at int64) {
 	for _, r := range rows {
-		if r.Outcome == jobs.OutcomeSucceeded && r.Of == "" && (r.Whole || r.Shards <= 1) {
+		if isSuccess(r) {
 			at = max(at, r.At)
 		}
 	}

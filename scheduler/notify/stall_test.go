@@ -2,6 +2,8 @@ package notify_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,5 +88,66 @@ func TestStalledAndCancelled(t *testing.T) {
 		well.Store(true)
 		time.Sleep(2 * time.Minute)
 		box.want(t, "hangs stalled", "hangs stalled", "hangs stalled over")
+	})
+}
+
+// TestStalledAndOver: a stalled run that ends well is over within a few looks, whenever between two heartbeats and two looks it ends,
+// though no other run of its job is near. Where nobody was told of the stall before it ended well, nobody is.
+func TestStalledAndOver(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var box inbox
+		const offsets = 24 // 240 ms each: more than the time between two looks
+		rare := func(name string, runs time.Duration) jobs.Job {
+			return jobs.Job{Name: name, Schedule: "*/10 * * * *", TTL: 5 * time.Second, StallAfter: 20 * time.Second,
+				Func: func(context.Context, *jobs.Run) error { time.Sleep(runs); return nil }}
+		}
+		var list []jobs.Job
+		for i := range offsets {
+			offset := time.Duration(i) * 240 * time.Millisecond
+			list = append(list, rare(fmt.Sprintf("long-%02d", i), 40*time.Second+offset), rare(fmt.Sprintf("short-%02d", i), 21*time.Second+offset))
+		}
+		for few := range slices.Chunk(list, 20) { // a heartbeat names no more
+			w.node("of-"+few[0].Name, few...)
+		}
+		time.Sleep(850 * time.Millisecond)
+		w.notifier(notify.Config{GroupFor: time.Second, Targets: []notify.Target{box.target("team", "n")}})
+		time.Sleep(13 * time.Minute)
+		came := make(map[string]int)
+		for _, e := range box.events() {
+			came[e]++
+		}
+		for _, j := range list {
+			told, over := came[j.Name+" stalled"], came[j.Name+" stalled over"]
+			if told != over || told > 1 || told == 0 && strings.HasPrefix(j.Name, "long") {
+				t.Errorf("%s: told %d times, and over %d times", j.Name, told, over)
+			}
+		}
+	})
+}
+
+// TestStalledSince: the recovery says since when the job has stalled: since the first attempt that was told.
+func TestStalledSince(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var box inbox
+		var well atomic.Bool
+		w.node("n", jobs.Job{
+			Name: "hangs", Schedule: "* * * * *", TTL: 5 * time.Second, StallAfter: 2 * time.Second, OnStall: jobs.OnStallCancel,
+			Func: func(ctx context.Context, _ *jobs.Run) error {
+				if !well.Load() {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			},
+		})
+		w.notifier(notify.Config{Targets: []notify.Target{box.target("team", "n")}})
+		time.Sleep(4*time.Minute + 30*time.Second)
+		well.Store(true)
+		time.Sleep(time.Minute)
+		box.want(t, "hangs stalled", "hangs stalled", "hangs stalled", "hangs stalled", "hangs stalled over")
+		all := box.all()
+		first, over := all[0].Events[0], all[len(all)-1].Events[0]
+		if over.Since == nil || *over.Since != first.At {
+			t.Errorf("over since %v, first told at %v", over.Since, first.At)
+		}
 	})
 }

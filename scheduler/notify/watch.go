@@ -35,6 +35,7 @@ type watch struct {
 	whole     int64 // when the last look at all jobs began
 	seen      map[string]seen
 	deadlines map[string]deadline
+	cancels   map[string]bool    // jobs that cancel runs that stall
 	stalls    map[string][]stall // by job, as of this look
 	late      map[string]bool    // jobs that were late at the last look
 	notes     map[string]*note
@@ -50,7 +51,7 @@ func newWatch(ctx context.Context, client redis.UniversalClient, cfg Config, tok
 	w := &watch{
 		cfg: cfg, log: cfg.Logger, token: token, l: l, namespace: cfg.Namespace,
 		roster: roster.New(client, roster.Config{Namespace: cfg.Namespace, TTL: cluster.RosterTTL}),
-		notes:  make(map[string]*note), queues: make(map[string]*queue), deadlines: make(map[string]deadline), late: make(map[string]bool),
+		notes:  make(map[string]*note), queues: make(map[string]*queue), deadlines: make(map[string]deadline), cancels: make(map[string]bool), late: make(map[string]bool),
 	}
 	if w.stored, err = l.Notified(ctx); err != nil {
 		return nil, err
@@ -226,6 +227,7 @@ func (w *watch) gone(job string, now int64) (events int) {
 	delete(w.notes, job)
 	delete(w.seen, job)
 	delete(w.deadlines, job)
+	delete(w.cancels, job)
 	delete(w.late, job)
 	return events
 }
