@@ -93,8 +93,8 @@ func (d *doctor) node(n NodeView) {
 		add("node_trouble", diagnose.Error, "it claims nothing, or not everything: "+n.Trouble, "mend what it names; its log and /readyz say more")
 	}
 	if r := n.ConfigRefused; r != nil {
-		add("config_refused", diagnose.Warning, fmt.Sprintf("it refused a changed configuration at %s and goes on with the jobs that it had: %s", r.At, r.Text),
-			"correct the file; the node reads it again by itself. Its log has all faults, as has `escapement config validate`")
+		add("config_refused", diagnose.Warning, fmt.Sprintf("it has refused a changed configuration since %s and goes on with the jobs that it had: %s", r.At, r.Text),
+			"correct the file; the node reads it again by itself. Its log says what is wrong, as does `escapement config validate`")
 	}
 	if off := max(n.ClockOffsetMS, -n.ClockOffsetMS); off > clockWarning.Milliseconds() {
 		severity := diagnose.Warning

@@ -10,24 +10,29 @@ import (
 // maxRefused bounds the text of SetRefused, in bytes.
 const maxRefused = 300
 
-// RefusedView says when a node has refused a change of its configuration, and why.
+// RefusedView says since when a node refuses a changed configuration, and why, or where it is wrong.
 type RefusedView struct {
-	At   *Stamp `json:"at"`
+	At   *Stamp `json:"at"` // of the first refusal since the node had its configuration
 	Text string `json:"text"`
 }
 
 // SetRefused says that a change of the node's configuration was refused, and why: `nodes list` and `doctor` show it, from the node's next
-// heartbeat on, to all who may read the namespace. 300 bytes in one line are kept. "" says that the node has its configuration again.
-// The node goes on with the jobs that it has.
+// heartbeat on, to all who may read the namespace. 300 bytes in one line are kept. "" says that the node has its configuration again;
+// until then later calls keep the time of the first. The node goes on with the jobs that it has. Do not pass what is secret.
 func (n *Node) SetRefused(why string) {
 	if why = oneLine(why); why == "" {
 		n.state.Refused.Store(nil)
 		return
 	}
+	const cut = "..."
 	if len(why) > maxRefused {
-		why = strings.ToValidUTF8(why[:maxRefused], "") + "..."
+		why = strings.ToValidUTF8(why[:maxRefused-len(cut)], "") + cut
 	}
-	n.state.Refused.Store(&roster.Refusal{At: n.cfg.seam.Wall().UnixMilli(), Text: why})
+	at := n.cfg.seam.Wall().UnixMilli()
+	if was := n.state.Refused.Load(); was != nil {
+		at = was.At
+	}
+	n.state.Refused.Store(&roster.Refusal{At: at, Text: why})
 }
 
 func refusedView(r *roster.Refusal) *RefusedView {

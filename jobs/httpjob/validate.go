@@ -51,7 +51,7 @@ func fieldName(name string) string {
 	if headerPattern.MatchString(name) {
 		return name
 	}
-	if i := strings.IndexAny(name, ":="); i >= 0 {
+	if i := strings.IndexAny(name, ":= \t"); i >= 0 {
 		name = name[:i+1] + "..."
 	}
 	return strconv.Quote(clip(name))

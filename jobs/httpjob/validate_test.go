@@ -50,6 +50,7 @@ func TestValidateRefuses(t *testing.T) {
 		{headers("X-A", "hunter2\r\nX-B: c"), "headers.X-A: holds a line end"},
 		{headers("X-A", "hunter2\x00"), "headers.X-A: holds a line end"},
 		{headers("X-A: b\r\nX-B", "c"), `headers."X-A:...": is not the name of a header`},
+		{headers("X-A hunter2", ""), `headers."X-A ...": is not the name of a header`},
 		{headers("X-A=hunter2", ""), `headers."X-A=...": is not the name of a header`},
 		{headers("", "c"), `headers."": is not the name`},
 		{headers("Zürich", "c"), `headers."Zürich": is not the name`},

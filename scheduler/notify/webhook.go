@@ -57,8 +57,13 @@ func (w *Webhook) faults() (list []*jobs.FieldError) {
 		add("url", "it is no URL that begins with http:// or https:// and has a host")
 	}
 	for name, value := range w.Headers {
-		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
+		at := strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' || r == '=' })
+		if at >= 0 { // the rest may be its value, which is secret
+			name = name[:at] + "..."
+		}
+		if name == "" || at >= 0 {
 			add("headers", "%q is no name of a header", line(name, 64))
+			continue
 		}
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			add("headers."+line(name, 64), "its value has a control character")

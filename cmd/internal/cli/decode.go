@@ -59,16 +59,16 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 	v := s.value
 	switch {
 	case v.Kind() == reflect.Pointer:
-		if d.is(n, yaml.MappingNode, path, s.secret) {
+		if d.is(n, yaml.MappingNode, path, s) {
 			v.Set(reflect.New(v.Type().Elem()))
 			d.section(n, path, v.Elem())
 		}
 	case v.Kind() == reflect.Struct:
-		if d.is(n, yaml.MappingNode, path, s.secret) {
+		if d.is(n, yaml.MappingNode, path, s) {
 			d.section(n, path, v)
 		}
 	case v.Kind() == reflect.Map:
-		if d.is(n, yaml.MappingNode, path, s.secret) {
+		if d.is(n, yaml.MappingNode, path, s) {
 			d.freeMap(n, path, v, s.secret)
 		}
 	case v.Type() == reflect.TypeFor[nameList]() && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null":
@@ -77,11 +77,11 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 			v.Set(reflect.ValueOf(nameList{one}))
 		}
 	case v.Kind() == reflect.Slice:
-		if d.is(n, yaml.SequenceNode, path, s.secret) {
-			d.list(n, path, v)
+		if d.is(n, yaml.SequenceNode, path, s) {
+			d.list(n, path, v, s.secret)
 		}
 	default:
-		if d.is(n, yaml.ScalarNode, path, s.secret) {
+		if d.is(n, yaml.ScalarNode, path, s) {
 			d.scalar(n, path, s)
 		}
 	}
@@ -90,7 +90,7 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 // section reads a mapping whose keys are the fields of a struct.
 func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 	known := settings(v)
-	d.pairs(n, path, func(key, value *yaml.Node) {
+	d.pairs(n, path, true, func(key, value *yaml.Node) {
 		for _, s := range known {
 			if s.key == key.Value {
 				d.decode(value, join(path, s.key), s)
@@ -118,12 +118,12 @@ func (d *decoder) unknown(key *yaml.Node, path string, known []setting) {
 	if hint == "" {
 		hint = "; known here: " + strings.Join(keys, ", ")
 	}
-	d.fault(key, join(path, clip(key.Value)), "unknown key%s", hint)
+	d.fault(key, join(path, keyName(key.Value)), "unknown key%s", hint)
 }
 
 // pairs walks the keys of a mapping; a key that is no plain text, or comes
-// again, is a fault and is not handed on.
-func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node)) {
+// again, is a fault and is not handed on. cut: a key may have a secret in it.
+func (d *decoder) pairs(n *yaml.Node, path string, cut bool, each func(key, value *yaml.Node)) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -132,7 +132,11 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
-			d.fault(key, join(path, clip(key.Value)), "given twice, first at line %d; keep one", line)
+			name := clip(key.Value)
+			if cut {
+				name = keyName(key.Value)
+			}
+			d.fault(key, join(path, name), "given twice, first at line %d; keep one", line)
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -143,11 +147,11 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 // freeMap reads a mapping of free keys to texts, or to lists of them: labels, env and calendars.
 func (d *decoder) freeMap(n *yaml.Node, path string, v reflect.Value, secret bool) {
 	m := reflect.MakeMap(v.Type())
-	d.pairs(n, path, func(key, value *yaml.Node) {
+	d.pairs(n, path, secret, func(key, value *yaml.Node) {
 		one := reflect.New(v.Type().Elem()).Elem()
 		name := key.Value
-		if i := strings.IndexAny(name, "=:"); secret && i >= 0 { // {PASSWORD=x}: a value that became part of the key
-			name = name[:i+1] + "..."
+		if secret {
+			name = keyName(name)
 		}
 		d.decode(value, join(path, name), setting{value: one, secret: secret})
 		m.SetMapIndex(reflect.ValueOf(key.Value), one)
@@ -156,7 +160,7 @@ func (d *decoder) freeMap(n *yaml.Node, path string, v reflect.Value, secret boo
 }
 
 // list reads a sequence, of texts or of sections.
-func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
+func (d *decoder) list(n *yaml.Node, path string, v reflect.Value, secret bool) {
 	var before []string
 	if path == "jobs" {
 		before = d.jobLabels
@@ -170,7 +174,7 @@ func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
-		d.decode(item, path+"["+labels[i]+"]", setting{value: v.Index(i)})
+		d.decode(item, path+"["+labels[i]+"]", setting{value: v.Index(i), secret: secret})
 	}
 }
 
@@ -218,9 +222,9 @@ func (d *decoder) scalar(n *yaml.Node, path string, s setting) {
 
 // is reports whether a node has the wanted kind, and a fault if it does not. A
 // section or list with nothing in it (every line of it is a comment) is let be.
-func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, secret bool) bool {
+func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, s setting) bool {
 	if n.Kind == want {
-		return d.plain(n, path, secret)
+		return d.plain(n, path, s.secret)
 	}
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return false
@@ -231,8 +235,8 @@ func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, secret bool) boo
 		yaml.SequenceNode: "a list, like [a, b]",
 	}
 	found := describe(n)
-	if secret && n.Kind == yaml.ScalarNode {
-		found = "a single value"
+	if s.secret || hasSecret(s.value.Type()) { // a secret without its key may stand in place of a section
+		found = nodeKind(n)
 	}
 	wanted := words[want]
 	if example := jobSections[path[max(0, strings.LastIndexByte(path, '.')):]]; want == yaml.MappingNode && example != "" {
@@ -269,12 +273,8 @@ func (d *decoder) plain(n *yaml.Node, path string, secret bool) bool {
 // describe says what a node is, in words for a person.
 func describe(n *yaml.Node) string {
 	switch {
-	case n.Kind == yaml.MappingNode:
-		return "a section"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case n.Kind == yaml.AliasNode:
-		return "an alias"
+	case n.Kind != yaml.ScalarNode:
+		return nodeKind(n)
 	case n.Value == "":
 		return "nothing"
 	case n.ShortTag() == "!!str":

@@ -50,7 +50,7 @@ func (d *decoder) readJobFiles(c *Config) {
 			continue
 		}
 		if root := d.parse(data); root != nil {
-			d.pairs(root, "", func(key, value *yaml.Node) { d.jobFile(key, value, c, config) })
+			d.pairs(root, "", true, func(key, value *yaml.Node) { d.jobFile(key, value, c, config) })
 		}
 	}
 }
@@ -58,7 +58,7 @@ func (d *decoder) readJobFiles(c *Config) {
 // jobFile reads one key of a file of jobs, of which there is one.
 func (d *decoder) jobFile(key, value *yaml.Node, c *Config, config string) {
 	if key.Value != "jobs" {
-		d.fault(key, clip(key.Value), "a file of %s has jobs alone; put other settings into %s", jobsDir, config)
+		d.fault(key, keyName(key.Value), "a file of %s has jobs alone; put other settings into %s", jobsDir, config)
 		return
 	}
 	var list []Job

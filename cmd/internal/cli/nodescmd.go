@@ -64,13 +64,13 @@ func (a *app) printNodes(views []scheduler.NodeView, closed bool) error {
 		column{heading: "SEEN", wide: true, instant: true}, wide("ID"), col("NOTE"))
 	for _, n := range views {
 		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, out.at(n.Seen), n.ID, nodeNote(n, closed))
+			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, out.at(n.Seen), n.ID, out.nodeNote(n, closed))
 	}
 	return out.flush()
 }
 
 // nodeNote is what a node does not do, and why.
-func nodeNote(n scheduler.NodeView, closed bool) string {
+func (t *table) nodeNote(n scheduler.NodeView, closed bool) string {
 	var notes []string
 	if closed && alive(n) {
 		notes = append(notes, "closed by a move")
@@ -85,7 +85,7 @@ func nodeNote(n scheduler.NodeView, closed bool) string {
 		notes = append(notes, "in trouble: "+n.Trouble)
 	}
 	if r := n.ConfigRefused; r != nil {
-		notes = append(notes, "configuration refused: "+r.Text)
+		notes = append(notes, "configuration refused since "+t.at(r.At)+": "+r.Text)
 	}
 	if note := drainNote(n.Drain); note != "" {
 		notes = append(notes, note)

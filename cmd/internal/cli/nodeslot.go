@@ -36,7 +36,7 @@ type nodeSlot struct {
 
 	changing sync.Mutex // guards jobs, refused, the revision of cfg, and node while it is replaced
 	jobs     []jobs.Job // as last loaded
-	refused  string     // why the files that were read later were refused; "" when they were not
+	refused  string     // where the files that were read later are wrong; "" when they were not
 }
 
 // newNodeSlot makes the first node of a slot.
@@ -98,12 +98,12 @@ func (s *nodeSlot) change(all []jobs.Job, c scheduler.Change) error {
 	return nil
 }
 
-// refuse has the node announce why the files were refused, "" when they are not any more. After a move the next node does.
-func (s *nodeSlot) refuse(why string) {
+// refuse has the node announce where files that were refused are wrong, "" when they are not any more. After a move the next node does.
+func (s *nodeSlot) refuse(where string) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	s.refused = why
-	s.node.Load().SetRefused(why)
+	s.refused = where
+	s.node.Load().SetRefused(where)
 }
 
 // ServeHTTP answers what is asked of the API.

@@ -11,8 +11,8 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// TestRefusedReloadIsShown: a node whose changed files were refused says so to doctor and nodes list, without what is secret in them,
-// until files are read again.
+// TestRefusedReloadIsShown: a node whose changed files were refused says where and since when to doctor and nodes list, until files are
+// read again. What is secret in them is not in its log either.
 func TestRefusedReloadIsShown(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -37,20 +37,44 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	if f := refused(); f.Code != "" {
 		t.Errorf("before: %+v", f)
 	}
-	put(t, config, "jobs:\n  - {name: first, schedule: '@hourly', timeout: 'redis://u:hunter2@host', exec: {command: [x]}}\n  - {name: b, exec: {env: {PASSWORD: [hunter2]}}}\n")
-	node.signal(syscall.SIGHUP)
-	var f finding
-	eventually(t, "doctor tells", func() bool { f = refused(); return f.Code != "" })
-	if want := config + `:2: jobs[first].timeout: `; f.Severity != "warning" || f.On != "a" || !strings.Contains(f.Text, want) || !strings.Contains(f.Text, " more)") {
-		t.Errorf("%+v, want %s", f, want)
+	since := ""
+	for _, tt := range []struct{ text, where string }{
+		{"jobs:\n  - {name: first, schedule: '@hourly', timeout: 'redis://u:hunter2@host', exec: {command: [x]}}\n  - {name: b, exec: {env: {PASSWORD: [hunter2]}}}\n",
+			":2: jobs[first].timeout (and 3 more)"},
+		{"http:\n  operator_token hunter2\n", ":2: http"},
+		{"http: {operator_token hunter2}\n", ":1: http"},
+		{"http: {operator_token hunter2: x, operator_token=hunter2: y}\n", ":1: http (and 1 more)"},
+		{"operator_token hunter2\n", ":1"},
+		{"redis: {sentinel_password:hunter2}\n", ":1: redis"},
+		{"jobs: hunter2\n", ":1: jobs"},
+		{"notify: {targets: [{name: stranger, webhook: hunter2}]}\n", ":1: notify.targets[...].webhook"},
+		{"jobs:\n  - {name: first, schedule: '@hourly', exec: {command: [x], env: {PASSWORD hunter2}}}\n", ":2: jobs[first].exec.env"},
+		{"jobs:\n  - {name: first, schedule: '@hourly', exec: {command: [x], env: {PASSWORD=hunter2: x, PASSWORD=hunter2: y}}}\n", ":2: jobs[first].exec.env (and 1 more)"},
+		{"jobs:\n  - {name: first, schedule: '@hourly', http: {url: 'http://x', headers: {Authorization hunter2}}}\n", ":2: jobs[first].http.headers (and 1 more)"},
+		{"jobs:\n  - {name: first, schedule: '@hourly', http: {url: 'http://x', headers: Authorization hunter2}}\n", ":2: jobs[first].http.headers"},
+	} {
+		put(t, config, tt.text)
+		node.signal(syscall.SIGHUP)
+		want := "goes on with the jobs that it had: " + config + tt.where
+		eventually(t, "doctor tells "+tt.where, func() bool { return strings.HasSuffix(refused().Text, want) })
+		if f := refused(); f.Severity != "warning" || f.On != "a" {
+			t.Errorf("%+v", f)
+		}
+		code, list, stderr := call(env, "", "nodes", "list", "-o", "wide")
+		_, note, _ := strings.Cut(list, "configuration refused since ")
+		at, where, _ := strings.Cut(strings.TrimSpace(note), ": ")
+		if since == "" {
+			since = at
+		}
+		if code != exitDone || where != config+tt.where || at != since || len(at) < 20 {
+			t.Errorf("nodes list: %s%s; want since %s", list, stderr, since)
+		}
+		if _, all, _ := call(env, "", "nodes", "list", "-o", "json"); strings.Contains(all, "hunter2") || !strings.Contains(all, `"config_refused": {`) {
+			t.Error(all)
+		}
 	}
-	code, list, stderr := call(env, "", "nodes", "list", "-o", "wide")
-	if code != exitDone || !strings.Contains(list, "configuration refused: "+config+":2: jobs[first].timeout: ") {
-		t.Errorf("nodes list: %s%s", list, stderr)
-	}
-	_, all, _ := call(env, "", "nodes", "list", "-o", "json")
-	if strings.Contains(f.Text+list+all, "hunter2") || !strings.Contains(all, `"config_refused": {`) {
-		t.Errorf("%+v\n%s\n%s", f, list, all)
+	if said := node.stdout.text() + node.stderr.text(); strings.Contains(said, "hunter2") {
+		t.Errorf("the log: %s", said)
 	}
 	put(t, config, jobsOf("first"))
 	node.signal(syscall.SIGHUP)

@@ -136,26 +136,28 @@ func (r *reloader) guarded(l *loaded) error {
 // maxTold bounds the log lines of a kind about one reload.
 const maxTold = 100
 
-// announce has the nodes say why the files were refused; "" when they were not.
-func (r *reloader) announce(why string) {
+// announce has the nodes say where the files are wrong; "" when they were not refused.
+func (r *reloader) announce(where string) {
 	for _, s := range r.slots {
-		s.refuse(why)
+		s.refuse(where)
 	}
 }
 
-// refuse logs what is wrong with the files, and has the nodes announce the first fault.
+// refuse logs what is wrong with the files, and has the nodes announce where the first fault is: all who may read the namespace see that,
+// and a file's text may be secret.
 func (r *reloader) refuse(err error) {
-	first, rest, _ := strings.Cut(err.Error(), "\n")
-	if rest != "" {
-		first += fmt.Sprintf(" (and %d more)", 1+strings.Count(rest, "\n"))
-	}
-	r.announce(first)
 	const words = "configuration refused: the node keeps its jobs"
 	var wrong configError
 	if !errors.As(err, &wrong) {
+		r.announce(r.now.src.file)
 		r.log.Error(words, "file", r.now.src.file, "error", err)
 		return
 	}
+	where := wrong[0].where(r.now.jobs)
+	if len(wrong) > 1 {
+		where += fmt.Sprintf(" (and %d more)", len(wrong)-1)
+	}
+	r.announce(where)
 	for _, f := range wrong[:min(len(wrong), maxTold)] {
 		at := []any{"file", f.file, "line", f.line}
 		if f.name != "" {

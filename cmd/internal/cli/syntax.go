@@ -40,7 +40,7 @@ func (d *decoder) parse(text []byte) *yaml.Node {
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		d.faults.add(place{file: d.file, line: root.Line}, "", "want `key: value` lines, found %s", describe(root))
+		d.faults.add(place{file: d.file, line: root.Line}, "", "want `key: value` lines, found %s", nodeKind(root))
 		return nil
 	}
 	return root

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// where is the fault's file, line and setting, or the name of the variable or flag. No text of the file is in it but names of these jobs.
+func (f fault) where(known []jobs.Job) string {
+	if f.name != "" {
+		return f.name
+	}
+	at := f.file
+	if f.line > 0 {
+		at = fmt.Sprintf("%s:%d", f.file, f.line)
+	}
+	if path := knownPath(f.path, reflect.TypeFor[Config](), known); path != "" {
+		at += ": " + path
+	}
+	return at
+}
+
+// knownPath is a path as far as a section has settings of these names: "http.x y" is "http". Names of entries are shown where they are
+// an index or the name of one of these jobs.
+func knownPath(path string, section reflect.Type, known []jobs.Job) string {
+	key := path[:len(path)-len(strings.TrimLeft(path, "abcdefghijklmnopqrstuvwxyz0123456789_"))]
+	for section.Kind() == reflect.Pointer {
+		section = section.Elem()
+	}
+	if section.Kind() != reflect.Struct {
+		return ""
+	}
+	for _, s := range settings(reflect.New(section).Elem()) {
+		if s.key != key {
+			continue
+		}
+		of, rest := s.value.Type(), path[len(key):]
+		if label, after, is := strings.Cut(rest, "]"); is && of.Kind() == reflect.Slice && strings.HasPrefix(label, "[") {
+			name := label[1:]
+			if _, err := strconv.Atoi(name); err != nil && !slices.ContainsFunc(known, func(j jobs.Job) bool { return j.Name == name }) {
+				name = "..."
+			}
+			key, of, rest = key+"["+name+"]", of.Elem(), after
+		}
+		if under, is := strings.CutPrefix(rest, "."); is {
+			return strings.TrimSuffix(key+"."+knownPath(under, of, known), ".")
+		} else if rest != "" {
+			return "" // no setting, but a key that begins as one
+		}
+		return key
+	}
+	return ""
+}
+
+// keyName is a key for messages. A value that became part of the key, as in {PASSWORD=x} or {token x}, is cut off.
+func keyName(key string) string {
+	if i := strings.IndexFunc(key, func(c rune) bool { return c == '=' || c == ':' || unicode.IsSpace(c) }); i >= 0 {
+		return clip(key[:i+1]) + "..."
+	}
+	return clip(key)
+}
+
+// hasSecret reports whether a section, or what is in it, has a setting that is secret.
+func hasSecret(t reflect.Type) bool {
+	switch t.Kind() { //nolint:exhaustive // the others hold no settings
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return hasSecret(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if _, secret := t.Field(i).Tag.Lookup("secret"); secret || hasSecret(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nodeKind says what a node is without what is in it.
+func nodeKind(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a section"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	default:
+		return "a single value"
+	}
+}
