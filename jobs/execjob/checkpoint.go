@@ -17,11 +17,14 @@ import (
 // lookEvery is how often the files of a command are looked at.
 const lookEvery = time.Second
 
-// files are where a command leaves its checkpoint and says how far it is, in a directory that only the node's user can read.
+// files are where a command leaves its checkpoint, says how far it is, and leaves its result, in a directory that only the node's user can
+// read.
 type files struct {
 	dir                  string
 	run                  *jobs.Run
+	checkpoints          bool // the command has checkpoints
 	checkpoint, progress seenFile
+	result               string // its path; "" for a command without one
 	told                 string // the last error that was told
 }
 
@@ -31,13 +34,23 @@ type seenFile struct {
 	info fs.FileInfo // nil when there was none
 }
 
-// newFiles makes the directory, with the run's checkpoint if there is one. The caller removes it.
-func newFiles(run *jobs.Run) (*files, error) {
+// newFiles makes the directory, with the run's checkpoint if there is one. It returns nil for a command that has no files. The caller
+// removes the directory.
+func newFiles(c Command, run *jobs.Run) (*files, error) {
+	if !c.Checkpoints && !c.Result {
+		return nil, nil
+	}
 	dir, err := os.MkdirTemp("", "escapement-*")
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for its checkpoint: %w", err)
+		return nil, fmt.Errorf("make a directory for its files: %w", err)
 	}
-	f := &files{dir: dir, run: run}
+	f := &files{dir: dir, run: run, checkpoints: c.Checkpoints}
+	if c.Result {
+		f.result = filepath.Join(dir, "result")
+	}
+	if !c.Checkpoints {
+		return f, nil
+	}
 	f.checkpoint.path, f.progress.path = filepath.Join(dir, "checkpoint"), filepath.Join(dir, "progress")
 	if data := run.Saved(); data != nil {
 		if err := os.WriteFile(f.checkpoint.path, data, 0o600); err != nil {
@@ -49,15 +62,30 @@ func newFiles(run *jobs.Run) (*files, error) {
 	return f, nil
 }
 
-func (f *files) remove() { _ = os.RemoveAll(f.dir) }
-
-func (f *files) environment() []string {
-	return []string{checkpointFile + "=" + f.checkpoint.path, progressFile + "=" + f.progress.path}
+// remove removes the directory; a nil f has none.
+func (f *files) remove() {
+	if f != nil {
+		_ = os.RemoveAll(f.dir)
+	}
 }
 
-// watch looks at the files until stop is called; stop looks once more when the command has failed. A nil f watches nothing.
-func (f *files) watch(ctx context.Context) (stop func(failed bool)) {
+func (f *files) environment() (env []string) {
 	if f == nil {
+		return nil
+	}
+	if f.checkpoints {
+		env = append(env, checkpointFile+"="+f.checkpoint.path, progressFile+"="+f.progress.path)
+	}
+	if f.result != "" {
+		env = append(env, resultFile+"="+f.result)
+	}
+	return env
+}
+
+// watch looks at the files of a checkpoint and its progress until stop is called; stop looks once more when the command has failed.
+// A nil f watches nothing.
+func (f *files) watch(ctx context.Context) (stop func(failed bool)) {
+	if f == nil || !f.checkpoints {
 		return func(bool) {}
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the command may save while it is being ended

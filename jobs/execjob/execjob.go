@@ -105,25 +105,15 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	if trace := jobs.Traceparent(ctx); trace != "" {
 		env = append(env, "TRACEPARENT="+trace) // the last one of a name counts
 	}
-	var kept *files
-	if r.command.Checkpoints {
-		if kept, err = newFiles(run); err != nil {
-			return fmt.Errorf("command %s not started: %w", name, err)
-		}
-		defer kept.remove()
-		if ctx.Err() != nil { // its checkpoint may not have been read
-			return fmt.Errorf("command %s not started: %w", name, context.Cause(ctx))
-		}
-		env = append(env, kept.environment()...)
+	kept, err := newFiles(r.command, run)
+	if err != nil {
+		return fmt.Errorf("command %s not started: %w", name, err)
 	}
-	var results string
-	if r.command.Result {
-		if results, err = resultPath(); err != nil {
-			return fmt.Errorf("command %s not started: %w", name, err)
-		}
-		defer os.RemoveAll(filepath.Dir(results))
-		env = append(env, resultFile+"="+results)
+	defer kept.remove()
+	if ctx.Err() != nil { // its checkpoint may not have been read
+		return fmt.Errorf("command %s not started: %w", name, context.Cause(ctx))
 	}
+	env = append(env, kept.environment()...)
 	cmd := exec.Command(name, r.command.Command[1:]...)
 	cmd.Dir = r.command.Dir
 	cmd.Env = env
@@ -137,8 +127,8 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	ended, err := r.supervise(ctx, cmd, group)
 	stop(err != nil || ended != nil)
 	out.finish()
-	if results != "" && err == nil && ended == nil {
-		keepResult(results, run)
+	if r.command.Result && err == nil && ended == nil {
+		keepResult(kept.result, run)
 	}
 	return result(name, ended, err, run.Written())
 }

@@ -6,23 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"syscall"
 
 	"github.com/escapement/escapement/jobs"
 )
 
 // maxResultFile bounds the file of a result, in bytes: a JSON text may be written with blanks, which are not kept.
 const maxResultFile = 64 << 10
-
-// resultPath is where a command with Result leaves its result, in a directory that only the node's user can read. The caller
-// removes the directory.
-func resultPath() (string, error) {
-	dir, err := os.MkdirTemp("", "escapement-*")
-	if err != nil {
-		return "", fmt.Errorf("make a directory for its result: %w", err)
-	}
-	return filepath.Join(dir, "result"), nil
-}
 
 // keepResult makes the content of the file the run's result. A command that wrote none has none. A result that cannot be kept
 // does not fail the run: the log and the output say why.
@@ -38,10 +28,16 @@ func keepResult(path string, run *jobs.Run) {
 }
 
 func readResult(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the node has made the name; a pipe is opened without waiting
 	switch {
 	case os.IsNotExist(err):
 		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular(): // a pipe would be read for ever
@@ -49,11 +45,6 @@ func readResult(path string) ([]byte, error) {
 	case info.Size() > maxResultFile:
 		return nil, fmt.Errorf("result: the file has %d bytes, more than %d; store it elsewhere and pass its address", info.Size(), maxResultFile)
 	}
-	f, err := os.Open(path) //nolint:gosec // the node has made the name
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxResultFile))
 	return bytes.TrimSpace(data), err
 }

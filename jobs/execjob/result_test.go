@@ -28,11 +28,12 @@ func TestResult(t *testing.T) {
 		{"too large", `(printf '"'; head -c 4095 /dev/zero | tr '\0' x; printf '"') > "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: result: 4097 bytes are more than 4096; store it elsewhere", false, 0},
 		{"much too large", `head -c 65537 /dev/zero > "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: result: the file has 65537 bytes, more than 65536", false, 0},
 		{"no file, but a pipe", `mkfifo "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: result: is no file", false, 0},
+		{"one directory", `test "$(dirname "$ESCAPEMENT_RESULT_FILE")" = "$(dirname "$ESCAPEMENT_CHECKPOINT_FILE")"; echo 1 > "$ESCAPEMENT_RESULT_FILE"`, "1", "", false, 0},
 		{"a shard", `echo 1 > "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: result: a shard has none", false, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run := jobs.NewRun(jobs.RunInfo{Job: "job", Shards: tt.shards})
-			err := execjob.New(execjob.Command{Command: []string{"sh", "-ec", tt.script}, Result: true})(t.Context(), run)
+			err := execjob.New(execjob.Command{Command: []string{"sh", "-ec", tt.script}, Result: true, Checkpoints: tt.name == "one directory"})(t.Context(), run)
 			if out := string(run.Written()); (err != nil) != tt.fails || string(run.Result()) != tt.want || !strings.Contains(out, tt.out) || tt.out == "" && out != "" {
 				t.Errorf("%v, result %q, wrote %q; want %q, %q", err, run.Result(), out, tt.want, tt.out)
 			}
