@@ -36,6 +36,9 @@ func yearlyRule(l icsLine, start time.Time) (r icsRule, err *icsError) {
 	if r = (icsRule{interval: interval, count: count}); bad != nil || alsoBad != nil || interval < 1 || count < 0 || take("FREQ") != "YEARLY" {
 		return r, fault
 	}
+	if interval > icsYears {
+		return r, icsFault(l.at, "repeats each %d years, and events are read for %d; give the file an event for each of its days", interval, icsYears)
+	}
 	if until := take("UNTIL"); until != "" {
 		if r.until, err = icsTime(icsLine{l.at, "UNTIL", until}); err != nil {
 			return r, err

@@ -47,10 +47,12 @@ func TestOtherRulesAreRefused(t *testing.T) {
 		}
 	}
 	for rule, want := range map[string]string{
-		"FREQ=YEARLY;UNTIL=tomorrow":           `has UNTIL: "TOMORROW" is no date`,
-		"FREQ=YEARLY;BYMONTH=12;BYDAY=3TH":     "starts on 2026-12-24, which is no day of its rule",
-		"FREQ=YEARLY;BYMONTH=12;BYDAY=4FR":     "starts on 2026-12-24, which is no day of its rule",
-		"FREQ=YEARLY;BYMONTH=12;BYDAY=-2TH;X=": "only FREQ=YEARLY",
+		"FREQ=YEARLY;INTERVAL=21":                  "repeats each 21 years, and events are read for 20",
+		"FREQ=YEARLY;INTERVAL=9223372036854775807": "repeats each 9223372036854775807 years",
+		"FREQ=YEARLY;UNTIL=tomorrow":               `has UNTIL: "TOMORROW" is no date`,
+		"FREQ=YEARLY;BYMONTH=12;BYDAY=3TH":         "starts on 2026-12-24, which is no day of its rule",
+		"FREQ=YEARLY;BYMONTH=12;BYDAY=4FR":         "starts on 2026-12-24, which is no day of its rule",
+		"FREQ=YEARLY;BYMONTH=12;BYDAY=-2TH;X=":     "only FREQ=YEARLY",
 	} {
 		if dates, err := parseICS([]byte(calendarOf(event("DTSTART;VALUE=DATE:20261224", "RRULE:"+rule))), 2026); err == nil || !strings.Contains(err.msg, want) {
 			t.Errorf("%s: %q, %v; want %s", rule, dates, err, want)
