@@ -130,6 +130,9 @@ func (s *Schedule) prefixed(text, offset string) string {
 	return "CRON_TZ=" + s.zone.String() + " " + text
 }
 
+// Offset returns by how much jitter moves all ticks; 0 without jitter.
+func (s *Schedule) Offset() time.Duration { return s.bounds.plus }
+
 // Bounds returns what the text of String has behind the fields, such as "except 2026-12-24"; "" for nothing.
 func (s *Schedule) Bounds() string { return strings.TrimPrefix(s.bounds.text(), " ") }
 

@@ -83,13 +83,13 @@ func preview(j jobs.Job, now time.Time, n int) Preview {
 		p.Ticks = append(p.Ticks, tickView(s, tick))
 	}
 	if p.Clock != "" {
-		p.Changes = clockChanges(s, j.Jitter, now)
+		p.Changes = clockChanges(s, now)
 	}
 	return p
 }
 
-// clockChanges are the next times that the clock of a schedule's zone is set. Jitter bounds by how much the schedule's ticks are later.
-func clockChanges(s *jobs.Schedule, jitter time.Duration, now time.Time) []ClockChange {
+// clockChanges are the next times that the clock of a schedule's zone is set, each with the first ticks that it moves.
+func clockChanges(s *jobs.Schedule, now time.Time) []ClockChange {
 	changes := []ClockChange{}
 	for at := now; len(changes) < changesMost; {
 		_, at = at.In(s.Zone()).ZoneBounds()
@@ -104,7 +104,8 @@ func clockChanges(s *jobs.Schedule, jitter time.Duration, now time.Time) []Clock
 		}
 		c := ClockChange{At: Stamp(at), From: at.In(time.FixedZone("", was)).Format(time.RFC3339), To: at.Format(time.RFC3339), Ticks: []TickView{}}
 		twice := time.Duration(max(0, was-is)) * time.Second // what comes twice
-		tick, end := s.Next(at.Add(-twice-1)), at.Add(twice+jitter)
+		moved := at.Add(s.Offset())                          // by jitter, as all ticks are
+		tick, end := s.Next(moved.Add(-twice-1)), moved.Add(twice)
 		for steps := 0; steps < changeSteps && len(c.Ticks) < changeTicks && !tick.IsZero() && !tick.After(end); steps++ {
 			if v := tickView(s, tick); v.Note != "" {
 				c.Ticks = append(c.Ticks, v)

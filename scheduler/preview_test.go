@@ -28,6 +28,10 @@ func TestPreview(t *testing.T) {
 			forward + ": 2027-03-28T03:00:04.529+02:00 gap: the clock goes from 02:00 to 03:00; this tick stands in",
 			back + ": 2027-10-31T02:30:04.529+02:00 fold: 02:30 comes twice; this is the first, the other does not run",
 		}},
+		{jobs.Job{Schedule: "* * * * * *", TimeZone: "Europe/Berlin", Jitter: 24 * time.Hour, Name: "x"}, "2026-11-26T13:00:00.529+01:00", []string{
+			forward + ":", back + ": 2027-10-31T18:53:04.529+01:00 fold: 02:00 comes twice; this is the first" +
+				" 2027-10-31T18:53:05.529+01:00 fold: 02:00 comes twice; this is the first 2027-10-31T18:53:06.529+01:00 fold: 02:00 comes twice; this is the first",
+		}},
 		{jobs.Job{Schedule: "*/30 * * * *", TimeZone: "Europe/Berlin"}, "2026-11-26T13:30:00+01:00", []string{
 			forward + ":", back + ": 2027-10-31T02:00:00+02:00 fold: 02:00 comes twice; this is the first" +
 				" 2027-10-31T02:30:00+02:00 fold: 02:30 comes twice; this is the first 2027-10-31T02:00:00+01:00 fold: 02:00 comes twice; this is the second",
