@@ -112,6 +112,32 @@ func (s *stepSink) attempt(n int) (first int, node string) {
 	return first, node
 }
 
+// savedCheckpoint is the step of the checkpoint that is stored, if there is one.
+func savedCheckpoint(t *testing.T, client *redis.Client) (at int, is bool) {
+	for field, value := range client.HGetAll(t.Context(), "{escapement:0}:kept").Val() {
+		if strings.HasPrefix(field, "s:") {
+			at, _ = strconv.Atoi(strings.TrimSpace(value))
+			is = true
+		}
+	}
+	return at, is
+}
+
+// checkSteps checks that all steps were done in order, each once, and that as many attempts have ended as there were kills, and one well.
+func checkSteps(t *testing.T, sink *stepSink, env []string, kills int) {
+	t.Helper()
+	for i, step := range sink.client.LRange(t.Context(), "steps", 0, -1).Val() {
+		if step != strconv.Itoa(i) {
+			t.Fatalf("step %s was done where %d was next", step, i)
+		}
+	}
+	eventually(t, "what was left behind is refused", func() bool { return sink.number("stale") == kills })
+	runs := decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "steps")
+	if len(runs) != kills+1 || runs[0].Outcome != "succeeded" || runs[0].Attempt != kills+1 || runs[0].Progress != nil {
+		t.Errorf("runs: %+v", runs)
+	}
+}
+
 // TestCheckpointOfACommand kills the node under a command with SIGKILL, again and again: in the middle of its steps, or when its checkpoint
 // is stored. The next attempt goes on from what was saved. All steps are done at the sink, each once and in order, what the attempts before
 // have left behind is refused by its token, and the checkpoint is gone at the end.
@@ -121,15 +147,7 @@ func TestCheckpointOfACommand(t *testing.T) {
 	server, sink := redistest.Start(t), newStepSink(t)
 	client := server.Client(t)
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + server.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
-	saved := func() (at int, is bool) {
-		for field, value := range client.HGetAll(t.Context(), "{escapement:0}:kept").Val() {
-			if strings.HasPrefix(field, "s:") {
-				at, _ = strconv.Atoi(strings.TrimSpace(value))
-				is = true
-			}
-		}
-		return at, is
-	}
+	saved := func() (at int, is bool) { return savedCheckpoint(t, client) }
 	job, nodes := fmt.Sprintf(stepsJob, sink.env...), map[string]*process{}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		nodes[name] = nodeOf(t, env, name, job)
@@ -171,16 +189,7 @@ func TestCheckpointOfACommand(t *testing.T) {
 	}
 	sink.allow(steps)
 	eventually(t, "the run has ended", func() bool { return sink.done() == steps && going().Run == "" })
-	for i, step := range sink.client.LRange(t.Context(), "steps", 0, -1).Val() {
-		if step != strconv.Itoa(i) {
-			t.Fatalf("step %s was done where %d was next", step, i)
-		}
-	}
-	eventually(t, "what was left behind is refused", func() bool { return sink.number("stale") == kills })
-	runs := decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "steps")
-	if len(runs) != kills+1 || runs[0].Outcome != "succeeded" || runs[0].Attempt != kills+1 || runs[0].Progress != nil {
-		t.Errorf("runs: %+v", runs)
-	}
+	checkSteps(t, sink, env, kills)
 	if _, is := saved(); is {
 		t.Error("the checkpoint is kept after the success")
 	}
