@@ -36,7 +36,7 @@ type badRequest struct{ what string }
 
 func (e badRequest) Error() string { return e.what }
 
-// badFields is an error of settings that were asked for.
+// badFields is an error that names the settings of a request that are wrong.
 type badFields struct{ error }
 
 func (e badFields) Unwrap() error { return e.error }

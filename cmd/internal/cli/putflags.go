@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// putFlags adds a flag for each setting of a stored job, with the setting's name in config.yaml.
+// putFlags adds a flag for each setting of a stored job. It has the setting's name in config.yaml with dashes: start_at is --start-at, and
+// retry.max is --retry-max. Those of params, labels and expect.success_within are --param, --label and --success-within.
 func putFlags(cmd *cobra.Command, v *scheduler.StoredView) (take func()) {
 	f := cmd.Flags()
 	f.StringVar(&v.Handler, "handler", "", "the `name` of the handler that its runs call")

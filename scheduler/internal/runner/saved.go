@@ -28,14 +28,14 @@ type runStore struct {
 	calls sync.Mutex // held while Redis is asked: one call after another
 	known bool       // what the attempts before have left is known. The lock of calls guards it
 
-	mu       sync.Mutex
-	data     []byte // the newest checkpoint
-	savedBy  string // the run that Redis has it of; "" when there is none
-	said     bool   // the run has said how far it is
-	progress ledger.Progress
-	moved    time.Time // when the run last made progress; zero while its function is not called
-	stalled  bool      // it was told that the run has stalled
-	hung     time.Time // when that was told first
+	mu        sync.Mutex
+	data      []byte // the newest checkpoint
+	savedBy   string // the run that Redis has it of; "" when there is none
+	said      bool   // the run has said how far it is
+	progress  ledger.Progress
+	moved     time.Time // when the run last made progress; zero while its function is not called
+	stalled   bool      // it was told that the run has stalled
+	stalledAt time.Time // when that was told first
 }
 
 var _ jobs.RunStore = (*runStore)(nil)
@@ -171,8 +171,8 @@ func (s *runStore) stalls(after time.Duration) bool {
 		return false
 	}
 	s.stalled = true
-	if s.hung.IsZero() {
-		s.hung = time.Now()
+	if s.stalledAt.IsZero() {
+		s.stalledAt = time.Now()
 	}
 	return true
 }

@@ -33,5 +33,5 @@ func (r *Runner) StalledRuns(most int) (list []StalledRun) {
 func (s *runStore) firstStalled() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hung
+	return s.stalledAt
 }
