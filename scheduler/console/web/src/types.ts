@@ -480,6 +480,7 @@ export interface Reason {
 }
 
 export interface RefusedView {
+  /** of the first refusal since the node had its configuration */
   at: string | null
   text: string
 }
