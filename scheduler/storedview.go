@@ -3,7 +3,7 @@ package scheduler
 import (
 	"encoding"
 	"encoding/json"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -113,7 +113,7 @@ func (v StoredView) Job() (jobs.Job, error) {
 			continue
 		}
 		if err := word.into.UnmarshalText([]byte(word.text)); err != nil {
-			return j, &jobs.FieldError{Field: word.field, Msg: fmt.Sprint(err)}
+			return j, &jobs.FieldError{Field: word.field, Msg: strings.TrimPrefix(err.Error(), word.field+" ")}
 		}
 	}
 	return j, nil

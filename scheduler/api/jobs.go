@@ -121,9 +121,13 @@ func (s *Server) putJob(c call) (any, error) {
 	if err := q.end(); err != nil {
 		return nil, err
 	}
-	var in scheduler.StoredView
-	if err := c.read(&in); err != nil {
+	text := json.RawMessage("{}")
+	if err := c.read(&text); err != nil {
 		return nil, err
+	}
+	in, err := scheduler.ParseStoredView(text)
+	if err != nil {
+		return nil, badFields{err}
 	}
 	name := c.PathValue("name")
 	if in.Name != "" && in.Name != name {

@@ -4,21 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
-
-// maxJobsFile bounds a file of stored jobs, in bytes.
-const maxJobsFile = 64 << 20
 
 // storedForm says what the files of stored jobs look like.
 const storedForm = `The file has a list jobs, as jobs export writes it: for each job its name, handler, schedule,
@@ -26,11 +19,6 @@ payload and policies, with the names that the API gives them, durations in milli
 
   jobs:
   - {name: report/tenant-7, handler: report, schedule: "0 6 * * *", payload: {tenant: 7}}`
-
-// jobsFile is a file of stored jobs.
-type jobsFile struct {
-	Jobs []scheduler.StoredView `json:"jobs"`
-}
 
 func (a *app) jobsApplyCommand() *cobra.Command {
 	var path, prune string
@@ -68,61 +56,6 @@ file are deleted, with their history.
 	return apply
 }
 
-// readJobs reads a file of stored jobs. The error names the file.
-func (a *app) readJobs(path string) (file jobsFile, err error) {
-	in := a.stdin
-	if path != "-" {
-		f, err := os.Open(path) //nolint:gosec // the operator names the file
-		if err != nil {
-			return file, err
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxJobsFile+1))
-	if err != nil {
-		return file, err
-	}
-	if len(text) > maxJobsFile {
-		return file, fmt.Errorf("%s: is larger than %d MiB; part it", path, maxJobsFile>>20)
-	}
-	var doc yaml.Node
-	var value any
-	err = yaml.Unmarshal(text, &doc)
-	datesAsWritten(&doc, 0)
-	if err = errors.Join(err, doc.Decode(&value)); err != nil {
-		return file, fmt.Errorf("%s: %w", path, err)
-	}
-	text, err = json.Marshal(value)
-	if err != nil {
-		return file, fmt.Errorf("%s: %w; write the keys as texts", path, err)
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&file); err != nil {
-		return file, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(file.Jobs) == 0 {
-		return file, fmt.Errorf("%s: has no jobs; write a list jobs", path)
-	}
-	return file, nil
-}
-
-// datesAsWritten makes texts of what YAML takes for instants, down from a depth of 0 at the document: JSON has none, and 2026-01-02 in a
-// payload is meant as it is written. The bounds of a job are instants.
-func datesAsWritten(n *yaml.Node, depth int) {
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
-		n.Tag = "!!str"
-	}
-	for i, part := range n.Content {
-		ofJob := n.Kind == yaml.MappingNode && depth == 3 && i%2 == 1 // document, file, list, job
-		if ofJob && slices.Contains([]string{"start_at", "end_at"}, n.Content[i-1].Value) {
-			continue
-		}
-		datesAsWritten(part, depth+1)
-	}
-}
-
 // apply stores what differs.
 func (a *app) apply(t tool, file jobsFile, o scheduler.PutOptions) error {
 	list, err := file.list()
@@ -133,14 +66,24 @@ func (a *app) apply(t tool, file jobsFile, o scheduler.PutOptions) error {
 	if err != nil {
 		return err
 	}
-	is := make(map[string]string, len(stored))
+	is := make(map[string]scheduler.StoredJob, len(stored))
 	for _, s := range stored {
-		is[s.Name] = s.Definition().Digest()
+		is[s.Name] = s
 	}
 	var news []scheduler.StoredView
 	for i, j := range list {
-		if is[j.Name] != j.Definition().Digest() {
-			news = append(news, file.Jobs[i])
+		s, there := is[j.Name]
+		differ := settingsThatDiffer(s.Job, j)
+		if there && len(differ) == 0 {
+			continue
+		}
+		news = append(news, file.Jobs[i])
+		switch {
+		case !o.DryRun:
+		case there:
+			a.say("job %s differs: %s", j.Name, strings.Join(differ, ", "))
+		default:
+			a.say("job %s is new", j.Name)
 		}
 	}
 	a.say("%d of %d jobs differ from what is stored", len(news), len(list))
@@ -148,6 +91,34 @@ func (a *app) apply(t tool, file jobsFile, o scheduler.PutOptions) error {
 		return nil
 	}
 	return a.putJobs(t, news, o)
+}
+
+// settingsThatDiffer names the settings in which two jobs differ. Payloads of the same values are the same: neither spaces, the order
+// of keys nor escapes in texts count, and numbers differ when their digits do.
+func settingsThatDiffer(a, b jobs.Job) []string {
+	settings := func(j jobs.Job) (of map[string]json.RawMessage) {
+		v := scheduler.StoredJob{Job: j.Definition().Job()}.View()
+		d := json.NewDecoder(bytes.NewReader(v.Payload))
+		d.UseNumber()
+		var payload any
+		if d.Decode(&payload) == nil {
+			v.Payload, _ = json.Marshal(payload) // it was read from JSON
+		}
+		text, _ := json.Marshal(v) // else no job of the store has them, and put refuses them
+		_ = json.Unmarshal(text, &of)
+		return of
+	}
+	one, two := settings(a), settings(b)
+	var differ []string
+	for _, of := range []map[string]json.RawMessage{one, two} {
+		for name := range of {
+			if !bytes.Equal(one[name], two[name]) {
+				differ = append(differ, name)
+			}
+		}
+	}
+	slices.Sort(differ)
+	return slices.Compact(differ)
 }
 
 // prune deletes the stored jobs that a label manages and that the file does not have. One that was changed meanwhile, and may be another
@@ -173,16 +144,4 @@ func (a *app) prune(t tool, file jobsFile, label string, o scheduler.PutOptions)
 		a.say("job %s is deleted, with its history", name)
 	}
 	return err
-}
-
-// list are the jobs of a file.
-func (f jobsFile) list() (list []jobs.Job, err error) {
-	for _, v := range f.Jobs {
-		j, bad := v.Job()
-		if bad != nil {
-			err = errors.Join(err, fmt.Errorf("job %s: %w", v.Name, bad))
-		}
-		list = append(list, j)
-	}
-	return list, err
 }

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/escapement/escapement/scheduler"
 )
@@ -112,26 +110,4 @@ func (a *app) jobsExportCommand() *cobra.Command {
 	}))
 	export.Long = "Writes the stored jobs, all of them without a NAME, with all their settings.\n\n" + storedForm
 	return export
-}
-
-// yamlOf writes a value as YAML with the names of its JSON.
-func yamlOf(value any) ([]byte, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var node yaml.Node // keeps the order, and JSON is YAML
-	if err := yaml.Unmarshal(text, &node); err != nil {
-		return nil, err
-	}
-	plain(&node)
-	return yaml.Marshal(&node)
-}
-
-// plain takes the style of JSON from a document.
-func plain(n *yaml.Node) {
-	n.Style = 0
-	for _, part := range n.Content {
-		plain(part)
-	}
 }

@@ -65,10 +65,16 @@ func TestStoredJobs(t *testing.T) {
 	for _, step := range []struct{ old, new, out, words string }{
 		{"", "", "", "0 of 1 jobs differ"},
 		{"tenant: 7", "tenant: 8", "", "1 of 1 jobs differ"},
+		{"timeout_ms: 5000", "timeout_ms: 6000", "", "1 of 1 jobs differ"},
 	} {
 		exported = strings.ReplaceAll(exported, step.old, step.new)
 		if err := os.WriteFile(file, []byte(exported), 0o600); err != nil {
 			t.Fatal(err)
+		}
+		if step.new != "" {
+			setting, _, _ := strings.Cut(step.new, ":")
+			setting = strings.ReplaceAll(setting, "tenant", "payload")
+			run(exitDone, step.out, "job tenant/7 differs: "+setting+"\n", "jobs", "apply", "-f", file, "--dry-run")
 		}
 		run(exitDone, step.out, step.words, "jobs", "apply", "-f", file)
 	}
@@ -85,7 +91,7 @@ func TestStoredJobs(t *testing.T) {
 	if err := os.WriteFile(file, []byte("jobs:\n- {name: a, handlr: report}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(exitFailed, "", file+`: json: unknown field "handlr"`, "jobs", "apply", "-f", file)
+	run(exitRefused, "", "refused: "+file+": line 2: job a: handlr: is no setting of a stored job; did you mean handler", "jobs", "apply", "-f", file)
 	run(exitFailed, "", "no such file", "jobs", "apply", "-f", file+".none")
 	run(exitDone, "", "job mail/8 is stored", "jobs", "put", "mail/8", "--handler", "report", "--after", "tenant/8", "--when", "any", "--retry-max", "3")
 	run(exitDone, "after:\n        - tenant/8\n      when: any", "", "jobs", "export", "mail/8")

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// maxJobsFile bounds a file of stored jobs, in bytes.
+const maxJobsFile = 64 << 20
+
+// jobsFile is a file of stored jobs.
+type jobsFile struct {
+	Jobs []scheduler.StoredView `json:"jobs"`
+}
+
+// jobText is a job of a file, in JSON, and where it stands.
+type jobText struct {
+	line int
+	text []byte
+}
+
+// readJobs reads a file of stored jobs, YAML or JSON. What stands in it wrongly is ErrRefused, with the file, the line and the job.
+func (a *app) readJobs(path string) (file jobsFile, err error) {
+	in := a.stdin
+	if path != "-" {
+		f, err := os.Open(path) //nolint:gosec // the operator names the file
+		if err != nil {
+			return file, err
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxJobsFile+1))
+	if err != nil {
+		return file, err
+	}
+	read := jobsOfYAML
+	if json.Valid(text) {
+		read = jobsOfJSON // as it is written, also what YAML would not take
+	}
+	var found []jobText
+	switch {
+	case len(text) > maxJobsFile:
+		err = fmt.Errorf("is larger than %d MiB; part it", maxJobsFile>>20)
+	default:
+		found, err = read(text)
+	}
+	if err == nil && len(found) == 0 {
+		err = errors.New("has no jobs; write a list jobs")
+	}
+	if err != nil {
+		found = nil
+	}
+	for _, j := range found {
+		v, bad := scheduler.ParseStoredView(j.text)
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("line %d: %s%w", j.line, jobNamed(j.text), bad))
+		}
+		file.Jobs = append(file.Jobs, v)
+	}
+	if err != nil {
+		return file, fmt.Errorf("%w: %s: %w", scheduler.ErrRefused, path, err)
+	}
+	return file, nil
+}
+
+// jobNamed is "job NAME: ", for a job in JSON that has a name.
+func jobNamed(text []byte) string {
+	var job struct{ Name string }
+	if _ = json.Unmarshal(text, &job); job.Name == "" { // other settings may be wrong
+		return ""
+	}
+	return "job " + clip(job.Name) + ": "
+}
+
+// jobsOfYAML finds the jobs of a file in YAML.
+func jobsOfYAML(text []byte) (found []jobText, err error) {
+	var doc yaml.Node
+	var value any
+	if err := yaml.Unmarshal(text, &doc); err != nil || doc.Kind == 0 {
+		return nil, err
+	}
+	if err := doc.Decode(&value); err != nil { // which finds keys that stand there twice, and aliases without end
+		return nil, err
+	}
+	if doc.Content[0].Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for _, p := range pairsOf(doc.Content[0]) {
+		if p.key.Value != "jobs" {
+			return nil, fmt.Errorf("line %d: %s is not known here; the file has a list jobs", p.key.Line, quote(p.key.Value))
+		}
+		list := p.value
+		if list.Kind == yaml.AliasNode {
+			list = list.Alias
+		}
+		for _, job := range list.Content {
+			var b bytes.Buffer
+			line := job.Line
+			if job.Kind == yaml.AliasNode {
+				job = job.Alias
+			}
+			instantsOfJob(job)
+			var at lineError
+			if bad := writeNode(&b, job, ""); errors.As(bad, &at) {
+				err = errors.Join(err, fmt.Errorf("line %d: %s%w", at.line, nodeNamed(job), bad))
+			}
+			found = append(found, jobText{line, b.Bytes()})
+		}
+	}
+	return found, err
+}
+
+// nodeNamed is jobNamed for a job in YAML.
+func nodeNamed(job *yaml.Node) string {
+	for _, p := range pairsOf(job) {
+		if p.key.Value == "name" {
+			return "job " + clip(p.value.Value) + ": "
+		}
+	}
+	return ""
+}
+
+// jobsOfJSON finds the jobs of a file in JSON, which is valid.
+func jobsOfJSON(text []byte) (found []jobText, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if open, _ := d.Token(); open != json.Delim('{') {
+		return nil, nil
+	}
+	for d.More() {
+		key, _ := d.Token()
+		if key != "jobs" {
+			return nil, fmt.Errorf("%q is not known here; the file has a list jobs", key)
+		}
+		if open, _ := d.Token(); open != json.Delim('[') {
+			return nil, nil
+		}
+		line, told := 1, 0
+		for d.More() {
+			var job json.RawMessage
+			if err := d.Decode(&job); err != nil {
+				return nil, err
+			}
+			begin := int(d.InputOffset()) - len(job)
+			line, told = line+bytes.Count(text[told:begin], []byte("\n")), begin
+			found = append(found, jobText{line, job})
+		}
+		_, _ = d.Token() // the end of the list
+	}
+	return found, nil
+}
+
+// list are the jobs of a file.
+func (f jobsFile) list() (list []jobs.Job, err error) {
+	for _, v := range f.Jobs {
+		j, bad := v.Job()
+		if bad != nil {
+			err = errors.Join(err, fmt.Errorf("job %s: %w", v.Name, bad))
+		}
+		list = append(list, j)
+	}
+	return list, err
+}
