@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,22 +33,29 @@ func (a *app) jobsApplyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for i := range file.Jobs {
-			file.Jobs[i].ManagedBy = cmp.Or(prune, file.Jobs[i].ManagedBy)
-		}
 		return a.inspect(func(t tool) error {
-			err := a.apply(t, file, o)
-			if err == nil && prune != "" {
-				err = a.prune(t, file, prune, o)
+			stored, err := t.in.StoredJobs(t.ctx)
+			if err != nil {
+				return err
 			}
-			return err
+			var gone []scheduler.StoredJob
+			if prune != "" {
+				if gone, err = file.prune(stored, prune); err != nil {
+					return fmt.Errorf("%s: %w", path, err)
+				}
+			}
+			if err := a.apply(t, file, stored, o); err != nil {
+				return err
+			}
+			return a.deleteJobs(t, gone, o)
 		})(cmd, args)
 	})
 	apply.Long = `Stores the jobs of a file that are not stored as they stand there, and leaves all others alone.
 All are checked before any is stored. Settings that are left out are the defaults.
 
 With --prune the jobs of the file are stored as managed by LABEL, and stored jobs that are managed by it and are not in the
-file are deleted, with their history.
+file are deleted, with their history. Nothing is done when a job that stays follows one of those, or when a job of the file is
+managed by another label: say managed_by in the file to take it over.
 
 ` + storedForm
 	apply.Flags().StringVarP(&path, "file", "f", "", "the `FILE`; - is stdin")
@@ -57,12 +66,8 @@ file are deleted, with their history.
 }
 
 // apply stores what differs.
-func (a *app) apply(t tool, file jobsFile, o scheduler.PutOptions) error {
+func (a *app) apply(t tool, file jobsFile, stored []scheduler.StoredJob, o scheduler.PutOptions) error {
 	list, err := file.list()
-	if err != nil {
-		return err
-	}
-	stored, err := t.in.StoredJobs(t.ctx)
 	if err != nil {
 		return err
 	}
@@ -121,22 +126,49 @@ func settingsThatDiffer(a, b jobs.Job) []string {
 	return slices.Compact(differ)
 }
 
-// prune deletes the stored jobs that a label manages and that the file does not have. One that was changed meanwhile, and may be another
-// label's by now, stays; the error names it.
-func (a *app) prune(t tool, file jobsFile, label string, o scheduler.PutOptions) error {
-	stored, err := t.in.StoredJobs(t.ctx)
-	if err != nil {
-		return err
+// prune makes the jobs of the file ones that a label manages, and returns the stored jobs that the label manages and the file has not.
+// It returns ErrRefused for a job of another label, and for a job that stays and follows one that goes.
+func (f jobsFile) prune(stored []scheduler.StoredJob, label string) (gone []scheduler.StoredJob, err error) {
+	after := make(map[string][]string) // of the jobs that stay
+	in := make(map[string]string, len(f.Jobs))
+	for i, v := range f.Jobs {
+		after[v.Name], in[v.Name] = v.After, v.ManagedBy
+		f.Jobs[i].ManagedBy = label
 	}
-	kept := make(map[string]bool, len(file.Jobs))
-	for _, v := range file.Jobs {
-		kept[v.Name] = true
+	var faults []error
+	goes := make(map[string]bool)
+	for _, s := range stored {
+		said, has := in[s.Name]
+		switch {
+		case has && s.ManagedBy != "" && s.ManagedBy != label && said != label:
+			faults = append(faults, fmt.Errorf("%w: job %s: managed_by: %q manages it; take it out of the file, or write managed_by: %s for it to take it over", scheduler.ErrRefused, s.Name, s.ManagedBy, label))
+		case has:
+		case s.ManagedBy == label:
+			gone, goes[s.Name] = append(gone, s), true
+		default:
+			after[s.Name] = s.After
+		}
 	}
-	gone := slices.DeleteFunc(stored, func(s scheduler.StoredJob) bool { return s.ManagedBy != label || kept[s.Name] })
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		for _, upstream := range after[name] {
+			if goes[upstream] {
+				faults = append(faults, fmt.Errorf("%w: job %s: after: %q would be deleted, for the file has it no longer; keep that job in the file, or let this one follow another", scheduler.ErrRefused, name, upstream))
+			}
+		}
+	}
+	return gone, errors.Join(faults...)
+}
+
+// deleteJobs deletes the stored jobs that a file has no longer. One that was changed meanwhile, and may be another label's by now, stays;
+// the error names it.
+func (a *app) deleteJobs(t tool, gone []scheduler.StoredJob, o scheduler.PutOptions) error {
 	if o.DryRun {
 		for _, s := range gone {
 			a.say("job %s would be deleted", s.Name)
 		}
+		return nil
+	}
+	if len(gone) == 0 {
 		return nil
 	}
 	deleted, err := t.in.DeleteJobs(t.ctx, gone)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,8 +75,12 @@ func viewsOf(stored []scheduler.StoredJob) []scheduler.StoredView {
 
 func (a *app) jobsDeleteCommand() *cobra.Command {
 	remove := a.command("delete NAME [--reason TEXT]", "delete a stored job, with its history", wants("NAME"), a.inspectJob(func(t tool) error {
+		followers := followersOf(t)
 		if err := t.in.DeleteJob(t.ctx, t.args[0], time.Time{}); err != nil {
 			return err
+		}
+		if len(followers) > 0 {
+			a.say("jobs that follow %s have no more ticks: %s; delete them too, or let them follow another", t.args[0], strings.Join(followers, ", "))
 		}
 		if a.json() {
 			return printJSON(a.stdout, removedJSON{t.args[0], true})
@@ -85,8 +90,19 @@ func (a *app) jobsDeleteCommand() *cobra.Command {
 	}))
 	a.reasonFlag(remove)
 	remove.Long = `Deletes a job that was stored at run time. Nodes claim nothing more of it. A run that is in
-flight goes on; the history then stays until jobs remove deletes it.`
+flight goes on; the history then stays until jobs remove deletes it. Jobs that follow it are named, and stay.`
 	return remove
+}
+
+// followersOf are the jobs that follow the one that a command names, as far as they can be read.
+func followersOf(t tool) []string {
+	graph, _ := t.in.Graph(t.ctx) // the command goes on without: it tells what else there is
+	for _, j := range graph {
+		if j.Name == t.args[0] {
+			return j.Followers
+		}
+	}
+	return nil
 }
 
 func (a *app) jobsExportCommand() *cobra.Command {

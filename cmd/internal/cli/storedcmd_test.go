@@ -95,6 +95,28 @@ func TestStoredJobs(t *testing.T) {
 	run(exitFailed, "", "no such file", "jobs", "apply", "-f", file+".none")
 	run(exitDone, "", "job mail/8 is stored", "jobs", "put", "mail/8", "--handler", "report", "--after", "tenant/8", "--when", "any", "--retry-max", "3")
 	run(exitDone, "after:\n        - tenant/8\n      when: any", "", "jobs", "export", "mail/8")
+	both := strings.ReplaceAll(exported, "tenant/7", "tenant/10")
+	if err := os.WriteFile(file, []byte(both), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range []string{"--dry-run=true", "--dry-run=false"} {
+		run(exitRefused, "", `job mail/8: after: "tenant/8" would be deleted, for the file has it no longer; keep that job`, "jobs", "apply", "-f", file, "--prune", "tenants", dry)
+	}
+	run(exitNotFound, "", "no job tenant/10 is stored", "jobs", "export", "tenant/10")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(exported, "tenant/7", "tenant/8")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(exitRefused, "", `job tenant/8: managed_by: "tenants" manages it; take it out of the file, or write managed_by: others`, "jobs", "apply", "-f", file, "--prune", "others")
+	run(exitDone, "managed_by: tenants", "", "jobs", "export", "tenant/8")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(exported, "tenant/7", "tenant/8\n      managed_by: others")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(exitDone, "", "job tenant/8 is stored", "jobs", "apply", "-f", file, "--prune", "others")
+	eventually(t, "mail/8 is registered", func() bool {
+		_, out, _ := call(env, "", "jobs", "graph")
+		return strings.Contains(out, "mail/8")
+	})
+	run(exitDone, "", "jobs that follow tenant/8 have no more ticks: mail/8; delete them too", "jobs", "delete", "tenant/8")
 	run(exitRefused, "", "max_runs: -1", "jobs", "put", "x", "--handler", "report", "--schedule", "@hourly", "--max-runs", "-1")
 	run(exitDone, "", "job tenant/9 is deleted, with its history", "jobs", "delete", "tenant/9")
 	run(exitNotFound, "", "", "jobs", "get", "tenant/9")
