@@ -36,7 +36,9 @@ type PutOptions struct {
 // wait, as those of any job without a node. Its history and cursor go on when it is replaced.
 //
 // It returns ErrRefused with a *jobs.FieldError for each setting that is wrong, for a handler that no node has declared in
-// this namespace, for a payload that does not fit the type of a handler of jobs.HandleTyped, for a name that a program's job has, and for another version than o says. Nothing is stored then.
+// this namespace, for a payload that does not fit the type of a handler of jobs.HandleTyped, for a job with a function, for a limit
+// other than that of its group's stored jobs (of the 10,000 jobs that were changed the longest ago), for a name that a program's job has,
+// and for another version than o says. Nothing is stored then.
 func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJob, error) {
 	all, err := c.PutJobs(ctx, []jobs.Job{j}, o)
 	if len(all) == 0 {
@@ -141,7 +143,7 @@ func (c *Client) checkStored(ctx context.Context, l *ledger.Ledger, list []jobs.
 	if faults != nil {
 		return nil, errors.Join(faults...)
 	}
-	if err := checkUpstreams(ctx, l, list); err != nil {
+	if err := errors.Join(checkLimits(ctx, l, list), checkUpstreams(ctx, l, list)); err != nil {
 		return nil, err
 	}
 	entries, err := l.Named(ctx, slices.Sorted(maps.Keys(seen)))
@@ -164,6 +166,8 @@ func storable(j jobs.Job, handlers map[string]string) error {
 	switch {
 	case j.Handler == "":
 		return bad("handler", "is missing; a stored job names the handler that its runs call")
+	case j.Func != nil:
+		return bad("func", "cannot be stored; leave it out, the nodes call the function of handler %q", j.Handler)
 	}
 	j.Func = func(context.Context, *jobs.Run) error { return nil } // the nodes have it
 	if err := j.Validate(); err != nil {

@@ -223,6 +223,7 @@ func TestStoredJobsRefused(t *testing.T) {
 			"payload: is no JSON":                                                          func(j *jobs.Job) { j.Payload = []byte("{") },
 			"a program has registered a job of that name":                                  func(j *jobs.Job) { j.Name = "code" },
 			`put job tenant-1: it stands there twice`:                                      func(j *jobs.Job) { j.Name = "tenant-1" },
+			`func: cannot be stored; leave it out`:                                         func(j *jobs.Job) { j.Func = eachSecond("x", s).Func },
 			`name: "a b" is not a job name`:                                                func(j *jobs.Job) { j.Name = "a b" },
 		} {
 			bad := tenant(2)
@@ -237,6 +238,39 @@ func TestStoredJobsRefused(t *testing.T) {
 		}
 		if err := c.ops().DeleteJob(t.Context(), "code", time.Time{}); !errors.Is(err, scheduler.ErrUnknownJob) {
 			t.Errorf("a program's job is deleted: %v", err)
+		}
+	})
+}
+
+// Jobs of one group have one limit: those of a call, and those that are stored.
+func TestStoredLimits(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		c.handlers = report(&sink{})
+		c.start("a", scheduler.Config{})
+		time.Sleep(time.Second)
+		job := func(n, most int) jobs.Job {
+			j := tenant(n)
+			j.Limit = jobs.Limit{Group: "db", Max: most}
+			return j
+		}
+		put := func(list ...jobs.Job) error {
+			_, err := c.ops().PutJobs(t.Context(), list, scheduler.PutOptions{})
+			return err
+		}
+		refused(t, put(job(1, 2), job(2, 3)), scheduler.ErrRefused, `put job tenant-2: limit.max: 3, and 2 at job "tenant-1"; give all jobs of group "db" the same`)
+		var many []jobs.Job
+		for i := range 600 {
+			many = append(many, tenant(10+i))
+		}
+		if err := errors.Join(put(many...), put(job(1, 2), job(2, 2))); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, put(job(3, 4)), scheduler.ErrRefused, `put job tenant-3: limit.max: 4, and 2 at job "tenant-`)
+		refused(t, put(job(1, 4)), scheduler.ErrRefused, `put job tenant-1: limit.max: 4, and 2 at job "tenant-2"`)
+		other := job(4, 4)
+		other.Limit.Group = "mail"
+		if err := errors.Join(put(job(3, 2)), put(other), put(job(1, 4), job(2, 4), job(3, 4))); err != nil {
+			t.Error(err)
 		}
 	})
 }
