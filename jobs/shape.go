@@ -11,12 +11,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A shape is JSON that says what a payload looks like: the name of a type of JSON, {"list": SHAPE}, {"map": SHAPE}, or
 // {"fields": {NAME: SHAPE}}. The empty text and "any" fit everything.
 const (
 	anyShape = "any"
+	// timeShape is of a text of RFC 3339. An older version takes the name for "any".
+	timeShape = "time"
 	// shapeDepth is how deep a shape goes. What lies deeper fits everything, as in a type that holds itself.
 	shapeDepth = 8
 	// maxShape bounds a shape, in bytes. A type with a longer one fits everything.
@@ -26,11 +29,23 @@ const (
 // scalars are the shapes of one value, with a type that takes the same values.
 var scalars = map[string]reflect.Type{
 	"string": reflect.TypeFor[string](), "boolean": reflect.TypeFor[bool](), "integer": reflect.TypeFor[int64](),
-	"number": reflect.TypeFor[float64](), anyShape: reflect.TypeFor[any](),
+	"number": reflect.TypeFor[float64](), anyShape: reflect.TypeFor[any](), timeShape: reflect.TypeFor[instant](),
+}
+
+// instant takes the texts that a time.Time takes, with an error that encoding/json adds the field to.
+type instant struct{}
+
+// UnmarshalJSON checks a text of RFC 3339.
+func (instant) UnmarshalJSON(text []byte) error {
+	if new(time.Time).UnmarshalJSON(text) == nil {
+		return nil
+	}
+	return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[time.Time]()}
 }
 
 // HandleTyped adds a handler as Registry.Handle does, with the function of Typed. Nodes declare what its payloads look like, so
-// that a stored job whose payload does not fit T is refused when it is put, and not at its first run.
+// that a stored job whose payload does not fit T is refused when it is put, and not at its first run. A time.Time is checked there, and any
+// other type with a decoder of its own (json.Unmarshaler, encoding.TextUnmarshaler) only by the run.
 func HandleTyped[T any](r *Registry, name string, f func(ctx context.Context, run *Run, payload T) error) error {
 	if err := r.Handle(name, Typed(f)); err != nil {
 		return err
@@ -75,6 +90,9 @@ var (
 
 // shapeOf is the shape of what encoding/json decodes into a type.
 func shapeOf(t reflect.Type, depth int) any {
+	if t == reflect.TypeFor[time.Time]() && depth > 0 {
+		return timeShape
+	}
 	if p := reflect.PointerTo(t); depth == 0 || p.Implements(decodesJSON) || p.Implements(decodesText) {
 		return anyShape
 	}

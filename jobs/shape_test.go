@@ -45,6 +45,7 @@ func TestPayloadShape(t *testing.T) {
 		`{"sub": {"B": 1}}`:           "payload.B",
 		`{"up": [{"up": [{"x":1}]}]}`: "payload.x",
 		`[1]`:                         "payload",
+		`{"since": null}`:             "",
 		`{"id": 7} {"id": 8}`:         "payload",
 		`{`:                           "payload",
 		`{"Off": 1}`:                  "payload.Off",
@@ -59,6 +60,39 @@ func TestPayloadShape(t *testing.T) {
 				t.Errorf("%s: %s: %v, want a fault of %s", how, payload, err, field)
 			}
 		}
+	}
+}
+
+// A put says what the payload should be, of a type and of what a node declares of it. A node of an older version, which does not tell
+// times, is understood.
+func TestPayloadShapeWords(t *testing.T) {
+	type in struct {
+		Since time.Time  `json:"since"`
+		Until *time.Time `json:"until"`
+		N     int        `json:"n"`
+		Off   int        `json:"-"`
+	}
+	r := NewRegistry()
+	if err := HandleTyped(r, "h", func(context.Context, *Run, in) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for payload, want := range map[string]string{
+		`{"since": "2026-01-02T03:04:05.5+01:00", "until": null}`: "",
+		`{"since": "2026-01-02"}`:                                 "payload.since: is no instant with its offset; write a text such as 2026-01-02T00:00:00Z",
+		`{"until": 7}`:                                            "payload.until: is no instant with its offset; write a text such as 2026-01-02T00:00:00Z",
+		`[1]`:                                                     "payload: is a JSON array; write an object with the fields n, since, until",
+		`"x"`:                                                     "payload: is a JSON string; write an object with the fields n, since, until",
+		`{"n": {}}`:                                               "payload.n: is a JSON object; its type is int64",
+	} {
+		if err := CheckPayload(r.PayloadShape("h"), []byte(payload)); err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%s: %v, want %s", payload, err, want)
+		}
+		if err := decodePayload([]byte(payload), new(in)); (err == nil) != (want == "") {
+			t.Errorf("%s: the type says %v", payload, err)
+		}
+	}
+	if err := CheckPayload(`{"fields": {"n": "integer", "since": "any", "until": "any"}}`, []byte(`{"since": "2026-01-02"}`)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,13 +2,16 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Typed returns a job's function that decodes the run's payload, in JSON, into a T and calls f. A run without a payload, as
@@ -59,9 +62,26 @@ func payloadError(err error) error {
 		if kind.Field != "" {
 			field += "." + kind.Field
 		}
-		msg = fmt.Sprintf("is a JSON %s; its type is %s", kind.Value, kind.Type)
+		msg = fmt.Sprintf("is a JSON %s; %s", kind.Value, wanted(kind.Type))
+		if kind.Type == reflect.TypeFor[time.Time]() {
+			msg = "is no instant with its offset; write a text such as 2026-01-02T00:00:00Z"
+		}
 	default:
 		msg = "cannot be read: " + msg
 	}
 	return &FieldError{Field: field, Msg: msg}
+}
+
+// wanted says what encoding/json decodes into a type.
+func wanted(t reflect.Type) string {
+	if t.Kind() != reflect.Struct {
+		return "its type is " + t.String()
+	}
+	var names []string
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); t.Field(i).IsExported() && name != "-" {
+			names = append(names, cmp.Or(name, t.Field(i).Name))
+		}
+	}
+	return "write an object with the fields " + clip(strings.Join(names, ", "))
 }

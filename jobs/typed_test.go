@@ -27,7 +27,7 @@ func TestTyped(t *testing.T) {
 		`{"page": {"size": "3"}}`:            "payload.page.size: is a JSON string; its type is int",
 		`{"page": {"sise": 3}}`:              "payload.sise: is not a field of it; leave it out, or correct its name",
 		`{"na\"me": 3}`:                      `payload.na"me: is not a field of it; leave it out, or correct its name`,
-		`[1]`:                                "payload: is a JSON array; its type is jobs_test.report",
+		`[1]`:                                "payload: is a JSON array; write an object with the fields name, since, page",
 		`{"since": "yesterday"}`:             `payload: cannot be read: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`,
 		`{"name": "a"} {}`:                   "payload: has text after its end; send one JSON value",
 		`{"name": "a"`:                       "payload: cannot be read: unexpected EOF",
