@@ -88,6 +88,9 @@ func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (st
 			return stored[:done], err
 		}
 		for _, a := range answers {
+			if !a.Done && o.New {
+				return stored[:done], fmt.Errorf("%w: put job %s: it is there already: %s; leave out --new to replace it", ErrRefused, ready[done].Name, standing(a))
+			}
 			if !a.Done {
 				return stored[:done], fmt.Errorf("%w: put job %s: %s; read it again, and put what you mean", ErrRefused, ready[done].Name, standing(a))
 			}

@@ -73,7 +73,7 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 	var changes []ledger.CatalogChange
 	for _, f := range found {
 		if f.Definition == "" {
-			failed[f.Job] = fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, f.Job)
+			failed[f.Job] = notStored(ctx, l, f.Job)
 			continue
 		}
 		changes = append(changes, ledger.CatalogChange{Job: f.Job, Was: was[f.Job]})
@@ -91,6 +91,17 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 		}
 	}
 	return failed
+}
+
+// notStored is the error about a job that is not in the catalog. It says so when a program has registered it.
+func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
+	entries, _ := l.Named(ctx, []string{name}) // what cannot be read adds nothing to the error
+	for _, s := range entries {
+		if d, err := jobs.ParseDefinition(s.Definition); s.Err == nil && err == nil && d.Stored == 0 {
+			return fmt.Errorf("%w: no job %s is stored: it is a program's; take it out of the program, then jobs remove deletes its history", ErrUnknownJob, name)
+		}
+	}
+	return fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, name)
 }
 
 // removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more.

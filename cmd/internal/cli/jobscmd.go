@@ -49,6 +49,9 @@ func (t tool) near(name string, err error) error {
 	if unread != nil && names == nil {
 		return err // it only was to help
 	}
+	if slices.Contains(names, name) { // then the error says why that is not the one
+		return err
+	}
 	return fmt.Errorf("%w%s", err, didYouMean(name, names))
 }
 

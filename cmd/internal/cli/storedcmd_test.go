@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,7 +20,8 @@ func TestStoredJobs(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	reg := jobs.NewRegistry()
-	if err := reg.Handle("report", func(context.Context, *jobs.Run) error { return nil }); err != nil {
+	work := func(context.Context, *jobs.Run) error { return nil }
+	if err := errors.Join(reg.Handle("report", work), reg.Add(jobs.Job{Name: "beat", Schedule: "@hourly", Func: work})); err != nil {
 		t.Fatal(err)
 	}
 	n, err := scheduler.New(client, reg, scheduler.Config{Name: "a", Logger: slog.New(slog.DiscardHandler)})
@@ -53,7 +55,8 @@ func TestStoredJobs(t *testing.T) {
 	})
 	run(exitNotFound, "", "no job tenant/7 is stored", "jobs", "export", "tenant/7")
 	run(exitDone, "", "job tenant/7 is stored: version 2", put("tenant/7")...)
-	run(exitRefused, "", "is stored; read it again", append(put("tenant/7"), "--new")...)
+	run(exitRefused, "", "put job tenant/7: it is there already: the version of 2", append(put("tenant/7"), "--new")...)
+	run(exitNotFound, "", "no job beat is stored: it is a program's; take it out of the program, then jobs remove deletes its history\n", "jobs", "delete", "beat")
 	run(exitRefused, "", `handler: no node has declared a handler "nope"; declared are report`, "jobs", "put", "x", "--handler", "nope", "--schedule", "@hourly")
 	eventually(t, "it has run", func() bool {
 		_, out, _ := call(env, "", "runs", "list", "--job", "tenant/7", "--outcome", "succeeded", "-o", "json")
