@@ -172,6 +172,13 @@ func storable(j jobs.Job, handlers map[string]string) error {
 	case j.Func != nil:
 		return bad("func", "cannot be stored; leave it out, the nodes call the function of handler %q", j.Handler)
 	}
+	for field, days := range map[string][]string{"except": j.Except, "only": j.Only} {
+		for i, text := range days {
+			if text != "" && (text[0] < '0' || text[0] > '9') {
+				return bad(fmt.Sprintf("%s[%d]", field, i), "%q is not a date such as 2026-12-24; a stored job cannot name the calendars of config.yaml", text)
+			}
+		}
+	}
 	j.Func = func(context.Context, *jobs.Run) error { return nil } // the nodes have it
 	if err := j.Validate(); err != nil {
 		return err

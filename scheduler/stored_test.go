@@ -224,7 +224,8 @@ func TestStoredJobsRefused(t *testing.T) {
 			"a program has registered a job of that name":                                  func(j *jobs.Job) { j.Name = "code" },
 			`put job tenant-1: it stands there twice`:                                      func(j *jobs.Job) { j.Name = "tenant-1" },
 			`func: cannot be stored; leave it out`:                                         func(j *jobs.Job) { j.Func = eachSecond("x", s).Func },
-			`name: "a b" is not a job name`:                                                func(j *jobs.Job) { j.Name = "a b" },
+			`except[0]: "holidays" is not a date such as 2026-12-24; a stored job cannot name the calendars`: func(j *jobs.Job) { j.Except = []string{"holidays"} },
+			`name: "a b" is not a job name`: func(j *jobs.Job) { j.Name = "a b" },
 		} {
 			bad := tenant(2)
 			edit(&bad)

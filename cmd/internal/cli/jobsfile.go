@@ -159,12 +159,12 @@ func jobsOfJSON(text []byte) (found []jobText, err error) {
 	return found, nil
 }
 
-// list are the jobs of a file.
+// list are the jobs of a file. The error is ErrRefused.
 func (f jobsFile) list() (list []jobs.Job, err error) {
 	for _, v := range f.Jobs {
 		j, bad := v.Job()
 		if bad != nil {
-			err = errors.Join(err, fmt.Errorf("job %s: %w", v.Name, bad))
+			err = errors.Join(err, fmt.Errorf("%w: job %s: %w", scheduler.ErrRefused, v.Name, bad))
 		}
 		list = append(list, j)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -18,10 +19,8 @@ func putFlags(cmd *cobra.Command, v *scheduler.StoredView) (take func()) {
 	f.StringVar(&v.TimeZone, "time-zone", "", "the `zone` of the schedule; default UTC")
 	f.StringSliceVar((*[]string)(&v.After), "after", nil, "in place of a schedule: `jobs` that it follows, with commas")
 	f.StringVar(&v.When, "when", "", "after which ends of those, a `word`: succeeded, failed or any")
-	f.StringSliceVar(&v.Except, "except", nil, "`days` without ticks: 2026-12-24, or 2026-12-24..2027-01-02, with commas")
+	f.StringSliceVar(&v.Except, "except", nil, "`days` without ticks: 2026-12-24, or 2026-12-24..2027-01-02, with commas; no calendars")
 	f.StringSliceVar(&v.Only, "only", nil, "the only `days` with ticks")
-	f.Var(instantFlag{&v.StartAt}, "start-at", "no tick before this `instant`, such as 2026-12-24T08:00:00Z")
-	f.Var(instantFlag{&v.EndAt}, "end-at", "no tick after this `instant`")
 	f.Var((*millisFlag)(&v.JitterMS), "jitter", "all ticks are later by an offset below this `duration`")
 	f.IntVar(&v.MaxRuns, "max-runs", 0, "it has no more ticks when this `number` has been run")
 	f.StringVar(&v.Overlap, "overlap", "", "a `word`: skip, queue, replace or allow")
@@ -89,24 +88,25 @@ func (m *millisFlag) String() string {
 
 func (m *millisFlag) Type() string { return "duration" }
 
-// instantFlag is a flag that takes an instant with its offset.
-type instantFlag struct{ into **scheduler.Stamp }
-
-func (i instantFlag) Set(text string) error {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return fmt.Errorf("%s is not an instant with its offset, such as 2026-12-24T08:00:00Z or 2026-12-24T09:00:00+01:00", quote(text))
+// boundFlags adds the flags of the first and the last instant of a job's ticks. read reads what was given, and resolve puts it into v,
+// by Redis' clock.
+func boundFlags(cmd *cobra.Command, v *scheduler.StoredView) (read func() (resolve func(t tool) error, err error)) {
+	start := addTimeFlag(cmd, "start-at", fromNow, "no tick before `T`")
+	end := addTimeFlag(cmd, "end-at", fromNow, "no tick after `T`")
+	return func() (func(t tool) error, error) {
+		first, bad := start.when()
+		last, err := end.when()
+		return func(t tool) error {
+			for into, w := range map[**scheduler.Stamp]when{&v.StartAt: first, &v.EndAt: last} {
+				at, err := t.instant(w)
+				if err != nil {
+					return err
+				}
+				if stamp := scheduler.Stamp(at.UTC()); !at.IsZero() {
+					*into = &stamp
+				}
+			}
+			return nil
+		}, cmp.Or(bad, err)
 	}
-	stamp := scheduler.Stamp(t.UTC())
-	*i.into = &stamp
-	return nil
 }
-
-func (i instantFlag) String() string {
-	if i.into == nil || *i.into == nil {
-		return ""
-	}
-	return (*i.into).String()
-}
-
-func (i instantFlag) Type() string { return "instant" }

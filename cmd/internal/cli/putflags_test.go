@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,9 +16,9 @@ import (
 func TestPutFlags(t *testing.T) {
 	t.Parallel()
 	cmd, v := &cobra.Command{Use: "put"}, scheduler.StoredView{}
-	take := putFlags(cmd, &v)
+	take, bounds := putFlags(cmd, &v), boundFlags(cmd, &v)
 	args := `--handler h --schedule @daily --time-zone UTC --after a,b --after c --when any --except 2026-12-24,2026-12-31..2027-01-01 --only 2026-12-25
-		--start-at 2026-12-01T09:00:00+01:00 --end-at 2026-12-02T00:00:00Z --jitter 30s --max-runs 7 --overlap queue --catch-up all --catch-up-max 5
+		--start-at 2026-12-01T09:00:00+01:00 --end-at 2026-12-02 --jitter 30s --max-runs 7 --overlap queue --catch-up all --catch-up-max 5
 		--start-within 1d --on-crash rerun --rerun-max 2 --timeout 1h --stall-after 10m --on-stall cancel --ttl 20s --shards 2 --param x,y --param z
 		--placement race --label disk=fast --guard g --success-within 26h --managed-by us
 		--retry-max 3 --retry-backoff 2s --retry-max-backoff 1m --retry-try-timeout 1500ms --retry-on other_node --limit-group db --limit-max 4`
@@ -25,6 +26,10 @@ func TestPutFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	take()
+	resolve, err := bounds()
+	if err = errors.Join(err, resolve(tool{})); err != nil {
+		t.Fatal(err)
+	}
 	got, err := json.Marshal(v)
 	want := `{"name":"","handler":"h","managed_by":"us","schedule":"@daily","after":["a","b","c"],"when":"any","time_zone":"UTC","overlap":"queue",` +
 		`"catch_up":"all","catch_up_max":5,"start_within_ms":86400000,"on_crash":"rerun","rerun_max":2,"timeout_ms":3600000,"stall_after_ms":600000,` +
@@ -46,10 +51,10 @@ func TestPutFlags(t *testing.T) {
 func TestPutFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{
-		"--timeout=500us":       `"500us" for "--timeout" flag: 500us is no whole number of milliseconds`,
-		"--ttl=15":              `"15" for "--ttl" flag: 15 has no unit; did you mean 15s`,
-		"--start-at=2026-12-24": `"2026-12-24" for "--start-at" flag: "2026-12-24" is not an instant with its offset, such as`,
-		"--max-runs=many":       `"many" for "--max-runs" flag`,
+		"--timeout=500us": `"500us" for "--timeout" flag: 500us is no whole number of milliseconds`,
+		"--ttl=15":        `"15" for "--ttl" flag: 15 has no unit; did you mean 15s`,
+		"--start-at=soon": `--start-at "soon" is neither a time such as 2026-11-24, 2026-11-24 22:00 or`,
+		"--max-runs=many": `"many" for "--max-runs" flag`,
 	} {
 		if code, _, stderr := call(nil, "", "jobs", "put", "a", "--handler", "h", flag); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %s; want %s", flag, code, stderr, want)

@@ -15,6 +15,7 @@ func (a *app) jobsPutCommand() *cobra.Command {
 	var o scheduler.PutOptions
 	var payload string
 	var take func()
+	var bounds func() (func(tool) error, error)
 	put := a.command("put NAME --handler H (--schedule S | --after JOB) [--payload JSON] [--new] [--dry-run] ...", "store a job that nodes with its handler run", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			if err := filled(cmd, "handler", "schedule"); err != nil {
@@ -26,13 +27,24 @@ func (a *app) jobsPutCommand() *cobra.Command {
 			}
 			v.Name, v.Payload = args[0], text
 			take()
-			return a.inspect(func(t tool) error { return a.putJobs(t, []scheduler.StoredView{v}, o) })(cmd, args)
+			resolve, err := bounds()
+			if err != nil {
+				return err
+			}
+			return a.inspect(func(t tool) error {
+				if err := resolve(t); err != nil {
+					return err
+				}
+				return a.putJobs(t, []scheduler.StoredView{v}, o)
+			})(cmd, args)
 		})
 	put.Long = `Stores a job in the namespace, or replaces a stored one. The job names a handler, which
 programs add with Registry.Handle. Nodes that have it run the job within a second. Settings
 that are left out are the defaults, also where a job is replaced: jobs export shows a job
-with all settings, and jobs apply takes them from a file. The flags are the settings of config.yaml.`
-	take = putFlags(put, &v)
+with all settings, and jobs apply takes them from a file. The flags are the settings of config.yaml.
+
+` + timeForms
+	take, bounds = putFlags(put, &v), boundFlags(put, &v)
 	f := put.Flags()
 	f.StringVar(&payload, "payload", "", "`JSON` for each run, at most 16 KiB; - reads it from stdin")
 	f.BoolVar(&o.New, "new", false, "refuse to replace a job")
