@@ -78,7 +78,13 @@ func (a *app) apply(t tool, file jobsFile, stored []scheduler.StoredJob, o sched
 	var news []scheduler.StoredView
 	for i, j := range list {
 		s, there := is[j.Name]
-		differ := settingsThatDiffer(s.Job, j)
+		if there && s.Definition().Digest() == j.Definition().Digest() {
+			continue
+		}
+		var differ []string
+		if there {
+			differ = settingsThatDiffer(s.Job, j)
+		}
 		if there && len(differ) == 0 {
 			continue
 		}

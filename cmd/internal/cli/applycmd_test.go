@@ -65,6 +65,21 @@ func TestFaultsInJobsFiles(t *testing.T) {
 	}
 }
 
+// Of many faults the first are told.
+func TestManyFaultsInJobsFiles(t *testing.T) {
+	t.Parallel()
+	for _, job := range []string{"- {name: a, colour: red}\n", "- {name: a, payload: 0x1}\n", "- {name: a, overlap: never}\n"} {
+		a := &app{stdin: strings.NewReader("jobs:\n" + strings.Repeat(job, 5000))}
+		file, err := a.readJobs("-")
+		if err == nil {
+			_, err = file.list()
+		}
+		if err == nil || !strings.HasSuffix(err.Error(), "\nand 4980 faults more") {
+			t.Errorf("%.2000v", err)
+		}
+	}
+}
+
 // Payloads come through export and apply as they are: numbers by their digits, texts by their letters, keys in their order.
 func TestExportedPayloads(t *testing.T) {
 	t.Parallel()

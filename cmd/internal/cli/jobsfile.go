@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,20 +58,27 @@ func (a *app) readJobs(path string) (file jobsFile, err error) {
 	if err == nil && len(found) == 0 {
 		err = errors.New("has no jobs; write a list jobs")
 	}
-	if err != nil {
-		found = nil
-	}
-	for _, j := range found {
-		v, bad := scheduler.ParseStoredView(j.text)
+	var faults []error
+	for i := 0; i < len(found) && err == nil; i++ {
+		v, bad := scheduler.ParseStoredView(found[i].text)
 		if bad != nil {
-			err = errors.Join(err, fmt.Errorf("line %d: %s%w", j.line, jobNamed(j.text), bad))
+			faults = append(faults, fmt.Errorf("line %d: %s%w", found[i].line, jobNamed(found[i].text), bad))
 		}
 		file.Jobs = append(file.Jobs, v)
 	}
-	if err != nil {
+	if err = cmp.Or(err, someOf(faults)); err != nil {
 		return file, fmt.Errorf("%w: %s: %w", scheduler.ErrRefused, path, err)
 	}
 	return file, nil
+}
+
+// someOf joins the first faults of a file, in which each job may have one.
+func someOf(faults []error) error {
+	const most = 20
+	if more := len(faults) - most; more > 0 {
+		faults = append(faults[:most:most], fmt.Errorf("and %d faults more", more))
+	}
+	return errors.Join(faults...)
 }
 
 // jobNamed is "job NAME: ", for a job in JSON that has a name.
@@ -86,6 +94,7 @@ func jobNamed(text []byte) string {
 func jobsOfYAML(text []byte) (found []jobText, err error) {
 	var doc yaml.Node
 	var value any
+	var faults []error
 	if err := yaml.Unmarshal(text, &doc); err != nil || doc.Kind == 0 {
 		return nil, err
 	}
@@ -112,12 +121,12 @@ func jobsOfYAML(text []byte) (found []jobText, err error) {
 			instantsOfJob(job)
 			var at lineError
 			if bad := writeNode(&b, job, ""); errors.As(bad, &at) {
-				err = errors.Join(err, fmt.Errorf("line %d: %s%w", at.line, nodeNamed(job), bad))
+				faults = append(faults, fmt.Errorf("line %d: %s%w", at.line, nodeNamed(job), bad))
 			}
 			found = append(found, jobText{line, b.Bytes()})
 		}
 	}
-	return found, err
+	return found, someOf(faults)
 }
 
 // nodeNamed is jobNamed for a job in YAML.
@@ -161,12 +170,13 @@ func jobsOfJSON(text []byte) (found []jobText, err error) {
 
 // list are the jobs of a file. The error is ErrRefused.
 func (f jobsFile) list() (list []jobs.Job, err error) {
+	var faults []error
 	for _, v := range f.Jobs {
 		j, bad := v.Job()
 		if bad != nil {
-			err = errors.Join(err, fmt.Errorf("%w: job %s: %w", scheduler.ErrRefused, v.Name, bad))
+			faults = append(faults, fmt.Errorf("%w: job %s: %w", scheduler.ErrRefused, v.Name, bad))
 		}
 		list = append(list, j)
 	}
-	return list, err
+	return list, someOf(faults)
 }
