@@ -288,7 +288,7 @@ func TestStoredJobsChange(t *testing.T) {
 	for seed := *storedFirst; seed < *storedFirst+*storedSeeds; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-				w := &storedWorld{t: t, c: c, server: server, rng: rand.New(rand.NewPCG(seed, 26)), s: &sink{}, left: make(map[string]bool)}
+				w := &storedWorld{t: t, c: c, server: server, rng: rand.New(rand.NewPCG(seed, 26)), s: &sink{}, left: make(map[string]bool), gone: make(map[string]bool)}
 				c.handlers = report(w.s)
 				for i := range w.nodes {
 					w.start(i)
@@ -313,6 +313,11 @@ func TestStoredJobsChange(t *testing.T) {
 						t.Errorf("%s does not run", name)
 					}
 				}
+				for name := range w.gone {
+					if _, err := c.ops().Job(t.Context(), name); !errors.Is(err, scheduler.ErrUnknownJob) {
+						t.Errorf("%s, which was deleted: %v", name, err)
+					}
+				}
 				c.end()
 				if w.s.check(t); t.Failed() {
 					t.Logf("the same again: -stored.first %d -stored.seeds 1", seed)
@@ -335,6 +340,7 @@ type storedWorld struct {
 	cut     []*redistest.Net // of nodes that died
 	started int
 	left    map[string]bool // the jobs that are stored
+	gone    map[string]bool // those that were deleted with their history
 }
 
 // start starts a node in one of the places.
@@ -361,19 +367,35 @@ func (w *storedWorld) step() {
 		if !w.left[j.Name] {
 			return
 		}
-		// Refused while a run of it is in flight, or a dead node holds it: then its history stays, and the name may be taken anew.
-		if err := w.c.ops().DeleteJob(w.t.Context(), j.Name, time.Time{}); err != nil && !errors.Is(err, scheduler.ErrRefused) {
-			w.t.Errorf("delete %s: %v", j.Name, err)
-		}
-		delete(w.left, j.Name)
+		w.remove(j.Name)
+	case 4: // before all nodes have registered it
+		w.put(j)
+		time.Sleep(time.Duration(w.rng.IntN(600)) * time.Millisecond)
+		w.remove(j.Name)
 	default:
 		j.Schedule = []string{"* * * * * *", "*/2 * * * * *", "@every 3s"}[w.rng.IntN(3)]
 		j.Shards = 1 + w.rng.IntN(2)
-		if _, err := w.c.ops().PutJob(w.t.Context(), j, scheduler.PutOptions{}); err != nil {
-			w.t.Errorf("put %s: %v", j.Name, err)
-		}
-		w.left[j.Name] = true
+		w.put(j)
 	}
+}
+
+func (w *storedWorld) put(j jobs.Job) {
+	if _, err := w.c.ops().PutJob(w.t.Context(), j, scheduler.PutOptions{}); err != nil {
+		w.t.Errorf("put %s: %v", j.Name, err)
+	}
+	w.left[j.Name] = true
+	delete(w.gone, j.Name)
+}
+
+// remove deletes a job. It is refused while a run of it is in flight, or a dead node holds it: then its history stays, and the name may be taken anew.
+func (w *storedWorld) remove(name string) {
+	err := w.c.ops().DeleteJob(w.t.Context(), name, time.Time{})
+	if err == nil {
+		w.gone[name] = true
+	} else if !errors.Is(err, scheduler.ErrRefused) {
+		w.t.Errorf("delete %s: %v", name, err)
+	}
+	delete(w.left, name)
 }
 
 // What is shown of a stored job makes the same job.

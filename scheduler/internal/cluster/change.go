@@ -23,6 +23,9 @@ func (r *registrar) changes() {
 	for j := range r.has {
 		if !has[j] {
 			r.n.Lanes.Displaced(j)
+			if j.Def.Stored > 0 && r.unclaimable[j] != "" {
+				r.unsettled = append(r.unsettled, j)
+			}
 		}
 	}
 	gone := func(j *work.Job, _ string) bool { return !has[j] }

@@ -36,6 +36,7 @@ type registrar struct {
 	allStandby     atomic.Bool          // all jobs are on standby
 	waiting        waiting
 	stored         map[*work.Job]bool // jobs on standby whose definitions are stored
+	unsettled      []*work.Job        // stored jobs that this node lost before their registration was answered
 
 	refollowed time.Time
 
@@ -87,6 +88,9 @@ func (r *registrar) run(ctx context.Context) {
 func (r *registrar) once(ctx context.Context, what scope) error {
 	err := cmp.Or(r.n.announcer.announce(ctx), r.n.announcer.tidy(ctx))
 	if err != nil {
+		return err
+	}
+	if err := r.recheckLost(ctx); err != nil {
 		return err
 	}
 	if err := r.refollow(ctx); err != nil || len(r.unclaimable) == 0 && !r.waiting.checks {
@@ -157,6 +161,9 @@ func (r *registrar) retrySealed() scope {
 func (r *registrar) try(ctx context.Context, list []*work.Job) error {
 	results, err := r.register(ctx, list)
 	if err != nil && !errors.Is(err, lane.ErrBreaker) {
+		return err
+	}
+	if err := r.recheck(ctx, results); err != nil {
 		return err
 	}
 	for _, f := range results {

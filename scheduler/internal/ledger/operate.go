@@ -198,6 +198,8 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error
 
 type removeArgs struct {
 	Job string `json:"job"`
+	// Unused is the digest of the definition that must be current, of a job without history. "" for any job.
+	Unused string `json:"unused,omitempty"`
 }
 
 // Remove deletes a job, but for its definitions, which Tidy deletes when no node announces them any
@@ -206,7 +208,14 @@ type removeArgs struct {
 func (l *Ledger) Remove(ctx context.Context, job string) error {
 	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed"}, map[Status]error{
 		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
-	}, removeArgs{job})
+	}, removeArgs{Job: job})
+	return err
+}
+
+// RemoveUnused is Remove for a job that has run no tick and passed none, and whose current definition has this digest. Any other
+// one stays, without an error.
+func (l *Ledger) RemoveUnused(ctx context.Context, job, digest string) error {
+	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed", "held", "used", "unknown", "foreign"}, nil, removeArgs{job, digest})
 	return err
 }
 

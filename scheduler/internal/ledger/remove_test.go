@@ -60,6 +60,38 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	})
 }
 
+// An unused job is removed in the definition that the caller names, and never one with a history or a run.
+func TestRemoveUnused(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		stays := func(why, digest string) {
+			t.Helper()
+			if err := r.led.RemoveUnused(t.Context(), "a", digest); err != nil {
+				t.Fatalf("%s: %v", why, err)
+			}
+			if _, err := r.led.Job(t.Context(), "a"); err != nil {
+				t.Errorf("%s: %v", why, err)
+			}
+		}
+		r.create(t, "a")
+		stays("another definition", "d-other")
+		r.pass(t, time.Minute)
+		r.want(t, Granted, tickClaim("a", "r1", 1))
+		stays("it runs", "d-second")
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		stays("it has run", "d-second")
+		r.create(t, "b")
+		for range 2 {
+			if err := r.led.RemoveUnused(t.Context(), "b", "d-second"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.led.Job(t.Context(), "b"); !errors.Is(err, ErrUnknownJob) {
+			t.Errorf("it stays: %v", err)
+		}
+		r.sound(t)
+	})
+}
+
 func TestRemoveWaitsForWhatRuns(t *testing.T) {
 	for _, o := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapAllow} {
 		t.Run(o.String(), func(t *testing.T) {

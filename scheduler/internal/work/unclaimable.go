@@ -10,6 +10,7 @@ const (
 	Lost             = "the ledger has lost it"
 	UnknownFormat    = "its record in the ledger has a format that this version does not know; it is left alone, update this node"
 	KeptChanging     = "its entry kept changing while it was registered"
+	Deleted          = "it was deleted from the stored jobs"
 	TooManyFollowers = "too many jobs follow the one that it follows"
 )
 

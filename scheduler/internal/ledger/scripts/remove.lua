@@ -2,12 +2,18 @@
 -- more, and for runs in flight: there must be none. Of its unique keys those are forgotten whose runs wait or stand in the history.
 -- keys: jobs pauses due runs pending waiting kept followers joins history cancels unique anew backfills backfilled gate
 -- Arguments: removeArgs in operate.go.
--- Returns 'closed|state|move|words', or one word: removed, held, unknown, foreign (a record of it that waits cannot be read).
+-- Returns 'closed|state|move|words', or one word: removed, held, unknown, foreign (a record of it that waits cannot be read),
+-- used (only an unused job is to be removed, and this one has a history or another definition).
 -- needs: lib/args lib/gate lib/waiting lib/joins codec/entry codec/row codec/run codec/pending codec/tick
 local shut = closed(k.gate)
 if shut then return 'closed|' .. shut end
 local job = args.job
 if redis.call('HEXISTS', k.jobs, job) == 0 then return 'unknown' end
+local e = entry_of(redis.call('HGET', k.jobs, job))
+if args.unused then
+  -- guard:remove-unused P2 a job that was stored again, or of a program, stays, and so does what has run
+  if not e or e.digest ~= args.unused or redis.call('LLEN', k.history) > 0 then return 'used' end
+end
 if any(k.runs, run_of, job, function() return true end) then return 'held' end
 if any(k.waiting, pending_of, job, function() return false end) then return 'foreign' end
 local all = redis.call('HGETALL', k.waiting)
@@ -27,7 +33,6 @@ for _, row in ipairs(redis.call('LRANGE', k.history, 0, -1)) do
     redis.call('ZREM', k.unique, request)
   end
 end
-local e = entry_of(redis.call('HGET', k.jobs, job))
 if e then redis.call('HDEL', k.anew, job .. '|' .. e.digest) end
 for _, key in ipairs({k.jobs, k.pauses, k.followers, k.backfills, k.backfilled}) do redis.call('HDEL', key, job) end
 redis.call('ZREM', k.due, job)

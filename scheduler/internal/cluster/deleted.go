@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/work"
+)
+
+// recheck reads of the catalog whether the stored jobs among those that were registered have been deleted meanwhile: the deletion may
+// have found no entry to remove, or have removed it just before. It removes their entries, and changes the results. A node claims a
+// stored job after this only, so a later deletion finds the entry.
+func (r *registrar) recheck(ctx context.Context, results []result) error {
+	var list []*work.Job
+	for _, f := range results {
+		if f.reason == "" {
+			list = append(list, f.job)
+		}
+	}
+	gone, err := r.deleted(ctx, list)
+	if errors.Is(err, lane.ErrBreaker) {
+		err = nil // what is not removed is tried again, as it is not claimed
+	}
+	for i, f := range results {
+		if f.reason == "" && gone[f.job] {
+			results[i] = result{job: f.job, reason: work.Deleted}
+		}
+	}
+	return err
+}
+
+// recheckLost does this for the jobs that the node lost before it knew whether they were registered.
+func (r *registrar) recheckLost(ctx context.Context) error {
+	_, err := r.deleted(ctx, r.unsettled)
+	switch {
+	case errors.Is(err, lane.ErrBreaker):
+		return nil // tried again
+	case err == nil:
+		r.unsettled = nil
+	}
+	return err
+}
+
+// deleted finds those of some jobs whose deletion from the catalog is later than their definition, and removes their entries if they
+// were never used. What has run stays, as it does after a deletion while a run is in flight. lane.ErrBreaker is about some entries.
+func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Job]bool, error) {
+	var names []string
+	for _, j := range list {
+		if j.Def.Stored > 0 {
+			names = append(names, j.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	defer cancel()
+	versions, err := r.n.Ledger.CatalogDeleted(call, names)
+	if err != nil {
+		return nil, err
+	}
+	gone := make(map[*work.Job]bool)
+	var left error
+	for _, j := range list {
+		if j.Def.Stored == 0 || versions[j.Name] <= j.Def.Stored {
+			continue
+		}
+		gone[j] = true
+		err := r.n.Lanes.At("register", j.Part, func() error {
+			call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+			defer cancel()
+			return r.n.Ledger.RemoveUnused(call, j.Name, j.Digest)
+		})
+		if err != nil && !errors.Is(err, lane.ErrBreaker) {
+			return nil, err
+		}
+		left = cmp.Or(left, err)
+	}
+	return gone, left
+}

@@ -1,0 +1,58 @@
+package scheduler_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// A job is deleted after a node has read it and before it has registered it. Nothing is left of it, whether or not the node hears of
+// its registration, and when it is stored again it runs.
+func TestStoredJobDeletedBeforeItsRegistration(t *testing.T) {
+	for name, answer := range map[string]error{"answered": nil, "not answered": errors.New("the connection is gone")} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				s := &sink{}
+				c.handlers = report(s)
+				client, armed, until := c.client(), false, time.Time{}
+				client.AddHook(around{script: "announce", before: func() {
+					if armed {
+						armed, until = false, time.Now().Add(1500*time.Millisecond)
+						if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
+							t.Error(err)
+						}
+					}
+				}})
+				for _, script := range []string{"define", "current"} {
+					client.AddHook(around{script: script, answer: func() error {
+						if _, err := c.ops().Job(t.Context(), "tenant-1"); err == nil && time.Now().Before(until) {
+							return answer
+						}
+						return nil
+					}})
+				}
+				c.startOver(client, "a", scheduler.Config{})
+				time.Sleep(time.Second)
+				armed = true
+				must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{}))
+				time.Sleep(4 * time.Second)
+				if _, err := c.ops().Job(t.Context(), "tenant-1"); armed || !errors.Is(err, scheduler.ErrUnknownJob) {
+					t.Errorf("after it was deleted: %v", err)
+				}
+				if n := len(s.ticks("tenant-1")); n > 0 {
+					t.Errorf("%d runs after it was deleted", n)
+				}
+				must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{New: true}))
+				time.Sleep(5 * time.Second)
+				if n := len(s.ticks("tenant-1")); n < 3 {
+					t.Errorf("stored again, it ran %d times in five seconds", n)
+				}
+				c.end()
+				s.check(t)
+			})
+		})
+	}
+}
