@@ -73,6 +73,10 @@ func (n *Node) exchange(c Change) error {
 	reg, err := registryOf(slices.DeleteFunc(slices.Clone(n.jobs.All()), func(j *work.Job) bool { return slices.Contains(out, j) }))
 	added := slices.Clone(c.Add)
 	for i, j := range added {
+		if has := n.jobs.Named(j.Name); has != nil && has.Def.Stored > 0 && !slices.Contains(out, has) {
+			err = errors.Join(err, fmt.Errorf("job %s: a stored job has this name; delete it with `jobs delete %s`, or choose another name", j.Name, j.Name))
+			continue
+		}
 		if err = errors.Join(err, reg.Add(j)); err == nil {
 			added[i], _ = reg.Get(j.Name) // with its defaults
 		}

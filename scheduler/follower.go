@@ -36,10 +36,11 @@ type follower struct {
 	end      int64            // changes up to this version are known
 	server   string           // that was asked last
 	declared time.Time
+	beside   map[string]ledger.CatalogJob // those whose names this program's jobs have
 }
 
 func newFollower(n *Node, l *ledger.Ledger) *follower {
-	return &follower{n: n, ledger: l, log: n.log, known: make(map[string]int64)}
+	return &follower{n: n, ledger: l, log: n.log, known: make(map[string]int64), beside: make(map[string]ledger.CatalogJob)}
 }
 
 // run follows the catalog until ctx ends.
@@ -68,6 +69,12 @@ func (f *follower) step(ctx context.Context) error {
 		f.declared = time.Now()
 	}
 	var news []ledger.CatalogJob
+	for name, j := range f.beside {
+		if f.n.jobs.Named(name) == nil { // the program has dropped its own
+			delete(f.known, name)
+			news = append(news, j)
+		}
+	}
 	for end := f.end; ; {
 		c, err := f.ledger.CatalogSince(ctx, end)
 		if err != nil {
@@ -161,12 +168,17 @@ func (f *follower) take(list []ledger.CatalogJob) {
 			continue
 		}
 		f.known[c.Job] = c.Version
+		delete(f.beside, c.Job)
 		if c.Definition == "" {
 			delete(f.known, c.Job)
 		}
 		has := n.jobs.Named(c.Job)
 		if has != nil && has.Def.Stored == 0 {
-			f.log.Warn("a stored job has the name of a job of this program, which goes on; delete the stored one", "job", c.Job)
+			if c.Definition == "" {
+				continue
+			}
+			f.log.Warn("a stored job has the name of a job of this program: the one that was there first runs; delete the stored one, or rename the program's", "job", c.Job)
+			f.beside[c.Job] = c
 			continue
 		}
 		if has != nil {

@@ -144,12 +144,21 @@ const (
 // jobs looks at all jobs.
 func (d *doctor) jobs(ctx context.Context, living bool) error {
 	stored, err := d.l.Jobs(ctx)
+	whole := err == nil
 	if err = d.lacking(err); err != nil {
+		return err
+	}
+	catalog, err := d.l.CatalogNames(ctx)
+	if err != nil {
 		return err
 	}
 	held, err := inspect.Holders(ctx, d.l, d.roster(), inspect.Some{Jobs: stored, Whole: true})
 	if err != nil {
 		return err
+	}
+	there := make(map[string]bool, len(stored))
+	for _, s := range stored {
+		there[s.Job] = true
 	}
 	var paused []string
 	for _, s := range stored {
@@ -157,6 +166,10 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 		if s.Err != nil || err != nil {
 			d.add("job_unreadable", diagnose.Warning, diagnose.OnJob, s.Job, "this version cannot read it: "+errors.Join(s.Err, err).Error(), "use the version that runs it; `ledger verify` names the record")
 			continue
+		}
+		d.named(definition, catalog[s.Job], held[s.Job])
+		if whole {
+			d.upstreams(definition, there)
 		}
 		switch {
 		case s.Pause.Holds(d.now.UnixMilli()):
@@ -171,6 +184,27 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 		}
 	}
 	return d.paused(ctx, paused)
+}
+
+// named notes a job of a program and a stored one, of some version, that have one name.
+func (d *doctor) named(definition jobs.Definition, version int64, h inspect.Holding) {
+	cure := fmt.Sprintf("rename one of them, or `jobs delete %s`", definition.Name)
+	switch {
+	case version == 0:
+	case definition.Stored == 0:
+		d.add("job_name_twice", diagnose.Warning, diagnose.OnJob, definition.Name, "a stored job has the name of this job of a program, and does not run", cure)
+	case definition.Stored == version && len(h.Superseded) > 0: // they hold no other version, for they learn of the latest one at once
+		d.add("job_name_twice", diagnose.Warning, diagnose.OnJob, definition.Name, "programs have a job with the name of this stored one, which does not run: on "+someOf(h.Superseded), cure)
+	}
+}
+
+// upstreams notes that a job follows one that is not there.
+func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
+	for _, name := range definition.After.Names {
+		if !there[name] {
+			d.add("job_no_upstream", diagnose.Error, diagnose.OnJob, definition.Name, fmt.Sprintf("it follows the job %s, which is not there: it does not run", name), "add that job, or take it out of `after`")
+		}
+	}
 }
 
 // noNode notes a job that no living node can run. It is an error when its next tick is due, or may come at any time because it follows another job.

@@ -2,9 +2,11 @@ package scheduler_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -55,4 +57,28 @@ func TestStoredJobDeletedBeforeItsRegistration(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A job whose upstream was deleted is a problem.
+func TestStoredJobWithoutUpstream(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		c.handlers = report(&sink{})
+		c.start("a", scheduler.Config{})
+		time.Sleep(time.Second)
+		after := tenant(2)
+		after.Schedule, after.After = "", []string{"tenant-1"}
+		must[[]scheduler.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), after}, scheduler.PutOptions{}))
+		time.Sleep(1200 * time.Millisecond)
+		if p := c.problem("job_no_upstream"); p.Code != "" {
+			t.Errorf("with its upstream: %+v", p)
+		}
+		time.Sleep(500 * time.Millisecond)
+		if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
+			t.Error(err)
+		}
+		if p := c.problem("job_no_upstream"); p.On != "tenant-2" || !strings.Contains(p.Text, "tenant-1") {
+			t.Errorf("without it: %+v", p)
+		}
+		c.end()
+	})
 }

@@ -107,17 +107,35 @@ func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
 // removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more.
 func (c *Client) removeDropped(ctx context.Context, l *ledger.Ledger, name string, began time.Time) error {
 	for ; ; wait.For(ctx, followEvery/2) {
-		held, _, err := inspect.HeldBy(ctx, l, c.roster(), name)
+		held, err := inspect.HeldStored(ctx, l, c.roster(), name)
 		switch {
 		case err != nil:
 			return err
 		case len(held) == 0:
-			if err := l.Remove(ctx, name); err != nil && !errors.Is(err, ErrUnknownJob) { // never registered
-				return fmt.Errorf("job %s is deleted; its history stays, delete it with Remove: %w", name, err)
+			if done, err := removeEntry(ctx, l, name); done || err != nil {
+				return err
 			}
-			return nil
 		case ctx.Err() != nil || time.Since(began) > deleteWithin:
 			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it with Remove", ErrRefused, name, strings.Join(held, ", "))
 		}
 	}
+}
+
+// removeEntry removes the entry of a stored job, with its history. It reports whether there is none any more: a program may have
+// registered a job of that name meanwhile, and that one stays. False when the entry has just changed.
+func removeEntry(ctx context.Context, l *ledger.Ledger, name string) (bool, error) {
+	s, err := l.Job(ctx, name)
+	if errors.Is(err, ErrUnknownJob) { // never registered
+		return true, nil
+	}
+	if err == nil {
+		if d, unreadable := jobs.ParseDefinition(s.Definition); unreadable == nil && d.Stored == 0 {
+			return true, nil
+		}
+		var done bool
+		if done, err = l.RemoveDefined(ctx, name, s.Digest); err == nil || errors.Is(err, ErrUnknownJob) {
+			return done || err != nil, nil
+		}
+	}
+	return false, fmt.Errorf("job %s is deleted; its history stays, delete it with Remove: %w", name, err)
 }

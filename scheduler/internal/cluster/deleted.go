@@ -80,3 +80,21 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 	}
 	return gone, left
 }
+
+// otherKind says why a job of a program does not replace a stored job of its name, or the other way round; "" when it does, whatever
+// their revisions are. A stored job stays while it is in the catalog, a program's one while a living node has it.
+func (r *registrar) otherKind(ctx context.Context, j *work.Job, digest string) string {
+	if j.Def.Stored > 0 {
+		if r.held(ctx, j.Name, digest, "") {
+			return "a job of a program has this name and was there first: it runs; rename one of them, or delete the stored one (`jobs delete " + j.Name + "`)"
+		}
+		return ""
+	}
+	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	defer cancel()
+	found, err := r.n.Ledger.CatalogJobs(call, j.Name)
+	if err == nil && found[0].Version == 0 {
+		return ""
+	}
+	return "a stored job has this name and was there first: it runs; delete the stored one (`jobs delete " + j.Name + "`), or rename this one"
+}

@@ -193,7 +193,12 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 	if err == nil && old.Generation != r.n.Generation {
 		return result{job: j, reason: work.Standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.Generation)}, true
 	}
-	if err == nil && !r.decides(ctx, j, r.firstPending || r.unclaimable[j] == work.Unregistered, got) {
+	//guard:kinds-apart P7 no revision decides between a program's job and a stored one of its name
+	if err == nil && (old.Stored > 0) != (j.Def.Stored > 0) {
+		if detail := r.otherKind(ctx, j, got.Digest); detail != "" {
+			return result{job: j, reason: work.Superseded, rival: got.Digest, detail: detail}, true
+		}
+	} else if err == nil && !r.decides(ctx, j, r.firstPending || r.unclaimable[j] == work.Unregistered, got) {
 		return result{job: j, reason: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Jobs.Revision())}, true
 	}
 	w.sendText = !got.Stored
@@ -218,7 +223,7 @@ func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored
 		}
 	}
 	//guard:older-yields P7 an older build changes nothing while somebody holds what is stored
-	if r.held(ctx, j.Name, stored.Digest) {
+	if r.held(ctx, j.Name, stored.Digest, r.rank()) {
 		return false
 	}
 	return true
@@ -226,9 +231,9 @@ func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored
 
 // held reports whether another living node holds a definition that was just found stored. The last
 // heartbeat may be older than that definition, so the roster is read again before the answer no,
-// once for each answer of the ledger.
-func (r *registrar) held(ctx context.Context, name, digest string) bool {
-	if r.n.View.Load().Announced(name, digest, r.n.ID, r.rank()) {
+// once for each answer of the ledger. Nodes of an earlier revision do not count.
+func (r *registrar) held(ctx context.Context, name, digest, revision string) bool {
+	if r.n.View.Load().Announced(name, digest, r.n.ID, revision) {
 		return true
 	}
 	if r.freshView == nil {
@@ -240,7 +245,7 @@ func (r *registrar) held(ctx context.Context, name, digest string) bool {
 		}
 		r.freshView = c
 	}
-	return r.freshView.Announced(name, digest, r.n.ID, r.rank())
+	return r.freshView.Announced(name, digest, r.n.ID, revision)
 }
 
 // rank is the lowest revision whose nodes count as holders: this node's own; every revision while

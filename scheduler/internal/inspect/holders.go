@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/escapement/escapement/jobs"
@@ -116,4 +117,33 @@ func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job st
 	}
 	slices.Sort(names)
 	return names, unclear + foreign, nil
+}
+
+// HeldStored are the names of the nodes that hold a stored job of this name in a definition that was registered. A program's job of
+// that name does not count.
+func HeldStored(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job string) (names []string, err error) {
+	around, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.JobsNeeded(l, []string{job}))
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[string][]string) // digest -> names
+	for _, n := range around.Awake(members).Nodes {
+		if digest, _ := around.Sets[n.Set].Digest(job); digest != "" {
+			by[digest] = append(by[digest], cmp.Or(n.Name, n.ID))
+		}
+	}
+	if len(by) == 0 {
+		return nil, nil
+	}
+	texts, err := l.Definitions(ctx, l.Partition(job), slices.Collect(maps.Keys(by)))
+	if err != nil {
+		return nil, err
+	}
+	for digest, text := range texts {
+		if d, err := jobs.ParseDefinition([]byte(text)); err != nil || d.Stored > 0 {
+			names = append(names, by[digest]...)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }

@@ -197,9 +197,9 @@ func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error
 }
 
 type removeArgs struct {
-	Job string `json:"job"`
-	// Unused is the digest of the definition that must be current, of a job without history. "" for any job.
-	Unused string `json:"unused,omitempty"`
+	Job    string `json:"job"`
+	Digest string `json:"digest,omitempty"` // of the definition that must be current; "" for any
+	Unused bool   `json:"unused,omitempty"` // and the job has no history
 }
 
 // Remove deletes a job, but for its definitions, which Tidy deletes when no node announces them any
@@ -212,10 +212,18 @@ func (l *Ledger) Remove(ctx context.Context, job string) error {
 	return err
 }
 
+// RemoveDefined is Remove for a job whose current definition has this digest. It reports whether that is so; any other job stays.
+func (l *Ledger) RemoveDefined(ctx context.Context, job, digest string) (bool, error) {
+	word, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed", "used"}, map[Status]error{
+		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
+	}, removeArgs{Job: job, Digest: digest})
+	return word != "used", err
+}
+
 // RemoveUnused is Remove for a job that has run no tick and passed none, and whose current definition has this digest. Any other
 // one stays, without an error.
 func (l *Ledger) RemoveUnused(ctx context.Context, job, digest string) error {
-	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed", "held", "used", "unknown", "foreign"}, nil, removeArgs{job, digest})
+	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed", "held", "used", "unknown", "foreign"}, nil, removeArgs{job, digest, true})
 	return err
 }
 

@@ -3,17 +3,17 @@
 -- keys: jobs pauses due runs pending waiting kept followers joins history cancels unique anew backfills backfilled gate
 -- Arguments: removeArgs in operate.go.
 -- Returns 'closed|state|move|words', or one word: removed, held, unknown, foreign (a record of it that waits cannot be read),
--- used (only an unused job is to be removed, and this one has a history or another definition).
+-- used (it has another definition than the given one, or a history and is to have none).
 -- needs: lib/args lib/gate lib/waiting lib/joins codec/entry codec/row codec/run codec/pending codec/tick
 local shut = closed(k.gate)
 if shut then return 'closed|' .. shut end
 local job = args.job
 if redis.call('HEXISTS', k.jobs, job) == 0 then return 'unknown' end
 local e = entry_of(redis.call('HGET', k.jobs, job))
-if args.unused then
-  -- guard:remove-unused P2 a job that was stored again, or of a program, stays, and so does what has run
-  if not e or e.digest ~= args.unused or redis.call('LLEN', k.history) > 0 then return 'used' end
-end
+-- guard:remove-defined P2 a job that was stored again meanwhile, or is a program's, stays
+if args.digest and not (e and e.digest == args.digest) then return 'used' end
+-- guard:remove-unused P2 what has run stays
+if args.unused and redis.call('LLEN', k.history) > 0 then return 'used' end
 if any(k.runs, run_of, job, function() return true end) then return 'held' end
 if any(k.waiting, pending_of, job, function() return false end) then return 'foreign' end
 local all = redis.call('HGETALL', k.waiting)
