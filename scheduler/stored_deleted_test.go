@@ -82,3 +82,36 @@ func TestStoredJobWithoutUpstream(t *testing.T) {
 		c.end()
 	})
 }
+
+// A stored job can be run by hand at once. Where no node takes it, the error does not say that it is unknown.
+func TestStoredJobRunAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.handlers = report(s)
+		a := c.start("a", scheduler.Config{})
+		time.Sleep(time.Second)
+		yearly := tenant(1)
+		yearly.Schedule = "0 0 1 1 *"
+		must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), yearly, scheduler.PutOptions{}))
+		must[string](t)(c.ops().Trigger(t.Context(), "tenant-1", scheduler.TriggerOptions{}))
+		time.Sleep(time.Second)
+		if n := len(s.ticks("tenant-1")); n != 1 {
+			t.Errorf("%d runs", n)
+		}
+		c.leave(a)
+		must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(2), scheduler.PutOptions{}))
+		asked := time.Now()
+		_, err := c.ops().Trigger(t.Context(), "tenant-2", scheduler.TriggerOptions{})
+		if !errors.Is(err, scheduler.ErrRefused) || errors.Is(err, scheduler.ErrUnknownJob) || !strings.Contains(err.Error(), "it is stored, and no node has taken it yet") {
+			t.Errorf("without a node: %v", err)
+		}
+		if took := time.Since(asked); took > 2500*time.Millisecond {
+			t.Errorf("the answer took %v", took)
+		}
+		asked = time.Now()
+		if _, err := c.ops().Trigger(t.Context(), "tenant-3", scheduler.TriggerOptions{}); !errors.Is(err, scheduler.ErrUnknownJob) || time.Since(asked) > 0 {
+			t.Errorf("a job that is not stored: %v, after %v", err, time.Since(asked))
+		}
+		c.end()
+	})
+}

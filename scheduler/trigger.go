@@ -10,7 +10,11 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
 )
+
+// takenWithin is how long Trigger waits for a node to take a job that is stored.
+const takenWithin = 2 * time.Second
 
 // TriggerOptions are the options of Trigger. The zero value runs the job now, without a payload.
 type TriggerOptions struct {
@@ -29,7 +33,7 @@ type TriggerOptions struct {
 // Trigger requests one run of a job outside its schedule, and returns the run's id. The run also
 // starts while the job is paused, and waits while another run holds the job. It returns
 // ErrUnknownJob, and ErrRefused for a payload that is not JSON or too large, an instant out of
-// range, or too many pending runs. If the answer is lost, only a request with Unique can be
+// range, too many pending runs, or a stored job that no node has taken within two seconds. If the answer is lost, only a request with Unique can be
 // repeated without making a second run.
 func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (id string, err error) {
 	defer func() {
@@ -47,11 +51,30 @@ func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (id
 		return "", err
 	}
 	want := ledger.Trigger{Run: newID(), Payload: o.Payload, At: at, Unique: o.Unique}
-	id, err = l.Trigger(ctx, name, want)
+	id, err = c.trigger(ctx, l, name, want)
 	if errors.Is(err, locking.ErrUnreachable) && o.Unique == "" {
 		err = fmt.Errorf("%w; if the request arrived all the same, it is run %s", err, want.Run)
 	}
 	return id, err
+}
+
+// trigger also waits until a node has registered a job that was stored a moment ago.
+func (c *Client) trigger(ctx context.Context, l *ledger.Ledger, name string, want ledger.Trigger) (string, error) {
+	for until := time.Now().Add(takenWithin); ; {
+		id, err := l.Trigger(ctx, name, want)
+		if !errors.Is(err, ErrUnknownJob) {
+			return id, err
+		}
+		found, failed := l.CatalogJobs(ctx, name)
+		switch {
+		case failed != nil:
+			return "", failed
+		case found[0].Version == 0:
+			return "", err
+		case time.Now().After(until) || !wait.For(ctx, takenWithin/20):
+			return "", fmt.Errorf("%w: run %s: it is stored, and no node has taken it yet; try again in a second, and see that a node with its handler lives", ErrRefused, name)
+		}
+	}
 }
 
 // detail says what was asked for, in words. The payload is not shown: it may hold what few should see.
