@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/escapement/escapement/scheduler/internal/lane"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -52,14 +55,15 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 			names = append(names, j.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
-	defer cancel()
-	versions, err := r.n.Ledger.CatalogDeleted(call, names)
-	if err != nil {
-		return nil, err
+	versions := make(map[string]int64)
+	for some := range slices.Chunk(names, ledger.CatalogPage) {
+		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+		found, err := r.n.Ledger.CatalogDeleted(call, some)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(versions, found)
 	}
 	gone := make(map[*work.Job]bool)
 	var left error

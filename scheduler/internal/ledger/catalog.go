@@ -209,19 +209,17 @@ func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
 	}
 }
 
-// CatalogDeleted are the versions of those jobs that were deleted from the catalog, and not stored again.
+// CatalogDeleted are the versions of those jobs, of at most CatalogPage, that were deleted from the catalog and not stored again.
 func (l *Ledger) CatalogDeleted(ctx context.Context, names []string) (map[string]int64, error) {
 	const doing = "read the catalog"
+	versions, err := l.client.ZMScore(ctx, catalogDroppedKey(l.cfg.Namespace), names...).Result()
+	if err != nil {
+		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+	}
 	gone := make(map[string]int64)
-	for some := range slices.Chunk(names, CatalogPage) {
-		versions, err := l.client.ZMScore(ctx, catalogDroppedKey(l.cfg.Namespace), some...).Result()
-		if err != nil {
-			return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
-		}
-		for i, v := range versions {
-			if v > 0 {
-				gone[some[i]] = int64(v)
-			}
+	for i, v := range versions {
+		if v > 0 {
+			gone[names[i]] = int64(v)
 		}
 	}
 	return gone, nil

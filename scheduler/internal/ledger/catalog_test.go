@@ -24,6 +24,9 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("deleting what is not there: %+v", got)
 		}
 		gone := change(CatalogChange{Job: "a", Was: ms(second.Version)})[0]
+		if got := must(r.led.CatalogDeleted(t.Context(), []string{"a", "nope"})); len(got) != 1 || got["a"] != gone.Version {
+			t.Errorf("deleted are %v", got)
+		}
 		if got := change(CatalogChange{Job: "a", Definition: "two", Version: ms(second.Version)})[0]; got.Done || got.Version != gone.Version {
 			t.Errorf("a deleted job is stored again: %+v", got)
 		}
