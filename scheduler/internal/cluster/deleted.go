@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -14,8 +15,9 @@ import (
 
 // recheck reads of the catalog whether the stored jobs among those that were registered have been deleted meanwhile: the deletion may
 // have found no entry to remove, or have removed it just before. It removes their entries, and changes the results. A node claims a
-// stored job after this only, so a later deletion finds the entry.
-func (r *registrar) recheck(ctx context.Context, results []result) error {
+// stored job after this only, so a later deletion finds the entry. Without an answer the results of stored jobs are left out: these jobs
+// are registered again, and all others go on.
+func (r *registrar) recheck(ctx context.Context, results []result) ([]result, error) {
 	var list []*work.Job
 	for _, f := range results {
 		if f.reason == "" {
@@ -23,7 +25,10 @@ func (r *registrar) recheck(ctx context.Context, results []result) error {
 		}
 	}
 	gone, err := r.deleted(ctx, list)
-	if errors.Is(err, lane.ErrBreaker) {
+	switch {
+	case errors.Is(err, locking.ErrUnreachable):
+		return slices.DeleteFunc(results, func(f result) bool { return f.reason == "" && f.job.Def.Stored > 0 }), nil
+	case errors.Is(err, lane.ErrBreaker):
 		err = nil // what is not removed is tried again, as it is not claimed
 	}
 	for i, f := range results {
@@ -31,14 +36,14 @@ func (r *registrar) recheck(ctx context.Context, results []result) error {
 			results[i] = result{job: f.job, reason: work.Deleted}
 		}
 	}
-	return err
+	return results, err
 }
 
 // recheckLost does this for the jobs that the node lost before it knew whether they were registered.
 func (r *registrar) recheckLost(ctx context.Context) error {
 	_, err := r.deleted(ctx, r.unsettled)
 	switch {
-	case errors.Is(err, lane.ErrBreaker):
+	case errors.Is(err, lane.ErrBreaker), errors.Is(err, locking.ErrUnreachable):
 		return nil // tried again
 	case err == nil:
 		r.unsettled = nil

@@ -163,8 +163,9 @@ func (r *registrar) try(ctx context.Context, list []*work.Job) error {
 	if err != nil && !errors.Is(err, lane.ErrBreaker) {
 		return err
 	}
-	if err := r.recheck(ctx, results); err != nil {
-		return err
+	results, failed := r.recheck(ctx, results)
+	if failed != nil {
+		return failed
 	}
 	for _, f := range results {
 		was := r.unclaimable[f.job]

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,8 +24,6 @@ const (
 	// Deletions are remembered for deletedFor, the latest deletedMost of them, so that nodes hear of them.
 	deletedFor  = 24 * time.Hour
 	deletedMost = 100_000
-	// handlersFor is how long a handler is known that no node declares any more.
-	handlersFor = 30 * 24 * time.Hour
 )
 
 // CatalogJob is a job of the catalog, or its deletion.
@@ -212,56 +211,25 @@ func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
 // CatalogDeleted are the versions of those jobs, of at most CatalogPage, that were deleted from the catalog and not stored again.
 func (l *Ledger) CatalogDeleted(ctx context.Context, names []string) (map[string]int64, error) {
 	const doing = "read the catalog"
-	versions, err := l.client.ZMScore(ctx, catalogDroppedKey(l.cfg.Namespace), names...).Result()
-	if err != nil {
+	versions, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, name := range names {
+			p.ZScore(ctx, catalogDroppedKey(l.cfg.Namespace), name)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
 	}
 	gone := make(map[string]int64)
 	for i, v := range versions {
-		if v > 0 {
+		switch v, err := v.(*redis.FloatCmd).Result(); {
+		case err == nil:
 			gone[names[i]] = int64(v)
+		case !errors.Is(err, redis.Nil):
+			return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
 		}
 	}
 	return gone, nil
-}
-
-// DeclareHandlers notes that a node has handlers, each with the shape of its payloads, at an instant of Redis' clock, ms.
-func (l *Ledger) DeclareHandlers(ctx context.Context, shapes map[string]string, now int64) error {
-	const doing = "declare handlers"
-	key := handlersKey(l.cfg.Namespace)
-	var known []redis.Z
-	for name, shape := range shapes {
-		if shape != "" {
-			name += "|" + shape
-		}
-		known = append(known, redis.Z{Score: float64(now), Member: name})
-	}
-	_, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		if len(known) > 0 {
-			p.ZAdd(ctx, key, known...)
-		}
-		p.ZRemRangeByScore(ctx, key, "-inf", strconv.FormatInt(now-handlersFor.Milliseconds(), 10))
-		return nil
-	})
-	if err != nil {
-		return l.explain(ctx, doing, redisconn.Classify(doing, err))
-	}
-	return nil
-}
-
-// Handlers are the handlers that nodes have declared, each with the shape of its payloads that was declared last.
-func (l *Ledger) Handlers(ctx context.Context) (map[string]string, error) {
-	const doing = "read handlers"
-	members, err := l.client.ZRange(ctx, handlersKey(l.cfg.Namespace), 0, -1).Result() // the latest one last
-	if err != nil {
-		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
-	}
-	shapes := make(map[string]string, len(members))
-	for _, m := range members {
-		name, shape, _ := strings.Cut(m, "|")
-		shapes[name] = shape
-	}
-	return shapes, nil
 }
 
 // CopyCatalog makes the catalog of another namespace what this one's is, with its versions.
