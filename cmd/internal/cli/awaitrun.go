@@ -47,6 +47,12 @@ func (w *waiting) read() (err error) {
 	return nil
 }
 
+// over reports whether the time of ctx is over. A connection notices its deadline a moment before the context does.
+func over(ctx context.Context) bool {
+	deadline, has := ctx.Deadline()
+	return ctx.Err() != nil || has && !time.Now().Before(deadline)
+}
+
 // follow prints a run that was asked for: its id, or with JSON what is known of it; with w.wait when it
 // has ended.
 func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
@@ -73,7 +79,7 @@ func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
 	}
 	run, err := get(ctx, asked.Run)
 	switch {
-	case err != nil && ctx.Err() != nil && t.ctx.Err() == nil:
+	case err != nil && over(ctx) && t.ctx.Err() == nil:
 		return errors.Join(a.late(t, asked.Run, w.most), unsaid)
 	case errors.Is(err, scheduler.ErrUnknownRun) && !w.wait:
 		// Named by --unique, it may have ended so long ago that its row is gone. The id is known all the same.

@@ -144,6 +144,9 @@ func consecutive(t *testing.T, runs []runJSON) {
 	t.Helper()
 	slices.SortFunc(runs, func(a, b runJSON) int { return a.Tick.Compare(b.Tick) })
 	runs = slices.DeleteFunc(runs, func(r runJSON) bool { return r.Outcome == "superseded" }) // marks of new definitions; a tick would leave a gap
+	if last := len(runs) - 1; last > 0 && runs[last].Outcome == "running" && runs[last].Node == "" {
+		runs = runs[:last] // granted ahead and handed back, as the nodes stopped
+	}
 	if len(runs) < 4 {
 		t.Errorf("only %d runs", len(runs))
 	}
