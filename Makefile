@@ -108,7 +108,7 @@ race: redis-server
 .PHONY: sim
 sim: redis-server ## 500 clusters under random faults, all scenarios, every state of the model
 	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM) ./scheduler/internal/explore ./scheduler/notify $(ARGS) | grep -Ev '^(=== | *--- PASS)'
-	go test -timeout $(TEST_TIMEOUT) -run 'Killed$$' -v ./scheduler/move | grep -Ev '^(=== | *--- PASS)'
+	go test -timeout $(TEST_TIMEOUT) -run 'Killed$$|OutlivesItsNode$$|IsGivenUp$$' -v ./scheduler/move ./scheduler | grep -Ev '^(=== | *--- PASS)'
 
 # As many of one kind as it takes: make seeds T=TestPolicies N=1000.
 T := TestSim

@@ -77,9 +77,11 @@ func hours(from time.Time, n int) (ticks []time.Time) {
 
 // A backfill of a thousand ticks goes on over the death of the node that takes it on.
 func TestBackfillOutlivesItsNode(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		c.backfillOutlivesItsNode(server.Options(), 1000)
-	})
+	n := 1000
+	if testing.Short() { // make sim plays all of it
+		n = 100
+	}
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) { c.backfillOutlivesItsNode(server.Options(), n) })
 }
 
 // The same over a real server, with fewer ticks.
