@@ -210,11 +210,12 @@ func (n *Node) storedJob(c ledger.CatalogJob) (*work.Job, error) {
 		return nil, fmt.Errorf("it has no handler %q", j.Handler)
 	}
 	j = j.WithDefaults(jobs.Defaults{})
-	if err := j.Validate(); err != nil {
-		return nil, err
-	}
 	reg := jobs.NewRegistry()
-	if err := errors.Join(reg.Add(alone(j)), n.cfg.validate(reg)); err != nil {
+	err = reg.Add(alone(j)) // checks the job
+	if len(j.After) > 0 && err == nil {
+		err = j.Validate() // alone leaves out what it follows
+	}
+	if err = errors.Join(err, n.cfg.validate(reg)); err != nil {
 		return nil, err
 	}
 	made, err := jobsOf([]jobs.Job{j}, n.cfg)

@@ -93,9 +93,7 @@ func (Displaced) afterEnd(*Slots) {}
 type Changed struct{ Added, Removed []*work.Job }
 
 func (v Changed) apply(e *Agenda) {
-	for _, j := range v.Removed {
-		e.remove(j)
-	}
+	e.remove(v.Removed)
 	for _, j := range v.Added {
 		e.add(j)
 	}

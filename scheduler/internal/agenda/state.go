@@ -45,21 +45,28 @@ func (e *Agenda) add(j *work.Job) {
 	e.order = append(e.order, s)
 }
 
-// remove removes a job. Its claims in flight are still answered, and its granted runs go on.
-func (e *Agenda) remove(j *work.Job) {
-	s := e.states[j]
-	s.unclaimable, s.removed = true, true
-	e.queue.drop(&s.tick)
+// remove removes jobs. Their claims in flight are still answered, and their granted runs go on.
+func (e *Agenda) remove(list []*work.Job) {
+	if len(list) == 0 {
+		return
+	}
+	for _, j := range list {
+		s := e.states[j]
+		s.unclaimable, s.removed = true, true
+		e.queue.drop(&s.tick)
+		if e.byName[j.Name] == s { // else its successor has the name already
+			delete(e.byName, j.Name)
+		}
+	}
 	for _, c := range e.waiting {
-		if c.job == s && !c.inFlight {
+		if c.job.removed && !c.inFlight {
 			e.forget(c)
 		}
 	}
-	e.order = slices.DeleteFunc(e.order, func(o *jobState) bool { return o == s })
-	if e.byName[j.Name] == s { // else its successor has the name already
-		delete(e.byName, j.Name)
+	e.order = slices.DeleteFunc(e.order, func(o *jobState) bool { return o.removed })
+	for _, j := range list {
+		e.countAnswers(e.states[j], 0)
 	}
-	e.countAnswers(s, 0)
 }
 
 // countAnswers counts answers to claims of a job. The last one forgets a removed job.
