@@ -81,7 +81,9 @@ func TestBackfillOutlivesItsNode(t *testing.T) {
 	if testing.Short() { // make sim plays all of it
 		n = 100
 	}
-	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) { c.backfillOutlivesItsNode(server.Options(), n) })
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		c.backfillOutlivesItsNode(server.Options(), n)
+	})
 }
 
 // The same over a real server, with fewer ticks.
