@@ -27,17 +27,16 @@ type deed struct {
 	text string
 }
 
-func (r rule) fits(began time.Time, run *jobs.Run) bool {
-	return (r.tick == nil || run.Tick().Equal(began.Add(*r.tick))) && (r.attempt == 0 || r.attempt == run.Attempt()) &&
+func (r rule) fits(run *jobs.Run) bool {
+	return (r.tick == nil || run.Tick().Equal(bubbleBegins.Add(*r.tick))) && (r.attempt == 0 || r.attempt == run.Attempt()) &&
 		(r.try == 0 || r.try == run.Try()) && (r.shard == nil || *r.shard == run.Shard()) && (r.by == nil || *r.by == run.Trigger())
 }
 
 // work is the job's function: the last rule that fits a run decides; without one it succeeds at once.
 func (a *actor) work(ctx context.Context, run *jobs.Run) error {
-	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // when every bubble begins
 	var deeds []deed
 	for _, r := range a.rules {
-		if r.fits(began, run) {
+		if r.fits(run) {
 			deeds = r.deeds
 		}
 	}

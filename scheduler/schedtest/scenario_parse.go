@@ -10,6 +10,9 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
+// bubbleBegins is when every bubble begins.
+var bubbleBegins = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // timetable is a parsed scenario.
 type timetable struct {
 	file     string
@@ -240,6 +243,11 @@ func (r *reader) job(o *options) error {
 	o.time("backoff", &j.Retry.Backoff)
 	o.time("max_backoff", &j.Retry.MaxBackoff)
 	o.time("jitter", &j.Jitter)
+	for key, into := range map[string]*time.Time{"start_at": &j.StartAt, "end_at": &j.EndAt} {
+		if d := o.instant(key); d != nil {
+			*into = bubbleBegins.Add(*d)
+		}
+	}
 	o.count("max_runs", &j.MaxRuns)
 	o.time("try_timeout", &j.Retry.Timeout)
 	o.time("start_within", &j.StartWithin)
