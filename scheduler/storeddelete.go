@@ -15,12 +15,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// deleteWithin is how long DeleteJob waits until no node holds the job.
+// deleteWithin is how long DeleteJob waits until no node holds the job and no run of it is in flight.
 const deleteWithin = 5 * time.Second
 
-// DeleteJob deletes a stored job, with its history. Nodes claim nothing more of it. It waits until they have dropped it, for
-// five seconds at most. With a run in flight the job is deleted and its history stays; the error wraps ErrRefused, and Remove
-// deletes the history later. was is the version that is deleted, zero for any. It returns ErrUnknownJob, and ErrRefused when
+// DeleteJob deletes a stored job, with its history. Nodes claim nothing more of it. It waits until they have dropped it and its
+// runs have ended, for five seconds at most. When a run is in flight even then, the job is deleted and its history stays; the
+// error wraps ErrRefused, and Remove deletes the history later. was is the version that is deleted, zero for any. It returns ErrUnknownJob, and ErrRefused when
 // another version is stored.
 func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) error {
 	_, err := c.DeleteJobs(ctx, []StoredJob{{Job: jobs.Job{Name: name}, Version: was}})
@@ -104,7 +104,8 @@ func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
 	return fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, name)
 }
 
-// removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more.
+// removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more
+// and its runs have ended.
 func (c *Client) removeDropped(ctx context.Context, l *ledger.Ledger, name string, began time.Time) error {
 	for ; ; wait.For(ctx, followEvery/2) {
 		held, err := inspect.HeldStored(ctx, l, c.roster(), name)
@@ -112,7 +113,9 @@ func (c *Client) removeDropped(ctx context.Context, l *ledger.Ledger, name strin
 		case err != nil:
 			return err
 		case len(held) == 0:
-			if done, err := removeEntry(ctx, l, name); done || err != nil {
+			done, err := removeEntry(ctx, l, name)
+			inFlight := errors.Is(err, ErrRefused) && ctx.Err() == nil && time.Since(began) <= deleteWithin
+			if done || err != nil && !inFlight {
 				return err
 			}
 		case ctx.Err() != nil || time.Since(began) > deleteWithin:

@@ -71,6 +71,26 @@ var regressions = []struct {
 			Triggers: []Trigger{{When: 6 * time.Second, Job: "quick"}},
 		},
 	},
+	{
+		// A node whose own clock is wrong believed that Redis' clock had stepped back, and did not believe that it came back. It kept
+		// a run that it had been granted ahead of its tick, and the others skipped the job's ticks for it.
+		"a run granted ahead was kept by a node that does not believe Redis' clock",
+		Plan{
+			Nodes:   2,
+			Offsets: map[string]time.Duration{"a": -2 * time.Minute},
+			Jobs: []jobs.Job{
+				{Name: "a", Schedule: "*/2 * * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)},
+				{Name: "b", Schedule: "*/2 * * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)},
+				{Name: "c", Schedule: "*/2 * * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)},
+				{Name: "d", Schedule: "*/2 * * * * *", TTL: 3 * time.Second, Func: patient(20 * time.Millisecond)},
+			},
+			Faults: []Fault{
+				{Do: StepRedis, When: 3 * time.Second, At: AfterClaim, By: -90 * time.Second},
+				{Do: StepRedis, When: 12 * time.Second, By: 90 * time.Second},
+			},
+			Heal: 14 * time.Second, For: 32 * time.Second,
+		},
+	},
 }
 
 func TestRegressions(t *testing.T) {

@@ -19,7 +19,7 @@ func TestGrantThatArrivesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := &settled{keeper: locking.NewKeeper(noRenewals{}, locking.KeeperConfig{})}
 		r := New(Config{
-			Values: t.Context(), Now: time.Now, Past: time.Now, Active: &ActiveRuns{}, Redis: redis, Listener: nobody{}, Log: slog.New(slog.DiscardHandler),
+			Values: t.Context(), Now: time.Now, Past: time.Now, Usable: func() error { return nil }, Active: &ActiveRuns{}, Redis: redis, Listener: nobody{}, Log: slog.New(slog.DiscardHandler),
 		})
 		called := 0
 		job := &work.Job{Job: jobs.Job{Name: "quick", TTL: time.Minute, Func: func(context.Context, *jobs.Run) error { called++; return nil }}}

@@ -73,6 +73,7 @@ type Config struct {
 	Values   context.Context  // carries the values that the jobs' functions see; it does not end
 	Now      func() time.Time // Redis' time
 	Past     func() time.Time // an instant that Redis' clock has certainly reached
+	Usable   func() error     // nil while this node believes Redis' clock
 	Active   *ActiveRuns
 	Redis    Redis
 	Listener Listener
@@ -207,7 +208,7 @@ func (r *Runner) begin(l *activeRun, back bool) {
 	}
 	if back {
 		g := l.g // others read l.g
-		g.HandBackReason = cmp.Or(g.HandBackReason, l.late, "the node drains, the lease is over, or another server has taken over")
+		g.HandBackReason = cmp.Or(g.HandBackReason, l.late, "the node drains or does not believe Redis' clock, the lease is over, or another server has taken over")
 		over := r.Redis.HandBack(g, l.lease.Valid)
 		r.calls.Done()
 		r.leave(l)
@@ -218,8 +219,8 @@ func (r *Runner) begin(l *activeRun, back bool) {
 	r.call(l)
 }
 
-// await waits until the run's tick is due, its context or lease ends, or the node drains. It
-// reports whether the run is to be handed back.
+// await waits until the run's tick is due, its context or lease ends, the node drains, or does not
+// believe Redis' clock. It reports whether the run is to be handed back.
 func (r *Runner) await(l *activeRun, back bool) bool {
 	if back || l.due == nil {
 		return back
@@ -229,7 +230,7 @@ func (r *Runner) await(l *activeRun, back bool) bool {
 	case <-l.due:
 	case <-l.lease.Context().Done():
 	}
-	return r.draining.Load()
+	return r.draining.Load() || r.Usable() != nil
 }
 
 // leave undoes admit.

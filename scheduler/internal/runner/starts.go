@@ -19,7 +19,7 @@ func newStarts(past func() time.Time) *starts {
 	return &starts{past: past, at: make(map[int64]chan struct{})}
 }
 
-// wait returns a channel that is closed when an instant (ms) has come, or at a drain; nil when it has
+// wait returns a channel that is closed when an instant (ms) has come, or at end; nil when it has
 // come already.
 func (s *starts) wait(at int64) <-chan struct{} {
 	if at <= s.past().UnixMilli() {
@@ -49,7 +49,7 @@ func (s *starts) wake() time.Duration {
 	return 0
 }
 
-// end starts all runs that wait. They find that the node drains.
+// end wakes all runs that wait. They find that the node drains, or does not believe Redis' clock.
 func (s *starts) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,6 +26,10 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-timer.C:
 		case <-r.changed:
 		}
+		//guard:unbelieved-hands-back P6 a node that does not know when a tick is due keeps no run that was granted ahead of it
+		if r.Usable() != nil {
+			r.starts.end()
+		}
 		next := cmp.Or(r.starts.wake(), watchEvery)
 		if now := time.Now(); now.Sub(looked) >= watchEvery {
 			looked = now
