@@ -89,6 +89,7 @@ func newStepSink(t *testing.T) *stepSink {
 	host, port, _ := strings.Cut(server.Addr(), ":")
 	cli := fmt.Sprintf("redis-cli -h %s -p %s --raw ", host, port)
 	s.env = []any{cli + "EVALSHA " + sha + " 0", cli + "GET token"}
+	s.allow(0)
 	return s
 }
 
