@@ -63,6 +63,7 @@ func bubble(t *testing.T, test func(t *testing.T, c *cluster, server *redistest.
 		}
 		defer server.Close()
 		c := &cluster{t: t, logs: &logs{}, client: server.Client}
+		defer time.Sleep(2 * time.Second) // go-redis may be about to dial once more, a second after it could not
 		defer c.end()
 		test(t, c, server)
 	})
