@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -114,4 +115,46 @@ func TestStoredJobRunAtOnce(t *testing.T) {
 		}
 		c.end()
 	})
+}
+
+// A deletion waits for a run in flight, and leaves the history when that takes too long.
+func TestStoredJobDeletedWhileItRuns(t *testing.T) {
+	for name, x := range map[string]struct {
+		takes, waits time.Duration
+		words        string
+	}{
+		"ends soon": {takes: 3 * time.Second, waits: 3500 * time.Millisecond},
+		"goes on":   {takes: 20 * time.Second, waits: 5500 * time.Millisecond, words: "its history stays, delete it with Remove"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				began := make(chan struct{}, 1)
+				c.handlers = map[string]jobs.Func{"report": func(_ context.Context, r *jobs.Run) error {
+					began <- struct{}{}
+					time.Sleep(x.takes)
+					return nil
+				}}
+				c.start("a", scheduler.Config{})
+				time.Sleep(time.Second)
+				must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{}))
+				<-began
+				asked := time.Now()
+				err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{})
+				if x.words == "" && err != nil || x.words != "" && (!errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), x.words)) {
+					t.Errorf("the answer: %v", err)
+				}
+				if took := time.Since(asked); took > x.waits {
+					t.Errorf("the answer took %v", took)
+				}
+				if _, err := c.ops().Job(t.Context(), "tenant-1"); errors.Is(err, scheduler.ErrUnknownJob) != (x.words == "") {
+					t.Errorf("after it was deleted: %v", err)
+				}
+				time.Sleep(x.takes)
+				if len(began) > 0 {
+					t.Error("it ran once more")
+				}
+				c.end()
+			})
+		})
+	}
 }
