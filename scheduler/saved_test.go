@@ -88,6 +88,8 @@ func TestSavedThroughTenCuts(t *testing.T) {
 		}
 		<-on
 		time.Sleep(45 * time.Second)
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		for step := range n {
 			if b.done[step] == 0 {
 				t.Fatalf("step %d was not done", step)

@@ -110,7 +110,9 @@ func TestStalledAndOver(t *testing.T) {
 			w.node("of-"+few[0].Name, few...)
 		}
 		time.Sleep(850 * time.Millisecond)
-		w.notifier(notify.Config{GroupFor: time.Second, Targets: []notify.Target{box.target("team", "n")}})
+		long, short := box.target("long", "n"), box.target("short", "n") // a message has 50 events at most, and says how many more there are
+		long.Jobs, short.Jobs = "long-*", "short-*"
+		w.notifier(notify.Config{GroupFor: time.Second, Targets: []notify.Target{long, short}})
 		time.Sleep(13 * time.Minute)
 		came := make(map[string]int)
 		for _, e := range box.events() {
