@@ -20,8 +20,8 @@ const deleteWithin = 5 * time.Second
 
 // DeleteJob deletes a stored job, with its history. Nodes claim nothing more of it. It waits until they have dropped it and its
 // runs have ended, for five seconds at most. When a run is in flight even then, the job is deleted and its history stays; the
-// error wraps ErrRefused, and Remove deletes the history later. was is the version that is deleted, zero for any. It returns ErrUnknownJob, and ErrRefused when
-// another version is stored.
+// error wraps ErrRefused, and Remove deletes the history later. was is the version that is deleted, zero for any. It returns
+// ErrUnknownJob, and ErrRefused when another version is stored.
 func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) error {
 	_, err := c.DeleteJobs(ctx, []StoredJob{{Job: jobs.Job{Name: name}, Version: was}})
 	return err

@@ -123,7 +123,7 @@ type activeRun struct {
 	g     work.Grant
 	lease *locking.Lease  // a cancel and a drain end its context
 	held  *admission.Held // what it needs beside the lease; nil: nothing
-	due   <-chan struct{} // closed when the run is to begin; nil: at once
+	due   *instant        // when the run is to begin; nil: at once
 	late  string          // why it could not start within start_within
 
 	calling      atomic.Bool              // the function is being called with ctx
@@ -225,12 +225,14 @@ func (r *Runner) await(l *activeRun, back bool) bool {
 	if back || l.due == nil {
 		return back
 	}
+	came := true
 	//guard:start-when-due P1 a run that was granted ahead starts when its tick is due
 	select {
-	case <-l.due:
+	case <-l.due.over:
+		came = l.due.came
 	case <-l.lease.Context().Done():
 	}
-	return r.draining.Load() || r.Usable() != nil
+	return !came || r.draining.Load()
 }
 
 // leave undoes admit.

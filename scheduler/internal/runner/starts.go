@@ -12,23 +12,33 @@ type starts struct {
 	past func() time.Time // an instant that Redis' clock has certainly reached
 
 	mu sync.Mutex
-	at map[int64]chan struct{} // by instant, ms; closed when it has come
+	at map[int64]*instant // by instant, ms
+}
+
+// instant is what runs wait for that are granted ahead of one instant.
+type instant struct {
+	over chan struct{} // closed when the instant has come, or nobody is to wait for it any more
+	came bool          // it has come; written before over is closed
+}
+
+func (i *instant) end(came bool) {
+	i.came = came
+	close(i.over)
 }
 
 func newStarts(past func() time.Time) *starts {
-	return &starts{past: past, at: make(map[int64]chan struct{})}
+	return &starts{past: past, at: make(map[int64]*instant)}
 }
 
-// wait returns a channel that is closed when an instant (ms) has come, or at end; nil when it has
-// come already.
-func (s *starts) wait(at int64) <-chan struct{} {
+// wait returns an instant (ms) to wait for; nil when it has come already.
+func (s *starts) wait(at int64) *instant {
 	if at <= s.past().UnixMilli() {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at[at] == nil {
-		s.at[at] = make(chan struct{})
+		s.at[at] = &instant{over: make(chan struct{})}
 	}
 	return s.at[at]
 }
@@ -43,18 +53,18 @@ func (s *starts) wake() time.Duration {
 		if left := time.UnixMilli(at).Sub(now); left > 0 {
 			return left
 		}
-		close(s.at[at])
+		s.at[at].end(true)
 		delete(s.at, at)
 	}
 	return 0
 }
 
-// end wakes all runs that wait. They find that the node drains, or does not believe Redis' clock.
+// end wakes all runs that wait, before their instants have come.
 func (s *starts) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for at, wait := range s.at {
-		close(wait)
+	for at, i := range s.at {
+		i.end(false)
 		delete(s.at, at)
 	}
 }
