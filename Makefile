@@ -99,12 +99,10 @@ waiting-lane calculating-lane:
 
 # All is compiled before anything runs: tests that wait for real servers are to have the processor. The longest packages begin.
 # -short plays few of the simulations, which take ten times as long under the race detector; all are in sim.
-# The detector leaves out miniredis' Lua interpreter, code from elsewhere that runs in one goroutine: a sixth of the time of all this.
-NO_RACE := '-gcflags=github.com/yuin/gopher-lua/...=-race=false -dwarf=false'
 .PHONY: race
 race: redis-server
-	go list -race $(NO_RACE) -deps -test -export ./... >/dev/null
-	go test -race $(NO_RACE) -vet=off -short -p 3 -parallel 5 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
+	go list -race -deps -test -export ./... >/dev/null
+	go test -race -vet=off -short -p 3 -parallel 5 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
 
 # All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
 .PHONY: sim
