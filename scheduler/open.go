@@ -52,6 +52,7 @@ func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	if l, err = n.confirming(call, l); err != nil {
 		return nil, err
 	}
+	l = l.Believing(func(context.Context) time.Time { return n.clock.Now() })
 	r := n.newRoles(context.WithoutCancel(ctx), l)
 	if err := r.lanes.Begin(call); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (l *Ledger) Announce(ctx context.Context, generation, revision string, chun
 }
 
 func (l *Ledger) announce(ctx context.Context, generation, revision string, chunks []Chunk, text func(Chunk) string) (missing []string, err error) {
-	head := announceArgs{generation, revision}
+	head := announceArgs{l.believed(ctx), l.cfg.MaxSkew, generation, revision}
 	args := head.appendTo(nil)
 	for _, c := range chunks {
 		item := announceItem{c.Digest, text(c)}

@@ -37,12 +37,14 @@ func (a *defineItem) appendTo(to []string) []string {
 
 // unclaimArgs has the arguments of unclaim.lua, which explains them.
 type unclaimArgs struct {
+	now     int64
+	skew    time.Duration
 	keep    int
 	keepFor time.Duration
 }
 
 func (a *unclaimArgs) appendTo(to []string) []string {
-	return append(to, strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()))
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()))
 }
 
 // unclaimItem has the arguments of an item of unclaim.lua, which explains them.
@@ -82,11 +84,13 @@ func (a *reapItem) appendTo(to []string) []string {
 
 // renewArgs has the arguments of renew.lua, which explains them.
 type renewArgs struct {
+	now    int64
+	skew   time.Duration
 	server string
 }
 
 func (a *renewArgs) appendTo(to []string) []string {
-	return append(to, a.server)
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), a.server)
 }
 
 // renewItem has the arguments of an item of renew.lua, which explains them.
@@ -148,11 +152,13 @@ func (a *reassertItem) appendTo(to []string) []string {
 
 // announceArgs has the arguments of announce.lua, which explains them.
 type announceArgs struct {
+	now                  int64
+	skew                 time.Duration
 	generation, revision string
 }
 
 func (a *announceArgs) appendTo(to []string) []string {
-	return append(to, a.generation, plain(a.revision))
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), a.generation, plain(a.revision))
 }
 
 // announceItem has the arguments of an item of announce.lua, which explains them.
@@ -186,17 +192,17 @@ func (a *storeItem) appendTo(to []string) []string {
 const (
 	defineArgsSize   = 5
 	defineItemSize   = 13
-	unclaimArgsSize  = 2
+	unclaimArgsSize  = 4
 	unclaimItemSize  = 4
 	reapArgsSize     = 5
 	reapItemSize     = 4
-	renewArgsSize    = 1
+	renewArgsSize    = 3
 	renewItemSize    = 3
 	recallArgsSize   = 5
 	recallItemSize   = 5
 	reassertArgsSize = 5
 	reassertItemSize = 8
-	announceArgsSize = 2
+	announceArgsSize = 4
 	announceItemSize = 2
 	storeItemSize    = 2
 )

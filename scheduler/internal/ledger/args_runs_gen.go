@@ -64,13 +64,15 @@ func (a *claimOther) appendTo(to []string) []string {
 
 // settleArgs has the arguments of settle.lua, which explains them.
 type settleArgs struct {
+	now     int64
+	skew    time.Duration
 	keep    int
 	keepFor time.Duration
 	server  string
 }
 
 func (a *settleArgs) appendTo(to []string) []string {
-	return append(to, strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server)
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server)
 }
 
 // settlePlain has the arguments of an item of settle.lua, which explains them.
@@ -104,7 +106,7 @@ const (
 	claimArgsSize   = 8
 	claimPlainSize  = 6
 	claimOtherSize  = 14
-	settleArgsSize  = 3
+	settleArgsSize  = 5
 	settlePlainSize = 6
 	settleOtherSize = 13
 )

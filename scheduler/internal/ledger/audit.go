@@ -31,6 +31,8 @@ type Action struct {
 }
 
 type auditArgs struct {
+	clocked
+
 	Action string `json:"action"` // JSON
 	Most   int    `json:"most"`   // how many are kept
 }
@@ -39,7 +41,7 @@ type auditArgs struct {
 func (l *Ledger) Audit(ctx context.Context, a Action) error {
 	a.Author, a.Reason, a.Via = brief(a.Author, authorMax), brief(a.Reason, reasonMax), brief(a.Via, authorMax)
 	a.Name, a.Target, a.Detail, a.Error = brief(a.Name, authorMax), brief(a.Target, wordMax), brief(a.Detail, wordMax), brief(a.Error, failureMax)
-	args := auditArgs{encoded(a), actionsMax}
+	args := auditArgs{l.timed(ctx), encoded(a), actionsMax}
 	_, err := auditScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).Result()
 	return l.explain(ctx, "note in the audit", err)
 }

@@ -87,6 +87,8 @@ func (f *ScanResult) backfills(records []string) {
 }
 
 type backfillArgs struct {
+	clocked
+
 	Job      string `json:"job"`
 	Digest   string `json:"digest"` // of the definition whose ticks were counted
 	ID       string `json:"id"`
@@ -104,7 +106,7 @@ type backfillArgs struct {
 // backfill of the job is under way, or too many are in its partition.
 func (l *Ledger) Backfill(ctx context.Context, b Backfill, digest string) (Status, error) {
 	op := "backfill " + b.Job
-	args := backfillArgs{b.Job, digest, b.ID, ms(b.From), ms(b.To), b.Parallel, ms(b.Total), brief(b.Author, authorMax), backfillsMax}
+	args := backfillArgs{l.timed(ctx), b.Job, digest, b.ID, ms(b.From), ms(b.To), b.Parallel, ms(b.Total), brief(b.Author, authorMax), backfillsMax}
 	word, err := backfillScript.call(ctx, l.client, l.tag(b.Job), b.Job, args).Text()
 	if err != nil {
 		return "", l.explain(ctx, op, err)
@@ -123,14 +125,16 @@ func (l *Ledger) Backfill(ctx context.Context, b Backfill, digest string) (Statu
 }
 
 type feedArgs struct {
+	clocked
+
 	Job    string     `json:"job"`
-	Digest string     `json:"digest"` // of the caller's definition
-	Seen   string     `json:"seen"`   // the backfill's record
-	Going  [][]string `json:"going"`  // for each run of Seen that had not ended: its tick, its id, and those under which it may go on
-	Ticks  [][]string `json:"ticks"`  // the same of the next ticks
-	Rest   string     `json:"rest"`   // the tick after those, ms; "" for none
-	Most   int        `json:"most"`   // pending runs in a partition
-	Now    int        `json:"now"`    // how many of its runs may wait or go
+	Digest string     `json:"digest"`  // of the caller's definition
+	Seen   string     `json:"seen"`    // the backfill's record
+	Going  [][]string `json:"going"`   // for each run of Seen that had not ended: its tick, its id, and those under which it may go on
+	Ticks  [][]string `json:"ticks"`   // the same of the next ticks
+	Rest   string     `json:"rest"`    // the tick after those, ms; "" for none
+	Most   int        `json:"most"`    // pending runs in a partition
+	AtOnce int        `json:"at_once"` // how many of its runs may wait or go
 }
 
 // The answers of Feed. With the last three nothing was done, nor with Elsewhere: somebody else has taken it on.
@@ -158,8 +162,8 @@ func (l *Ledger) AtOnce(b Backfill, shards int) int {
 // the backfill as it is then. Half of the places of pending runs stay free for others.
 func (l *Ledger) Feed(ctx context.Context, b Backfill, digest string, shards int, next []int64) (Backfill, Status, error) {
 	args := feedArgs{
-		Job: b.Job, Digest: digest, Seen: b.record, Going: make([][]string, 0, len(b.Going)), Ticks: make([][]string, 0, len(next)),
-		Most: pendingMax / 2, Now: l.AtOnce(b, shards),
+		clocked: l.timed(ctx), Job: b.Job, Digest: digest, Seen: b.record, Going: make([][]string, 0, len(b.Going)), Ticks: make([][]string, 0, len(next)),
+		Most: pendingMax / 2, AtOnce: l.AtOnce(b, shards),
 	}
 	ids := func(tick int64, run string) []string { return append([]string{ms(tick), run}, successors(run)...) }
 	for _, r := range b.Going {

@@ -24,13 +24,17 @@ func encoded(args any) string {
 	return string(text)
 }
 
-// clocked are the arguments of a script that refuses a caller whose idea of Redis' time is wrong.
+// clocked are the arguments of a script that refuses a caller whose idea of Redis' time is wrong, or holds to the idea what the script
+// stores.
 type clocked struct {
-	Now  int64 `json:"now"`  // ms
+	Now  int64 `json:"now"`  // ms; 0 for no idea
 	Skew int64 `json:"skew"` // tolerated difference, ms
 }
 
 func (l *Ledger) clocked(now int64) clocked { return clocked{now, l.cfg.MaxSkew.Milliseconds()} }
+
+// timed are the arguments of a script that holds what it stores to the caller's idea of Redis' time, see Believing.
+func (l *Ledger) timed(ctx context.Context) clocked { return l.clocked(l.believed(ctx)) }
 
 // retained are the arguments of a script that writes a history.
 type retained struct {

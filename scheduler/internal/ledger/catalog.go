@@ -42,6 +42,8 @@ type CatalogChange struct {
 }
 
 type catalogArgs struct {
+	clocked
+
 	Items []CatalogChange `json:"items"`
 	Keep  int64           `json:"keep"` // how long deletions are remembered, ms
 	Most  int             `json:"most"` // and how many
@@ -57,7 +59,7 @@ type CatalogAnswer struct {
 // one, or of a job that is known to have been stored for a later one.
 func (l *Ledger) ChangeCatalog(ctx context.Context, changes []CatalogChange) ([]CatalogAnswer, error) {
 	const doing = "change the catalog"
-	args := catalogArgs{changes, deletedFor.Milliseconds(), deletedMost}
+	args := catalogArgs{l.timed(ctx), changes, deletedFor.Milliseconds(), deletedMost}
 	reply, err := catalogScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).StringSlice()
 	if err != nil {
 		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))

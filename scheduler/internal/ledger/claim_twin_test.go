@@ -247,8 +247,8 @@ func (m *twin) claimTick(by Claimer, j *twinJob, c Claim) Answer {
 func (m *twin) fits(j *twinJob, c Claim) Verdict {
 	waits := c.Overlap == jobs.OverlapQueue || c.Overlap == jobs.OverlapReplace
 	var busy, going Window
-	if waits {
-		busy = j.Busy
+	if waits && j.Busy.From != 0 {
+		busy = Window{j.Busy.From, min(j.Busy.To, m.ms())}
 	}
 	switch r := m.holder(j); {
 	case !waits || j.Open == "":

@@ -150,6 +150,7 @@ const (
 )
 
 type relayArgs struct {
+	clocked
 	retained
 
 	Job      string       `json:"job"`
@@ -174,7 +175,7 @@ type relayArgs struct {
 // once; any other is recorded as skipped(upstream). A follower of several jobs waits for all of them. Relay may be repeated.
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error) {
 	args := relayArgs{
-		retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job, e.Upstream), Joined: e.run(job, ""), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
+		clocked: l.timed(ctx), retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job, e.Upstream), Joined: e.run(job, ""), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,
 		Outcome: e.Outcome, Known: e.At, Remember: relayedFor.Milliseconds(), Most: pendingMax, Holders: e.Holders, Unheld: e.Unheld, Rest: e.Rest, Gaps: e.Gaps,
 	}
 	word, err := relayScript.call(ctx, l.client, l.tag(job), job, args, e.Result).Text()
@@ -188,6 +189,7 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error)
 }
 
 type giveUpArgs struct {
+	clocked
 	retained
 
 	Job string `json:"job"`
@@ -197,7 +199,7 @@ type giveUpArgs struct {
 // decided is recorded as missed. A later call goes on where this one cannot.
 func (l *Ledger) GiveUpJoins(ctx context.Context, job string) error {
 	op := "give up old ticks of " + job
-	word, err := giveUpScript.call(ctx, l.client, l.tag(job), job, giveUpArgs{l.retained(), job}).Text()
+	word, err := giveUpScript.call(ctx, l.client, l.tag(job), job, giveUpArgs{l.timed(ctx), l.retained(), job}).Text()
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok && err == nil {
 		return fmt.Errorf("%s: %w", op, closedBy(shut))
 	}

@@ -38,7 +38,7 @@ var ships = map[string]**script{
 	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript, "giveup": &giveUpScript,
 	"relayed": &relayedScript, "postpone": &postponeScript, "begin": &beginScript, "promote": &promoteScript,
 	"promoted": &promotedScript, "announce": &announceScript, "store": &storeScript, "tidy": &tidyScript, "recall": &recallScript,
-	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript,
+	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript, "audit": &auditScript, "catalog": &catalogScript,
 }
 
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.

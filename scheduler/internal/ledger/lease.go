@@ -59,10 +59,10 @@ func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known fun
 
 // renew sends the calls of some partitions.
 func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int, calls map[int][]*renewal, progress func(run string) string) {
-	pipe := l.client.Pipeline()
+	pipe, head := l.client.Pipeline(), renewArgs{now: l.believed(ctx), skew: l.cfg.MaxSkew}
 	for _, p := range parts {
 		for _, c := range calls[p] {
-			c.queue(ctx, pipe, renewScript.Queue, batch)
+			c.queue(ctx, pipe, renewScript.Queue, head, batch)
 			for _, i := range c.places {
 				if text := progress(batch[i].Owner); text != "" {
 					pipe.HSet(ctx, l.keys[p].kept, progressField+batch[i].Owner, text) // nothing depends on it: the next renewal repeats it
@@ -75,7 +75,7 @@ func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int
 	for _, p := range parts {
 		for _, c := range calls[p] {
 			if redisconn.UnknownScript(c.cmd.Err()) {
-				c.queue(ctx, pipe, renewScript.QueueSource, batch)
+				c.queue(ctx, pipe, renewScript.QueueSource, head, batch)
 			}
 		}
 	}
@@ -94,8 +94,8 @@ type renewal struct {
 
 type queueFunc func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
 
-func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, batch []locking.Renewal) {
-	head := renewArgs{r.server}
+func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, head renewArgs, batch []locking.Renewal) {
+	head.server = r.server
 	args := head.appendTo(make([]string, 0, renewArgsSize+renewItemSize*len(r.places)))
 	var token, ttl spelt
 	for _, i := range r.places {
@@ -168,7 +168,7 @@ type Return struct {
 // Each is pending again as its Successor. Unclaim returns Returned, Lost or Strange for each and
 // may be repeated.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Status, error) {
-	head := unclaimArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor}
+	head := unclaimArgs{now: l.believed(ctx), skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor}
 	args := head.appendTo(make([]string, 0, unclaimArgsSize+unclaimItemSize*len(batch)))
 	for _, r := range batch {
 		item := unclaimItem{job: r.Job, id: r.Run, token: r.Token, fresh: Successor(r.Run)}

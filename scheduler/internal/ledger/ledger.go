@@ -91,8 +91,9 @@ func (c Config) Validate() error {
 type Ledger struct {
 	client redis.UniversalClient
 	cfg    Config
-	keys   []keys // by partition
-	known  string // id of the only server to be talked to, "" for any
+	keys   []keys                          // by partition
+	known  string                          // id of the only server to be talked to, "" for any
+	idea   func(context.Context) time.Time // the caller's idea of Redis' time; nil: none
 
 	confirm int // how many replicas are to have a claim
 }
@@ -103,6 +104,23 @@ func (l *Ledger) At(server string) *Ledger {
 	there := *l
 	there.known = server
 	return &there
+}
+
+// Believing returns the ledger for a caller with an idea of Redis' time; a zero time is none. What scripts store by Redis' clock is held
+// to within MaxSkew of the idea, so that nothing outlives a clock which the caller does not believe. Methods that take the time as an
+// argument are refused with ErrClock instead.
+func (l *Ledger) Believing(idea func(context.Context) time.Time) *Ledger {
+	there := *l
+	there.idea = idea
+	return &there
+}
+
+// believed is the caller's idea of Redis' time, ms; 0 for none.
+func (l *Ledger) believed(ctx context.Context) int64 {
+	if l.idea == nil {
+		return 0
+	}
+	return max(0, l.idea(ctx).UnixMilli())
 }
 
 // Open joins a namespace, creating its control record if this is the first node ever. A number

@@ -42,6 +42,7 @@ func (l *Ledger) ask(ctx context.Context, op, job string, s *script, yes []Statu
 }
 
 type cancelArgs struct {
+	clocked
 	retained
 
 	Job    string `json:"job"`
@@ -57,10 +58,12 @@ func (l *Ledger) Cancel(ctx context.Context, job, run, author, reason string) (S
 	return l.ask(ctx, "cancel "+run, job, cancelScript, []Status{Told, Cancelled}, map[Status]error{
 		"ended":   fmt.Errorf("%w: run %s has ended; `runs get` shows how", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, cancelArgs{l.retained(), job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax)})
+	}, cancelArgs{l.timed(ctx), l.retained(), job, run, cmp.Or(brief(author, authorMax), "somebody"), brief(reason, reasonMax)})
 }
 
 type rerunArgs struct {
+	clocked
+
 	Job        string   `json:"job"`
 	Run        string   `json:"run"`
 	Fresh      string   `json:"fresh"`      // id of the next attempt
@@ -77,7 +80,7 @@ func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
 		"running": fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run),
 		"going":   fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, rerunArgs{job, run, fresh, successors(fresh), pendingMax})
+	}, rerunArgs{l.timed(ctx), job, run, fresh, successors(fresh), pendingMax})
 	if err != nil {
 		return "", err
 	}
@@ -92,6 +95,8 @@ type Pause struct {
 }
 
 type pauseArgs struct {
+	clocked
+
 	Job    string `json:"job"`
 	Resume bool   `json:"resume"`
 	Author string `json:"author"`
@@ -103,12 +108,12 @@ type pauseArgs struct {
 // pause takes the new end and reason. Pause returns ErrUnknownJob, or ErrRefused for an end that is
 // over.
 func (l *Ledger) Pause(ctx context.Context, job string, p Pause) error {
-	return l.pause(ctx, "pause", pauseArgs{job, false, brief(p.Author, authorMax), brief(p.Reason, reasonMax), p.Until})
+	return l.pause(ctx, "pause", pauseArgs{l.timed(ctx), job, false, brief(p.Author, authorMax), brief(p.Reason, reasonMax), p.Until})
 }
 
 // Resume ends a job's pause, if there is one.
 func (l *Ledger) Resume(ctx context.Context, job string) error {
-	return l.pause(ctx, "resume", pauseArgs{Job: job, Resume: true})
+	return l.pause(ctx, "resume", pauseArgs{clocked: l.timed(ctx), Job: job, Resume: true})
 }
 
 func (l *Ledger) pause(ctx context.Context, op string, args pauseArgs) error {

@@ -91,7 +91,7 @@ func within(batch []Report) int {
 
 func (l *Ledger) settle(ctx context.Context, batch []Report) ([]Status, error) {
 	ks := settleScript.each(l.tag(batch[0].Job), len(batch), func(i int) string { return batch[i].Job })
-	head := settleArgs{keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known}
+	head := settleArgs{now: l.believed(ctx), skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known}
 	args := head.appendTo(make([]string, 0, settleArgsSize+reportsSize(batch)))
 	return wordsOf("settle", len(batch), evaluate(ctx, l.client, settleScript, ks, appendReports(args, batch)))
 }

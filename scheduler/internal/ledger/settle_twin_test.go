@@ -47,6 +47,9 @@ func (m *twin) renew(r locking.Renewal) locking.RenewAnswer {
 
 func (m *twin) reap(seen Lease) Status {
 	r := m.runs[seen.Run]
+	if r != nil && r.Until > m.ms()+r.TTL+AheadMax.Milliseconds() {
+		r.Until = m.ms() + r.TTL
+	}
 	switch {
 	case r == nil:
 		return Gone

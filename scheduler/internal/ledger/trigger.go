@@ -34,6 +34,8 @@ func UniqueRun(job, key string) string {
 }
 
 type triggerArgs struct {
+	clocked
+
 	Job        string   `json:"job"`
 	Run        string   `json:"run"`
 	Successors []string `json:"successors"`          // ids under which the run may go on
@@ -50,7 +52,7 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	if len(t.Payload) > PayloadMax {
 		return "", fmt.Errorf("%w: payload of %d bytes; at most %d, so store it elsewhere and pass its address", ErrRefused, len(t.Payload), PayloadMax)
 	}
-	args := triggerArgs{Job: job, Run: t.Run, At: t.At, Most: pendingMax, Many: uniqueMax}
+	args := triggerArgs{clocked: l.timed(ctx), Job: job, Run: t.Run, At: t.At, Most: pendingMax, Many: uniqueMax}
 	if t.Unique != "" {
 		args.Run, args.Remember = UniqueRun(job, t.Unique), l.cfg.KeepFor.Milliseconds()
 	}

@@ -4,7 +4,7 @@ import "slices"
 
 // Arguments that several verbs have.
 var (
-	aNow     = arg{name: "now", typ: argNumber, doc: "the caller's idea of Redis' time, ms"}
+	aNow     = arg{name: "now", typ: argNumber, doc: "the caller's idea of Redis' time, ms, 0 for none"}
 	aSkew    = arg{name: "skew", typ: argMillis, doc: "tolerated difference, ms"}
 	aKeep    = arg{name: "keep", typ: argInt, doc: "rows to keep"}
 	aKeepFor = arg{name: "keep_for", typ: argMillis, doc: "age to keep, ms"}
@@ -26,11 +26,11 @@ var ofTicks = []verb{sweep, claim, settle}
 
 var others = []verb{
 	define,
-	{script: "unclaim", args: []arg{aKeep, aKeepFor}, forms: []form{{name: "item", args: []arg{aJob, aRun, aToken, aFresh}}}},
+	{script: "unclaim", args: []arg{aNow, aSkew, aKeep, aKeepFor}, forms: []form{{name: "item", args: []arg{aJob, aRun, aToken, aFresh}}}},
 	{script: "reap", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{
 		{name: "item", args: []arg{aJob, aRun, {name: "beat", typ: argNumber, doc: "the beat that was seen"}, aFresh}},
 	}},
-	{script: "renew", args: []arg{aServer}, forms: []form{{name: "item", places: true, args: []arg{
+	{script: "renew", args: []arg{aNow, aSkew, aServer}, forms: []form{{name: "item", places: true, args: []arg{
 		{name: "run", typ: argText, doc: "id of the run"},
 		{name: "token", typ: argText, doc: "its token, '' for any"},
 		{name: "ttl", typ: argText, doc: "of the lease, ms"},
@@ -50,6 +50,7 @@ var others = []verb{
 		{name: "ended", typ: argOptional, doc: "of a run whose end will be reported: when it ended, ms; else ''"},
 	}}}},
 	{script: "announce", args: []arg{
+		aNow, aSkew,
 		{name: "generation", typ: argText, doc: "of the nodes"},
 		{name: "revision", typ: argTidied, doc: "of the nodes"},
 	}, forms: []form{{name: "item", args: []arg{{name: "digest", typ: argText, doc: "of a chunk"}, aText}}}},
@@ -129,7 +130,7 @@ var claim = verb{script: "claim",
 }
 
 var settle = verb{script: "settle",
-	args: []arg{aKeep, aKeepFor, aServer},
+	args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer},
 	forms: []form{
 		{name: "plain", places: true, doc: "a run that succeeded at once and left nothing", args: []arg{
 			{name: "none", typ: argText, doc: "''"},

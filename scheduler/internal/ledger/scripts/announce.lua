@@ -3,21 +3,23 @@
 -- Returns {'closed', 'state|move|words'}, or the digests of those that are not stored
 -- needs: lib/base lib/gate
 -- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms, 0 for none
+--   skew       tolerated difference, ms
 --   generation of the nodes
 --   revision   of the nodes
 -- then for each item:
 --   digest     of a chunk
 --   text       its text, '' to ask whether it is stored
-local generation, revision = ARGV[1], ARGV[2]
-local n = (#ARGV - 2) / 2
+local now, skew, generation, revision = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local n = (#ARGV - 4) / 2
 local function item(i)
-  local a = 3 + (i - 1) * 2
+  local a = 5 + (i - 1) * 2
   return {digest = ARGV[a], text = ARGV[a + 1]}
 end
 -- end of ARGV
 local shut = closed(k.gate)
 if shut then return {'closed', shut} end
-local us, ms = clock()
+local us, ms = clock(now, skew)
 local missing = {}
 for i = 1, n do
   local c = item(i)

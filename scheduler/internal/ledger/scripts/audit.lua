@@ -3,7 +3,7 @@
 -- Arguments: auditArgs in audit.go.
 -- Returns when it was noted, ms.
 -- needs: lib/args lib/base
-local us, ms = clock()
+local us, ms = clock(args.now, args.skew)
 redis.call('RPUSH', k.audit, '1|' .. int(ms) .. '|' .. args.action)
 redis.call('LTRIM', k.audit, -args.most, -1)
 return int(ms)

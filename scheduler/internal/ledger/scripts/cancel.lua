@@ -5,7 +5,7 @@
 -- Returns one word: told, cancelled (also when repeated), ended, unknown, foreign; or 'closed|' and what closed() says.
 -- needs: lib/args lib/gate lib/rows lib/cancels lib/history lib/shards codec/entry codec/run codec/tick codec/pending
 local job, id = args.job, args.run
-local us, ms = clock()
+local us, ms = clock(args.now, args.skew)
 local e = entry_of(redis.call('HGET', k.jobs, job))
 if not e then return redis.call('HEXISTS', k.jobs, job) == 1 and 'foreign' or 'unknown' end
 local run = redis.call('HGET', k.runs, id)

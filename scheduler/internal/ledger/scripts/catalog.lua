@@ -6,7 +6,7 @@
 --   differs    the job that is stored has this version, not the one that was asked for; '0' when none is stored
 --   newer      the job was stored or deleted with this later version
 -- needs: lib/args lib/base
-local us, ms = clock()
+local us, ms = clock(args.now, args.skew)
 
 -- The version of a change is Redis' time, and larger than that of every change that is known here.
 local function fresh()

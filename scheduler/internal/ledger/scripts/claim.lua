@@ -24,7 +24,7 @@
 --   foreign     '', '', ''           a record that this version does not understand
 -- needs: token lib/base lib/gate
 -- ARGV, written by gen from verbs.go:
---   now        the caller's idea of Redis' time, ms
+--   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   node       id of the node that asks
 --   name       its name

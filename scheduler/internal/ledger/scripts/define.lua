@@ -15,7 +15,7 @@
 --   foreign    a record that this version does not understand
 -- needs: lib/base lib/newer lib/gate lib/windows lib/history lib/outbox lib/joined codec/entry
 -- ARGV, written by gen from verbs.go:
---   now        the caller's idea of Redis' time, ms
+--   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms

@@ -9,7 +9,7 @@
 local job = args.job
 local shut = closed(k.gate)
 if shut then return {'closed|' .. shut} end
-local us, ms = clock()
+local us, ms = clock(args.now, args.skew)
 local text = redis.call('HGET', k.jobs, job)
 if not text then return {'unknown'} end
 local e, b = entry_of(text), backfill_of(args.seen)
@@ -58,7 +58,7 @@ if b.next ~= '' and not paused(e, ms) then
   ids, outcomes = look(args.ticks)
   local room = args.most - redis.call('ZCARD', k.pending)
   local at = 1
-  while at <= #args.ticks and #going < args.now and put < room do
+  while at <= #args.ticks and #going < args.at_once and put < room do
     local tick, id = args.ticks[at][1], args.ticks[at][2]
     local had = nil
     -- guard:backfill-once P1 a tick whose run a failover has not lost, though it has lost that the tick was put in, gets no other run

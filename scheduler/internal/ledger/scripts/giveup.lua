@@ -7,7 +7,7 @@
 local job = args.job
 local shut = closed(k.gate)
 if shut then return 'closed|' .. shut end
-local us, ms = clock()
+local us, ms = clock(args.now, args.skew)
 local text = redis.call('HGET', k.jobs, job)
 if not text then return 'unknown' end
 local e = entry_of(text)

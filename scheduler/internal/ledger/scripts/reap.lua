@@ -1,11 +1,12 @@
 -- Settles, as abandoned, runs whose lease lapsed: only if the run is the one seen, its beat has
--- not moved since, and 'until' has passed. The caller has seen the clock of the named
+-- not moved since, and 'until' has passed. A lease whose end lies farther ahead than any renewal by this clock can have set it was renewed
+-- by a clock that was taken back: it gets its ttl from now on, which is more than its holder has. The caller has seen the clock of the named
 -- server run steadily; another server does nothing. Attempts that are left follow.
 -- keys: jobs runs leases pending waiting kept recent cancels outbox followers histories
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
 -- needs: lib/finish lib/rows codec/run codec/entry
 -- ARGV, written by gen from verbs.go:
---   now        the caller's idea of Redis' time, ms
+--   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
@@ -25,13 +26,22 @@ end
 local us, ms = clock()
 if astray(ms, now, skew) or elsewhere(server, server_id()) then return {'clock', int(ms)} end
 local out = {}
+
+local function shorten(id, r)
+  r.until_ = int(ms + r.ttl)
+  redis.call('HSET', k.runs, id, run_text(r))
+  redis.call('ZADD', k.leases, r.until_, id)
+end
+
 for i = 1, n do
   local c = item(i)
   local id = c.id
   local text = redis.call('HGET', k.runs, id)
   local r = run_of(text)
   local e = entry_of(redis.call('HGET', k.jobs, c.job))
-  local alive = false
+  local alive, most = false, r and ms + r.ttl + AHEAD
+  -- guard:lease-clipped P6 a lease does not outlive a clock that was taken back
+  if r and e and tonumber(r.until_) > most then shorten(id, r) end
   -- guard:reap-beat P4 a lease that was renewed since it was seen is alive
   if r and r.beat ~= c.beat then alive = true end
   -- guard:reap-until P4 a lease is reaped only when its time is over

@@ -13,7 +13,7 @@
 --   foreign     a record that this version does not understand
 -- needs: lib/base lib/windows lib/history lib/rows lib/outbox lib/shards codec/entry codec/run codec/pending codec/tick
 -- ARGV, written by gen from verbs.go:
---   now        the caller's idea of Redis' time, ms
+--   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms

@@ -8,7 +8,7 @@
 --           nodes were granted do not account for it
 -- needs: lib/base lib/windows lib/history lib/outbox codec/entry
 -- ARGV, written by gen from verbs.go:
---   now        the caller's idea of Redis' time, ms
+--   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms

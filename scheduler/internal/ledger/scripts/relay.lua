@@ -11,7 +11,7 @@ local outcome, payload = args.outcome, bytes
 local shut = closed(k.gate)
 if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
-local us, ms = clock()
+local us, ms = clock(args.now, args.skew)
 local text = redis.call('HGET', k.jobs, job)
 if not text then return 'unrelated' end
 local e = entry_of(text)

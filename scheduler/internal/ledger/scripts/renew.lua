@@ -1,28 +1,33 @@
 -- Renews a batch of leases: moves 'until' to now + ttl and counts the beat. A lease that lapsed
--- and that nobody reaped is still its holder's and may be renewed.
+-- and that nobody reaped is still its holder's and may be renewed. 'until' goes by Redis' clock, whatever the caller believes: for a node
+-- that believes another clock the lease must not be over. Where the lease stands in 'leases' goes by the caller's idea: the sweep finds
+-- the lease when its node is dead, also if 'until' was stored by a clock that was taken back. See reap.lua.
 -- keys: runs leases
 -- Returns {'server', id} and does nothing when the caller knows another server, else one text, a word for each item, parted by
 -- commas: renewed, gone (also when somebody was granted the run since), or foreign.
 -- needs: lib/base codec/run
 -- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms, 0 for none
+--   skew       tolerated difference, ms
 --   server     id of the server that the caller knows, '' for any
 -- then for each item:
 --   run        id of the run
 --   token      its token, '' for any
 --   ttl        of the lease, ms
-local server = ARGV[1]
-local n = (#ARGV - 1) / 3
-local function place(i) return 2 + (i - 1) * 3 end
+local now, skew, server = ARGV[1], ARGV[2], ARGV[3]
+local n = (#ARGV - 3) / 3
+local function place(i) return 4 + (i - 1) * 3 end
 local RUN, TOKEN, TTL = 0, 1, 2
 -- end of ARGV
-local us, ms = clock()
+local _, ms = clock()
+local held_to = believed(ms, now, skew)
 if server ~= '' then
   local here = server_id()
   if elsewhere(server, here) then return {'server', here} end
 end
 local sub, match = string.sub, string.match
 local ids, out, runs, leases, size = {}, {}, {}, {}, 0
-local tills, beats = {}, {} -- what was spelt out: when a lease ends, by its ttl, and the beat after another one
+local tills, scores, beats = {}, {}, {} -- what was spelt out: when a lease ends and its place, by its ttl, and the beat after another one
 for i = 1, n do ids[i] = ARGV[place(i) + RUN] end
 local held = redis.call('HMGET', k.runs, unpack(ids))
 for i = 1, n do
@@ -30,10 +35,10 @@ for i = 1, n do
   local run, asked, ttl = held[i], ARGV[a + TOKEN], ARGV[a + TTL]
   local beat, at, token = match(run or '', RUN_BEAT)
   if beat and (asked == '' or asked == token) then
-    if not tills[ttl] then tills[ttl] = int(ms + ttl) end
+    if not tills[ttl] then tills[ttl], scores[ttl] = int(ms + ttl), int(held_to + ttl) end
     if not beats[beat] then beats[beat] = int(beat + 1) end
     runs[size + 1], runs[size + 2] = ids[i], '1|' .. tills[ttl] .. '|' .. beats[beat] .. '|' .. sub(run, at)
-    leases[size + 1], leases[size + 2] = tills[ttl], ids[i]
+    leases[size + 1], leases[size + 2] = scores[ttl], ids[i]
     size = size + 2
     out[i] = 'renewed'
   else

@@ -8,6 +8,8 @@
 --   foreign  a record that this version does not understand
 -- needs: lib/base
 -- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms, 0 for none
+--   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
 --   server     id of the server that the caller knows, '' for any
@@ -34,16 +36,16 @@
 --   result     what it left for the jobs that follow, JSON, or ''
 --   fresh      id of the next attempt, if this end asks for one and there are attempts left; of a run that
 --              succeeded, id of the run whose checkpoint goes; or ''
-local keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3]
+local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local PLAIN, NONE, JOB, RUN, TOKEN, STARTED, ENDED = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
-local HEAD, OTHER = 3, 13
+local HEAD, OTHER = 5, 13
 local function other(a)
   return {outcome = ARGV[a], job = ARGV[a + 1], run = ARGV[a + 2], token = ARGV[a + 3], reason = ARGV[a + 4],
     started = ARGV[a + 5], ended = ARGV[a + 6], pause = ARGV[a + 7], tries = ARGV[a + 8],
     error = ARGV[a + 9], output = ARGV[a + 10], result = ARGV[a + 11], fresh = ARGV[a + 12]}
 end
 -- end of ARGV
-local us, ms = clock()
+local us, ms = clock(now, skew)
 if server ~= '' then
   local here = server_id()
   if elsewhere(server, here) then return {'server', here} end

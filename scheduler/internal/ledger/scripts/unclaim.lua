@@ -5,6 +5,8 @@
 -- Returns one word for each item: returned (also when repeated), lost, foreign.
 -- needs: lib/finish lib/rows codec/entry codec/run codec/pending
 -- ARGV, written by gen from verbs.go:
+--   now        the caller's idea of Redis' time, ms, 0 for none
+--   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
 -- then for each item:
@@ -12,14 +14,14 @@
 --   id         id of the run
 --   token      the run's token, '' for any
 --   fresh      id of the run that may follow
-local keep, keep_for = ARGV[1], ARGV[2]
-local n = (#ARGV - 2) / 4
+local now, skew, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local n = (#ARGV - 4) / 4
 local function item(i)
-  local a = 3 + (i - 1) * 4
+  local a = 5 + (i - 1) * 4
   return {job = ARGV[a], id = ARGV[a + 1], token = ARGV[a + 2], fresh = ARGV[a + 3]}
 end
 -- end of ARGV
-local us, ms = clock()
+local us, ms = clock(now, skew)
 local out = {}
 
 local function back(i, job, id, fresh, r, e)

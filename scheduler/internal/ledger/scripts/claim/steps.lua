@@ -10,7 +10,11 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
   local list, at, pf, pt, bf, bt, going, overlap = {}, from, nil, nil, nil, nil, nil, false
   local waits = mode == 'q' or mode == 'r'
   if e.pause ~= '' then pf, pt = pair(e.pause) end
-  if e.busy ~= '' and waits then bf, bt = pair(e.busy) end
+  if e.busy ~= '' and waits then
+    bf, bt = pair(e.busy)
+    -- guard:busy-clipped P2 a job was busy until now at most, whatever clock stored the window
+    if bt > ms then bt = ms end
+  end
   if e.open ~= '' and waits then
     going = bf or since(e)
   end

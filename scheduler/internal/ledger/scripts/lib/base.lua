@@ -5,9 +5,20 @@
 -- number, not one spelt out already: miniredis would print nothing.
 local function int(n) return string.format('%.0f', n) end
 
-local function clock()
+-- Redis' time, ms, held to within skew of the caller's idea of it; an idea of 0 is none. What a script stores by it does not outlive a clock
+-- that its caller does not believe.
+local function believed(ms, now, skew)
+  now = tonumber(now)
+  -- guard:clock-held P2 no time that is stored outlives a clock that the caller does not believe
+  if now ~= 0 then ms = math.max(now - skew, math.min(ms, now + skew)) end
+  return ms
+end
+
+-- Returns Redis' time, us and ms. With the caller's idea of it the second is held to that.
+local function clock(now, skew)
   local us = server_micros()
-  return us, math.floor(us / 1000)
+  local ms = math.floor(us / 1000)
+  return us, now and believed(ms, now, skew) or ms
 end
 
 -- Whether the caller's idea of Redis' time is wrong by more than skew.
