@@ -1,6 +1,7 @@
 package execjob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,27 +12,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
 )
 
 // lookEvery is how often the files of a command are looked at.
 const lookEvery = time.Second
 
+// maxProgressFile bounds the file of the progress, in bytes: one line.
+const maxProgressFile = 4 << 10
+
 // files are where a command leaves its checkpoint, says how far it is, and leaves its result, in a directory that only the node's user can
 // read.
 type files struct {
-	dir                  string
+	dir                  *runDir
 	run                  *jobs.Run
 	checkpoints          bool // the command has checkpoints
 	checkpoint, progress seenFile
 	result               string // its path; "" for a command without one
-	told                 string // the last error that was told
 }
 
 // seenFile is a file as it was read last.
 type seenFile struct {
-	path string
+	what     string // for people
+	path     string
+	limit    int64 // bytes
+	tooLarge func(*boundedfile.SizeError) error
+
 	info fs.FileInfo // nil when there was none
+	told string      // what was told of it last; "" once it was good
 }
 
 // newFiles makes the directory, with the run's checkpoint if there is one. It returns nil for a command that has no files. The caller
@@ -40,32 +49,40 @@ func newFiles(c Command, run *jobs.Run) (*files, error) {
 	if !c.Checkpoints && !c.Result {
 		return nil, nil
 	}
-	dir, err := os.MkdirTemp("", "escapement-*")
+	dir, err := newRunDir()
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for its files: %w", err)
+		return nil, err
 	}
 	f := &files{dir: dir, run: run, checkpoints: c.Checkpoints}
 	if c.Result {
-		f.result = filepath.Join(dir, "result")
+		f.result = filepath.Join(dir.path, "result")
 	}
 	if !c.Checkpoints {
 		return f, nil
 	}
-	f.checkpoint.path, f.progress.path = filepath.Join(dir, "checkpoint"), filepath.Join(dir, "progress")
+	f.checkpoint = seenFile{what: "checkpoint", path: filepath.Join(dir.path, "checkpoint"), limit: jobs.MaxCheckpoint, tooLarge: func(e *boundedfile.SizeError) error {
+		return &jobs.CheckpointSizeError{Size: int(e.Size), Limit: int(e.Limit)}
+	}}
+	f.progress = seenFile{what: "progress", path: filepath.Join(dir.path, "progress"), limit: maxProgressFile, tooLarge: func(e *boundedfile.SizeError) error {
+		return fmt.Errorf("%w; write one line into another file, and rename it", e)
+	}}
 	if data := run.Saved(); data != nil {
 		if err := os.WriteFile(f.checkpoint.path, data, 0o600); err != nil {
 			f.remove()
 			return nil, fmt.Errorf("write its checkpoint: %w", err)
 		}
-		f.checkpoint.info, _ = os.Stat(f.checkpoint.path)
+		f.checkpoint.info, _ = os.Lstat(f.checkpoint.path)
 	}
 	return f, nil
 }
 
 // remove removes the directory; a nil f has none.
 func (f *files) remove() {
-	if f != nil {
-		_ = os.RemoveAll(f.dir)
+	if f == nil {
+		return
+	}
+	if err := f.dir.remove(); err != nil { // as of a command that has become another user
+		f.run.Logger().Warn("the files of the command could not be removed; remove the directory", "dir", f.dir.path, "error", err)
 	}
 }
 
@@ -114,46 +131,61 @@ func (f *files) watch(ctx context.Context) (stop func(failed bool)) {
 
 // look saves the checkpoint and tells the progress, where their files have changed.
 func (f *files) look(ctx context.Context) {
-	if info, changed := f.progress.changed(); changed {
-		if text, err := os.ReadFile(f.progress.path); err == nil && f.tell(string(text)) {
-			f.progress.info = info
+	f.progress.look(f.run, func(text []byte) error {
+		if !f.tell(string(text)) {
+			return errAgain
 		}
-	}
-	info, changed := f.checkpoint.changed()
+		return nil
+	})
+	f.checkpoint.look(f.run, func(data []byte) error {
+		err := f.run.Save(ctx, data)
+		if err != nil && ctx.Err() != nil {
+			return errAgain // the last look repeats it
+		}
+		return err
+	})
+}
+
+// errAgain is the error of a file that the next look reads again, of which nobody is told.
+var errAgain = errors.New("read again")
+
+// look hands the content of a file that has changed to take. A file that was not taken is told once, in the log and in the output.
+func (s *seenFile) look(run *jobs.Run, take func([]byte) error) {
+	info, changed := s.changed()
 	if !changed {
 		return
 	}
-	err := f.save(ctx, info.Size())
+	data, err := boundedfile.ReadDirect(s.path, s.limit)
+	size := new(boundedfile.SizeError)
+	kind := "" // by which the same fault is known again: a file that grows is told once
 	switch {
-	case err == nil, errors.As(err, new(*jobs.CheckpointSizeError)):
-		f.checkpoint.info = info
-	case ctx.Err() != nil:
-		return // the last look repeats it
+	case errors.As(err, &size):
+		err, kind = s.tooLarge(size), "too large"
+		s.info = info
+	case err == nil:
+		if err = take(data); err == nil {
+			s.info, s.told = info, ""
+		}
 	}
-	if err == nil {
-		f.told = ""
-	} else if text := err.Error(); text != f.told {
-		f.told = text
-		f.run.Logger().Warn("the command's checkpoint was not saved", "error", err)
-		fmt.Fprintln(f.run.Output(), "escapement: the checkpoint was not saved:", text)
+	if kind = cmp.Or(kind, fmt.Sprint(err)); err == nil || errors.Is(err, errAgain) || kind == s.told {
+		return
 	}
+	s.told = kind
+	notKept(run, s.what, err)
 }
 
-// save saves the checkpoint, a file of so many bytes.
-func (f *files) save(ctx context.Context, size int64) error {
-	if size > jobs.MaxCheckpoint {
-		return &jobs.CheckpointSizeError{Size: int(size), Limit: jobs.MaxCheckpoint} // and it is not read
+// notKept tells, in the log and in the output, why what the command left in a file is not kept. The run goes on.
+func notKept(run *jobs.Run, what string, err error) {
+	if p := new(fs.PathError); errors.As(err, &p) {
+		err = p.Err // the name is the node's
 	}
-	data, err := os.ReadFile(f.checkpoint.path)
-	if err != nil {
-		return err
-	}
-	return f.run.Save(ctx, data)
+	run.Logger().Warn("what the command left in a file was not kept", "file", what, "error", err)
+	fmt.Fprintf(run.Output(), "escapement: the %s was not kept: %v\n", what, err)
 }
 
 // changed reports whether the file is another one than was read last, or has changed. A file that was removed has not.
 func (s *seenFile) changed() (fs.FileInfo, bool) {
-	info, err := os.Stat(s.path)
+	info, err := boundedfile.Lstat(s.path)
 	if err != nil {
 		return nil, false
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/execjob"
@@ -77,6 +78,41 @@ func TestCheckpoints(t *testing.T) {
 	}
 	if _, err = s.shell(t, `head -c 65536 /dev/zero > "$ESCAPEMENT_CHECKPOINT_FILE"; exit 1`); err == nil || !bytes.Equal(s.Saved(), make([]byte, 65536)) {
 		t.Errorf("64 KiB: %v, %d bytes", err, len(s.saved))
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestFilesOfOthers: what is no file, or has no end, holds up neither the command nor its node, and is told.
+func TestFilesOfOthers(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	for _, tt := range []struct{ name, script, want string }{
+		{"a pipe for the progress", `mkfifo "$ESCAPEMENT_PROGRESS_FILE"; exit 1`, "the progress was not kept: is a named pipe, and no regular file"},
+		{"a pipe for the checkpoint", `mkfifo "$ESCAPEMENT_CHECKPOINT_FILE"; exit 1`, "the checkpoint was not kept: is a named pipe, and no regular file"},
+		{"a pipe for the result", `mkfifo "$ESCAPEMENT_RESULT_FILE"`, "the result was not kept: is a named pipe, and no regular file"},
+		{"2 TiB of progress", `truncate -s 2T "$ESCAPEMENT_PROGRESS_FILE"; exit 1`, "the progress was not kept: the file has 2199023255552 bytes, more than 4096; write one line into another file, and rename it"},
+		{"2 TiB of checkpoint", `truncate -s 2T "$ESCAPEMENT_CHECKPOINT_FILE"; exit 1`, "the checkpoint was not kept: jobs: a checkpoint of 2199023255552 bytes is larger than 65536"},
+		{"2 TiB of result", `truncate -s 2T "$ESCAPEMENT_RESULT_FILE"`, "the result was not kept: the file has 2199023255552 bytes, more than 65536; store it elsewhere"},
+		{"a link", `ln -s /etc/passwd "$ESCAPEMENT_CHECKPOINT_FILE"; exit 1`, "the checkpoint was not kept: is a symbolic link"},
+		{"a folder", `mkdir "$ESCAPEMENT_PROGRESS_FILE"; exit 1`, "the progress was not kept: is a directory"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &store{heard: filepath.Join(t.TempDir(), "heard")}
+			run := jobs.NewRun(jobs.RunInfo{Job: "job", Store: s})
+			command := execjob.Command{Command: []string{"sh", "-ec", tt.script}, Checkpoints: true, Result: true}
+			ended := make(chan error, 1)
+			go func() { ended <- execjob.New(command)(t.Context(), run) }()
+			select {
+			case err := <-ended:
+				if out := string(run.Written()); !strings.Contains(out, tt.want) || len(s.Saved()) > 0 || (err == nil) == strings.HasSuffix(tt.script, "exit 1") {
+					t.Errorf("%v, saved %q, wrote %q; want %q", err, s.saved, out, tt.want)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("the run does not end")
+			}
+		})
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"syscall"
+	"io/fs"
 
+	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
 )
 
@@ -22,29 +21,19 @@ func keepResult(path string, run *jobs.Run) {
 		err = run.SetResult(data)
 	}
 	if err != nil {
-		run.Logger().Warn("the command's result was not kept", "error", err)
-		fmt.Fprintln(run.Output(), "escapement: the result was not kept:", err)
+		notKept(run, "result", err)
 	}
 }
 
 func readResult(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the node has made the name; a pipe is opened without waiting
-	switch {
-	case os.IsNotExist(err):
+	data, err := boundedfile.ReadDirect(path, maxResultFile)
+	switch size := new(boundedfile.SizeError); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
+	case errors.As(err, &size):
+		return nil, fmt.Errorf("%w; store it elsewhere and pass its address", size)
 	case err != nil:
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular(): // a pipe would be read for ever
-		return nil, errors.New("result: is no file")
-	case info.Size() > maxResultFile:
-		return nil, fmt.Errorf("result: the file has %d bytes, more than %d; store it elsewhere and pass its address", info.Size(), maxResultFile)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxResultFile))
-	return bytes.TrimSpace(data), err
+	return bytes.TrimSpace(data), nil
 }

@@ -26,8 +26,8 @@ func TestResult(t *testing.T) {
 		{"a failure", `echo 1 > "$ESCAPEMENT_RESULT_FILE"; exit 3`, "", "", true, 0},
 		{"no JSON", `echo done > "$ESCAPEMENT_RESULT_FILE"`, "", "escapement: the result was not kept: result: is no JSON in UTF-8\n", false, 0},
 		{"too large", `(printf '"'; head -c 4095 /dev/zero | tr '\0' x; printf '"') > "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: result: 4097 bytes are more than 4096; store it elsewhere", false, 0},
-		{"much too large", `head -c 65537 /dev/zero > "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: result: the file has 65537 bytes, more than 65536", false, 0},
-		{"no file, but a pipe", `mkfifo "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: result: is no file", false, 0},
+		{"much too large", `head -c 65537 /dev/zero > "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: the file has 65537 bytes, more than 65536", false, 0},
+		{"no file, but a pipe", `mkfifo "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: is a named pipe, and no regular file", false, 0},
 		{"one directory", `test "$(dirname "$ESCAPEMENT_RESULT_FILE")" = "$(dirname "$ESCAPEMENT_CHECKPOINT_FILE")"; echo 1 > "$ESCAPEMENT_RESULT_FILE"`, "1", "", false, 0},
 		{"a shard", `echo 1 > "$ESCAPEMENT_RESULT_FILE"`, "", "not kept: result: a shard has none", false, 2},
 	} {

@@ -57,6 +57,9 @@ func NewClient(address string, cfg ClientConfig) (*Client, error) {
 // ErrAccess is returned when the server does not let the client in, or its role may not do that.
 var ErrAccess = errors.New("the API does not permit it")
 
+// answerMost bounds what is read of an answer, in bytes: several times what a list of 100,000 jobs takes.
+const answerMost = 256 << 20
+
 // said is what an answer said beside its body.
 type said struct{ next string }
 
@@ -89,9 +92,12 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 	}
 	defer resp.Body.Close()
 	of.next = unescaped(resp.Header.Get(NextHeader))
-	text, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(io.LimitReader(resp.Body, answerMost+1))
 	if err != nil {
 		return of, c.silent(err)
+	}
+	if len(text) > answerMost {
+		return of, fmt.Errorf("the API at %s answers with more than %d MiB; ask for less at once", c.base, answerMost>>20)
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return of, refusal(resp, text)

@@ -8,37 +8,48 @@ import (
 	"os"
 	"os/signal"
 	"path"
-	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
 )
 
 func (a *app) backupCommand() *cobra.Command {
-	c := a.command("backup FILE", "write every job of the namespace to a file", wants("FILE"), func(cmd *cobra.Command, args []string) error {
+	var force bool
+	c := a.command("backup FILE [--force]", "write every job of the namespace to a file", wants("FILE"), func(cmd *cobra.Command, args []string) error {
+		var to backupTarget
+		if args[0] != "-" {
+			var err error
+			if to, err = findBackupTarget(args[0], force); err != nil {
+				return fmt.Errorf("write the backup: %w", err)
+			}
+		}
 		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
-			err := a.backup(l, client, args[0])
+			err := a.backup(l, client, args[0], to)
 			return a.noted(l, client, scheduler.Action{Name: "backup", Target: args[0]}, err)
 		})
 	})
 	c.Long = `Writes a JSON document a line for every job: its definition, cursor, token, pause, pending runs,
-runs in flight, history and outputs. FILE is replaced when the backup is complete; - is stdout.
-Nodes may go on meanwhile: each job is read at one instant, after the job that it follows.
+runs in flight, history and outputs. FILE appears when the backup is complete; - is stdout, and a
+device or a pipe is written to. A FILE that is there is refused with exit code 5; with --force the
+backup takes its place. Of a symbolic link that is the file that it points to. Nodes may go on
+meanwhile: each job is read at one instant, after the job that it follows.
 
 Not in a backup: nodes, drained names, and locks of business code. Payloads and outputs
 are in it, so the file is readable by its owner only.
 
 Exits with 1 when there is a record that this version cannot read; it is named, and the rest
 is in the file.`
+	c.Flags().BoolVar(&force, "force", false, "replace FILE if it is there")
 	return c
 }
 
-func (a *app) backup(l *loaded, client redis.UniversalClient, file string) error {
+func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to backupTarget) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if file == "-" {
@@ -48,17 +59,14 @@ func (a *app) backup(l *loaded, client redis.UniversalClient, file string) error
 		}
 		return a.backedUp(l, "stdout", totals, left)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*") // its owner's only
-	if err != nil {
-		return fmt.Errorf("write the backup: %w", err)
-	}
-	defer os.Remove(temp.Name()) // there is none when it was renamed
-	totals, left, err := move.Backup(ctx, client, l.Namespace, temp)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	var totals move.Totals
+	var left []string
+	err := to.write(ctx, func(w io.Writer) (err error) {
+		totals, left, err = move.Backup(ctx, client, l.Namespace, w)
 		return err
-	}
-	if err := os.Rename(temp.Name(), file); err != nil {
-		return fmt.Errorf("write the backup: %w", err)
+	})
+	if err != nil {
+		return err
 	}
 	err = a.backedUp(l, file, totals, left)
 	if a.json() {
@@ -155,21 +163,32 @@ func firstNames(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// open opens a file to be read twice; stdin is copied into one that nobody else sees.
+// open opens a file to be read twice; stdin, and a pipe that a shell has opened, is copied into one that nobody else sees.
 func (a *app) open(file string) (r io.ReadSeeker, done func(), err error) {
+	from := a.stdin
 	if file != "-" {
-		f, err := os.Open(file) //nolint:gosec // the caller's own file
-		return f, func() { _ = f.Close() }, err
+		f, err := boundedfile.Open(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			return f, func() { _ = f.Close() }, nil
+		}
+		defer f.Close()
+		from = f
 	}
 	f, err := os.CreateTemp("", "escapement-restore-*")
 	if err != nil {
 		return nil, nil, err
 	}
+	later := os.Remove(f.Name()) != nil // at once, because this process may be killed; some systems remove no open file
 	done = func() {
 		_ = f.Close()
-		_ = os.Remove(f.Name())
+		if later {
+			_ = os.Remove(f.Name())
+		}
 	}
-	if _, err := io.Copy(f, a.stdin); err != nil {
+	if _, err := io.Copy(f, from); err != nil {
 		done()
 		return nil, nil, err
 	}

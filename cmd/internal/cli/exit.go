@@ -88,7 +88,7 @@ func exitCode(err error) int {
 	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock), errors.Is(err, errNoTarget):
 		return exitNotFound
 	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, api.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
-		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists):
+		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists), errors.Is(err, errFileThere):
 		return exitRefused
 	case errors.Is(err, locking.ErrUnreachable), errors.As(err, new(fullError)):
 		return exitUnreachable

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/internal/boundedfile"
 )
 
 // jobsDir is the folder beside the configuration file whose *.yaml files have more jobs.
@@ -19,7 +21,7 @@ const jobsDir = "jobs.d"
 // Kubernetes, keep theirs there.
 func jobFiles(config string) (files []string, err error) {
 	dir := filepath.Join(filepath.Dir(config), jobsDir)
-	entries, err := os.ReadDir(dir)
+	entries, err := boundedfile.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -98,7 +100,7 @@ func (s *fileStamp) addCalendar(file string) {
 }
 
 func (s *fileStamp) add(file string) {
-	info, err := os.Stat(file)
+	info, err := boundedfile.Stat(file)
 	if err != nil {
 		info = nil
 	}

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -31,16 +31,7 @@ type jobText struct {
 
 // readJobs reads a file of stored jobs, YAML or JSON. What stands in it wrongly is ErrRefused, with the file, the line and the job.
 func (a *app) readJobs(path string) (file jobsFile, err error) {
-	in := a.stdin
-	if path != "-" {
-		f, err := os.Open(path) //nolint:gosec // the operator names the file
-		if err != nil {
-			return file, err
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxJobsFile+1))
+	text, err := a.jobsText(path)
 	if err != nil {
 		return file, err
 	}
@@ -48,13 +39,7 @@ func (a *app) readJobs(path string) (file jobsFile, err error) {
 	if json.Valid(text) {
 		read = jobsOfJSON // as it is written, also what YAML would not take
 	}
-	var found []jobText
-	switch {
-	case len(text) > maxJobsFile:
-		err = fmt.Errorf("is larger than %d MiB; part it", maxJobsFile>>20)
-	default:
-		found, err = read(text)
-	}
+	found, err := read(text)
 	if err == nil && len(found) == 0 {
 		err = errors.New("has no jobs; write a list jobs")
 	}
@@ -70,6 +55,19 @@ func (a *app) readJobs(path string) (file jobsFile, err error) {
 		return file, fmt.Errorf("%w: %s: %w", scheduler.ErrRefused, path, err)
 	}
 	return file, nil
+}
+
+// jobsText is the text of a file of stored jobs; - is stdin.
+func (a *app) jobsText(path string) (text []byte, err error) {
+	if path == "-" {
+		text, err = io.ReadAll(io.LimitReader(a.stdin, maxJobsFile+1))
+	} else {
+		text, err = boundedfile.Read(path, maxJobsFile)
+	}
+	if size := new(boundedfile.SizeError); errors.As(err, &size) || len(text) > maxJobsFile {
+		err = fmt.Errorf("%w: %s: is larger than %d MiB; part it", scheduler.ErrRefused, path, maxJobsFile>>20)
+	}
+	return text, err
 }
 
 // someOf joins the first faults of a file, in which each job may have one.

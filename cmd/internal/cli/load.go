@@ -1,11 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 
+	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/notify"
 )
@@ -86,19 +87,11 @@ func (d *decoder) readFile(src source, c *Config) bool {
 
 // readLimited reads a regular file of at most limit bytes.
 func readLimited(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name) //nolint:gosec // the operator names the file
-	if err != nil {
-		return nil, plainPathError(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, plainPathError(err)
-	}
-	if int64(len(data)) > limit {
+	data, err := boundedfile.Read(name, limit)
+	if size := new(boundedfile.SizeError); errors.As(err, &size) {
 		return nil, fmt.Errorf("larger than %d KiB; is it the right file", limit>>10)
 	}
-	return data, nil
+	return data, plainPathError(err)
 }
 
 // applyFlags sets what flags say.

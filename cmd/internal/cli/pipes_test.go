@@ -1,0 +1,61 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestPipesAreRefused: a named pipe in the place of any file that this program reads is refused, and nobody waits for its writer.
+func TestPipesAreRefused(t *testing.T) {
+	t.Parallel()
+	const refused = ": is a named pipe, and no regular file"
+	config := write(t, jobsOf("first"))
+	dir := filepath.Dir(config)
+	pipe := filepath.Join(dir, "pipe")
+	inJobs := write(t, jobsOf("first"))
+	fifo := func(path string) string {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	fifo(pipe)
+	for _, tt := range []struct {
+		name, want string
+		read       func() error
+	}{
+		{"jobs.d", fifo(filepath.Join(filepath.Dir(inJobs), jobsDir, "z.yaml")) + refused, func() error { _, err := load(source{file: inJobs}); return err }},
+		{"config", pipe + refused, func() error { _, err := load(source{file: pipe}); return err }},
+		{"secret", "ESCAPEMENT_REDIS_URL_FILE: " + pipe + refused, func() error {
+			_, err := load(source{file: config, env: map[string]string{"ESCAPEMENT_REDIS_URL_FILE": pipe}})
+			return err
+		}},
+		{"calendar", refused, func() error {
+			calendar := fifo(filepath.Join(dir, "days.ics"))
+			_, err := load(source{file: write(t, "calendars: {de: ["+calendar+"]}\n"+jobsOf("first"))})
+			return err
+		}},
+		{"stored jobs", refused, func() error { _, err := new(app).readJobs(pipe); return err }},
+		{"backup", refused, func() error { _, _, err := new(app).open(pipe); return err }},
+	} {
+		ended := make(chan error, 1)
+		go func() { ended <- tt.read() }()
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: it waits for a writer", tt.name)
+		}
+	}
+}

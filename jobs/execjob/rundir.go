@@ -1,0 +1,68 @@
+package execjob
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// runDirPrefix begins the names of the directories of runs.
+	runDirPrefix = "escapement-run-"
+	// youngDir is the age below which a directory is left alone: its owner may not have locked it yet.
+	youngDir = time.Minute
+)
+
+// runDir is the directory of one run's files, which only the node's user can read. It is locked as long as its node lives, so that
+// another process can tell the directory of a node that was killed, and removes it.
+type runDir struct {
+	path string
+	lock *os.File // nil where the system has no such locks
+}
+
+// sweepOnce removes what killed nodes have left, when the process makes its first directory.
+var sweepOnce sync.Once
+
+func newRunDir() (*runDir, error) {
+	sweepOnce.Do(func() { sweepRunDirs(os.TempDir(), time.Now().Add(-youngDir)) })
+	path, err := os.MkdirTemp("", runDirPrefix+"*")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for its files: %w", err)
+	}
+	lock, _ := lockDir(path) // without a lock, the directory is not removed when this process is killed
+	return &runDir{path, lock}, nil
+}
+
+// remove removes the directory and all that is in it.
+func (d *runDir) remove() error {
+	err := os.RemoveAll(d.path)
+	if d.lock != nil {
+		d.lock.Close()
+	}
+	return err
+}
+
+// sweepRunDirs removes the directories of processes that have ended, as far as this process may. Those changed after before stay.
+func sweepRunDirs(temp string, before time.Time) {
+	entries, err := os.ReadDir(temp)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), runDirPrefix) || !e.IsDir() {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || info.ModTime().After(before) || info.Mode().Perm() != 0o700 {
+			continue
+		}
+		path := filepath.Join(temp, e.Name())
+		if lock, err := lockDir(path); err == nil && lock != nil {
+			_ = os.RemoveAll(path) // what is another user's stays
+			lock.Close()
+		}
+	}
+}

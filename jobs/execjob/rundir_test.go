@@ -1,0 +1,43 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package execjob
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A node that was killed leaves its directories, and the next process removes them: these, and no others.
+func TestDirectoriesOfKilledNodesAreRemoved(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	alive, err := newRunDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := newRunDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.lock.Close() // as the end of its process does
+	sub := filepath.Join(left.path, "sub")
+	other, link := filepath.Join(temp, "escapement-data"), filepath.Join(temp, runDirPrefix+"1")
+	if err := errors.Join(os.Mkdir(sub, 0o700), os.WriteFile(filepath.Join(sub, "file"), nil, 0o600), os.Mkdir(other, 0o700), os.Symlink(other, link)); err != nil {
+		t.Fatal(err)
+	}
+	there := func(path string) bool { _, err := os.Lstat(path); return err == nil }
+	sweepRunDirs(temp, time.Now().Add(-time.Hour))
+	if !there(left.path) {
+		t.Error("a young directory is gone")
+	}
+	sweepRunDirs(temp, time.Now().Add(time.Hour))
+	if there(left.path) || !there(alive.path) || !there(other) || !there(link) {
+		t.Errorf("left %t, alive %t, another %t, a link %t", there(left.path), there(alive.path), there(other), there(link))
+	}
+	if err := alive.remove(); err != nil || there(alive.path) {
+		t.Errorf("the end of the run: %v", err)
+	}
+}
