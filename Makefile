@@ -30,6 +30,8 @@ TRACED := docs/examples/otel
 GUARDS := locking/fence/sqltest
 # Locks in other stores, an adapter, and the program that has all drivers.
 STORES := locking/zklock locking/etcdlock locking/pglock locking/gocronlock cmd/escapement-full
+# Alert rules and dashboard on a real Prometheus. A module of its own, so that ./... needs none.
+ALERTS := scheduler/metrics/promtest
 # The pages of the web console, in TypeScript. What is built from them is committed: only who changes them needs npm.
 WEB := scheduler/console/web
 PEERS := cmd/peerbench
@@ -83,7 +85,7 @@ prove: redis-server postgresql ## the long list, hours: SEEDS simulated clusters
 	$(MAKE) --no-print-directory seeds T=TestFailover N=$$(( $(SEEDS) / 10 ))
 	$(MAKE) --no-print-directory seeds T=TestMoves N=$$(( $(SEEDS) / 40 ))
 	$(MAKE) --no-print-directory seeds T=TestChurn N=$$(( $(SEEDS) / 200 ))
-	$(MAKE) --no-print-directory sim-same stores mutants torture
+	$(MAKE) --no-print-directory sim-same stores alerts mutants torture
 
 .PHONY: waiting-lane calculating-lane
 waiting-lane: NICE :=
@@ -140,6 +142,11 @@ guards: redis-server postgresql ## the SQL guards of locking/fence against Postg
 .PHONY: stores
 stores: redis-server postgresql store-servers $(GOLANGCI) ## locks in ZooKeeper, etcd and PostgreSQL, and their linters, ten minutes
 	for m in $(STORES); do (cd $$m && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./... && go mod tidy -diff && go test -race -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk); done
+
+# Not in check: it needs Prometheus, and takes five minutes, most of them waiting.
+.PHONY: alerts
+alerts: redis-server prometheus $(GOLANGCI) ## alert rules and dashboard on a real Prometheus that scrapes real nodes, five minutes
+	cd $(ALERTS) && $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./... && go mod tidy -diff && go test -count=1 -timeout $(TEST_TIMEOUT) -v ./... | awk -f $(CURDIR)/.ci/tests.awk
 
 # A guard is one line that a promise rests on, marked where it stands; cmd/mutants/guards.txt names the tests.
 .PHONY: mutants
@@ -306,6 +313,15 @@ store-servers:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		export DEBIAN_FRONTEND=noninteractive; \
 		apt-get update -qq </dev/null && apt-get install -y -qq --no-install-recommends zookeeper etcd-server pgbouncer </dev/null; \
+	fi
+
+# Prometheus and promtool, where they can be installed. A test without them fails and names the package.
+.PHONY: prometheus
+prometheus:
+	@if command -v prometheus >/dev/null && command -v promtool >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq </dev/null && apt-get install -y -qq --no-install-recommends prometheus </dev/null; \
 	fi
 
 # Debian keeps its programs out of PATH.

@@ -20,12 +20,14 @@ const DefaultJobs = 1000
 // Config configures a Collector. The zero value is useful.
 type Config struct {
 	// Jobs bounds the jobs with series of their own: the first ones of the node, in the order in which it got them. The
-	// others share series whose job label is empty, and have no last success. Negative: no job has series of its own.
+	// others share series whose JobLabel is empty, and have no last success. Negative: no job has series of its own.
 	// Default DefaultJobs.
 	Jobs int
-	// Labels are added to every series, such as the node's name where a process has several nodes. Default none.
+	// Labels are added to every series, such as NodeLabel where a process has several nodes. Default none. Labels that a
+	// scrape renames, such as job or instance, are logged.
 	Labels prometheus.Labels
-	// Logger gets one warning when Handler is scraped before the collector watches a node. Default slog.Default().
+	// Logger gets one warning when Handler is scraped before the collector watches a node, and one for each of the Labels that
+	// a scrape renames. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -47,6 +49,12 @@ func New(cfg Config) *Collector {
 	c := &Collector{redis: newRedisSeries(cfg.Labels), log: cfg.Logger}
 	if c.log == nil {
 		c.log = slog.Default()
+	}
+	for _, label := range slices.Sorted(maps.Keys(cfg.Labels)) {
+		if renamed(label) {
+			c.log.Warn("a scrape renames this label of the metrics, because its target has one of that name: choose another name, such as "+NodeLabel,
+				"label", label, "renamed", "exported_"+label)
+		}
 	}
 	for f := range families {
 		c.descs[f] = f.desc(cfg.Labels)

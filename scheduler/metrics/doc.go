@@ -9,8 +9,8 @@
 //
 // A Collector counts what its own node does. Add up over all nodes, and take the largest last success of a job:
 //
-//	sum by (job, outcome) (increase(escapement_ticks_total[1h]))
-//	max by (job) (escapement_job_last_success_timestamp_seconds)
+//	sum by (escapement_job, outcome) (increase(escapement_ticks_total[1h]))
+//	max by (escapement_job) (escapement_job_last_success_timestamp_seconds)
 //
 // Events come through the node's hooks, which never delay a run. When a burst fills their queue, events are dropped,
 // and escapement_hooks_dropped_total counts them; counters of ticks are then too small.

@@ -1,9 +1,30 @@
 package metrics
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
+
+// JobLabel is the label of a job's series, NodeLabel the one that the program adds where a process has several nodes. They have a
+// prefix, because a scrape renames the labels that its target has too: job becomes exported_job.
+const (
+	JobLabel  = "escapement_job"
+	NodeLabel = "escapement_node"
+)
+
+// targetLabels are the labels that a target usually has: job and instance from every scrape, the others from service discovery
+// in Kubernetes, from rewriting rules and from external_labels.
+var targetLabels = []string{
+	"cluster", "container", "endpoint", "instance", "job", "namespace", "node", "pod", "prometheus", "prometheus_replica", "replica", "service",
+}
+
+// renamed reports whether a scrape renames a label, or drops it.
+func renamed(label string) bool {
+	return slices.Contains(targetLabels, label) || strings.HasPrefix(label, "exported_") || strings.HasPrefix(label, "__")
+}
 
 // family is a metric with all its series. The values are in the order of the names, as Prometheus' formats want them.
 type family int
@@ -38,18 +59,18 @@ var described = [families]struct {
 	hooksDropped: {"escapement_hooks_dropped_total", "Events that the hooks did not get, because their queue was full or a hook panicked.", dto.MetricType_COUNTER, nil},
 	lastSuccess: {
 		"escapement_job_last_success_timestamp_seconds", "When a run of the job last succeeded, as far as this node knows; 0 for never.",
-		dto.MetricType_GAUGE, []string{"job"},
+		dto.MetricType_GAUGE, []string{JobLabel},
 	},
 	nodeJobs:    {"escapement_jobs", "Jobs by their state on the node. A job may count in more than one.", dto.MetricType_GAUGE, []string{"state"}},
 	leaseLost:   {"escapement_lease_lost_total", "Runs that lost their leases while their functions were running.", dto.MetricType_COUNTER, nil},
 	nodeReady:   {"escapement_node_ready", "Whether the node has registered its jobs and may claim.", dto.MetricType_GAUGE, nil},
 	redisCall:   {"escapement_redis_call_seconds", "Duration of calls to Redis, by script or command. A pipeline is one call.", dto.MetricType_HISTOGRAM, []string{"verb"}},
 	redisUp:     {"escapement_redis_up", "Whether the Redis master answers and takes writes.", dto.MetricType_GAUGE, []string{"master"}},
-	runDuration: {"escapement_run_duration_seconds", "Duration of runs that were started.", dto.MetricType_HISTOGRAM, []string{"job"}},
-	runLag:      {"escapement_run_lag_seconds", "How late runs were started, from the tick.", dto.MetricType_HISTOGRAM, []string{"job"}},
+	runDuration: {"escapement_run_duration_seconds", "Duration of runs that were started.", dto.MetricType_HISTOGRAM, []string{JobLabel}},
+	runLag:      {"escapement_run_lag_seconds", "How late runs were started, from the tick.", dto.MetricType_HISTOGRAM, []string{JobLabel}},
 	slots:       {"escapement_slots", "Slots for runs on the node, by state.", dto.MetricType_GAUGE, []string{"state"}},
 	stalled:     {"escapement_stalled_total", "How often a run made no progress for its job's stall_after.", dto.MetricType_COUNTER, nil},
-	ticks:       {"escapement_ticks_total", "Ticks and runs that this node recorded, by outcome.", dto.MetricType_COUNTER, []string{"job", "outcome"}},
+	ticks:       {"escapement_ticks_total", "Ticks and runs that this node recorded, by outcome.", dto.MetricType_COUNTER, []string{JobLabel, "outcome"}},
 }
 
 // Names are the names of all metrics, in order.

@@ -77,39 +77,39 @@ func TestScrape(t *testing.T) {
 		began := time.Now().Truncate(10 * time.Second)
 		n := start(t, server.Client(), metrics.Config{}, own, list...)
 		want(t, scrape(t, n.Collector), map[string]float64{ // before the first tick
-			`escapement_ticks_total{job="ok",outcome="succeeded"}`:    0,
-			`escapement_ticks_total{job="slow",outcome="lost"}`:       0,
-			`escapement_run_lag_seconds_count{job="fails"}`:           0,
-			`escapement_job_last_success_timestamp_seconds{job="ok"}`: 0,
-			`escapement_jobs{state="all"}`:                            5,
-			`escapement_slots{state="free"}`:                          512,
-			`escapement_slots{state="running"}`:                       0,
-			`escapement_lease_lost_total`:                             0,
-			`escapement_stalled_total`:                                0,
+			`escapement_ticks_total{escapement_job="ok",outcome="succeeded"}`:    0,
+			`escapement_ticks_total{escapement_job="slow",outcome="lost"}`:       0,
+			`escapement_run_lag_seconds_count{escapement_job="fails"}`:           0,
+			`escapement_job_last_success_timestamp_seconds{escapement_job="ok"}`: 0,
+			`escapement_jobs{state="all"}`:                                       5,
+			`escapement_slots{state="free"}`:                                     512,
+			`escapement_slots{state="running"}`:                                  0,
+			`escapement_lease_lost_total`:                                        0,
+			`escapement_stalled_total`:                                           0,
 		})
 		time.Sleep(58 * time.Second) // ticks at 10, 20, ..., 60
 		got := scrape(t, n.Collector)
 		want(t, got, map[string]float64{
-			`escapement_ticks_total{job="ok",outcome="succeeded"}`:                 6,
-			`escapement_ticks_total{job="fails",outcome="failed"}`:                 6,
-			`escapement_ticks_total{job="fails",outcome="succeeded"}`:              0,
-			`escapement_ticks_total{job="slow",outcome="succeeded"}`:               2, // the third goes on
-			`escapement_ticks_total{job="slow",outcome="skipped"}`:                 3,
-			`escapement_ticks_total{job="half",outcome="succeeded"}`:               6,
-			`escapement_ticks_total{job="half",outcome="failed"}`:                  6,
-			`escapement_run_lag_seconds_count{job="ok"}`:                           6,
-			`escapement_run_lag_seconds_bucket{job="ok",le="0.01"}`:                6,
-			`escapement_run_duration_seconds_bucket{job="slow",le="10"}`:           0,
-			`escapement_run_duration_seconds_bucket{job="slow",le="60"}`:           2,
-			`escapement_job_last_success_timestamp_seconds{job="ok"}`:              float64(began.Unix() + 60),
-			`escapement_job_last_success_timestamp_seconds{job="slow"}`:            float64(began.Unix() + 43),
-			`escapement_job_last_success_timestamp_seconds{job="half"}`:            0, // no tick of it has succeeded as a whole
-			`escapement_jobs{state="owned"}`:                                       5,
-			`escapement_jobs{state="unregistered"}`:                                0,
-			`escapement_slots{state="running"}`:                                    1,
-			`escapement_redis_up{master="` + server.Client().Options().Addr + `"}`: 1,
-			`escapement_node_ready`:                                                1,
-			`escapement_hooks_dropped_total`:                                       0,
+			`escapement_ticks_total{escapement_job="ok",outcome="succeeded"}`:       6,
+			`escapement_ticks_total{escapement_job="fails",outcome="failed"}`:       6,
+			`escapement_ticks_total{escapement_job="fails",outcome="succeeded"}`:    0,
+			`escapement_ticks_total{escapement_job="slow",outcome="succeeded"}`:     2, // the third goes on
+			`escapement_ticks_total{escapement_job="slow",outcome="skipped"}`:       3,
+			`escapement_ticks_total{escapement_job="half",outcome="succeeded"}`:     6,
+			`escapement_ticks_total{escapement_job="half",outcome="failed"}`:        6,
+			`escapement_run_lag_seconds_count{escapement_job="ok"}`:                 6,
+			`escapement_run_lag_seconds_bucket{escapement_job="ok",le="0.01"}`:      6,
+			`escapement_run_duration_seconds_bucket{escapement_job="slow",le="10"}`: 0,
+			`escapement_run_duration_seconds_bucket{escapement_job="slow",le="60"}`: 2,
+			`escapement_job_last_success_timestamp_seconds{escapement_job="ok"}`:    float64(began.Unix() + 60),
+			`escapement_job_last_success_timestamp_seconds{escapement_job="slow"}`:  float64(began.Unix() + 43),
+			`escapement_job_last_success_timestamp_seconds{escapement_job="half"}`:  0, // no tick of it has succeeded as a whole
+			`escapement_jobs{state="owned"}`:                                        5,
+			`escapement_jobs{state="unregistered"}`:                                 0,
+			`escapement_slots{state="running"}`:                                     1,
+			`escapement_redis_up{master="` + server.Client().Options().Addr + `"}`:  1,
+			`escapement_node_ready`:          1,
+			`escapement_hooks_dropped_total`: 0,
 		})
 		if got[`escapement_claims_total{answer="granted"}`] < 15 || got[`escapement_redis_call_seconds_count{verb="claim"}`] < 6 ||
 			got[`escapement_redis_call_seconds_count{verb="evalsha"}`]+got[`escapement_redis_call_seconds_count{verb="script"}`] != 0 {
@@ -124,11 +124,11 @@ func TestScrape(t *testing.T) {
 		defer n.stop()
 		time.Sleep(time.Second)
 		want(t, scrape(t, n.Collector), map[string]float64{ // what another process has done
-			`escapement_ticks_total{job="once",outcome="succeeded"}`:    0,
-			`escapement_job_last_success_timestamp_seconds{job="once"}`: float64(began.Unix() + 30),
+			`escapement_ticks_total{escapement_job="once",outcome="succeeded"}`:    0,
+			`escapement_job_last_success_timestamp_seconds{escapement_job="once"}`: float64(began.Unix() + 30),
 		})
 		time.Sleep(20 * time.Second)
-		if missed := scrape(t, n.Collector)[`escapement_ticks_total{job="ok",outcome="missed"}`]; missed < 4 || missed > 6 {
+		if missed := scrape(t, n.Collector)[`escapement_ticks_total{escapement_job="ok",outcome="missed"}`]; missed < 4 || missed > 6 {
 			t.Errorf("%v ticks missed in a minute without a node", missed)
 		}
 	})
@@ -137,7 +137,7 @@ func TestScrape(t *testing.T) {
 // The handler's answer is what a registry would answer, which checks every series.
 func TestHandlerIsARegistry(t *testing.T) {
 	bubble(t, func(t *testing.T, server *redistest.Embedded) {
-		n := start(t, server.Client(), metrics.Config{Jobs: 1, Labels: prometheus.Labels{"node": `a "b"\c`}}, nil, job("b", succeeds), job("a", fails))
+		n := start(t, server.Client(), metrics.Config{Jobs: 1, Labels: prometheus.Labels{metrics.NodeLabel: `a "b"\c`}}, nil, job("b", succeeds), job("a", fails))
 		time.Sleep(25 * time.Second)
 		n.stop()
 		reg := prometheus.NewPedanticRegistry()
@@ -153,6 +153,13 @@ func TestHandlerIsARegistry(t *testing.T) {
 			}
 			if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
 				t.Fatal(err)
+			}
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if !slices.Contains(ownLabels, l.GetName()) {
+						t.Errorf("%s has a label %s: a scrape may rename it, and ownLabels lacks it", f.GetName(), l.GetName())
+					}
+				}
 			}
 		}
 		if len(families) != len(metrics.Names()) {
@@ -185,6 +192,18 @@ func TestHandlerIsARegistry(t *testing.T) {
 	})
 }
 
+// A program's label that a scrape renames is logged, with the name that Prometheus gives to it.
+func TestLabelsThatAScrapeRenames(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	metrics.New(metrics.Config{Logger: logger, Labels: prometheus.Labels{"job": "a", "exported_node": "b", metrics.NodeLabel: "c", "colour": "d"}})
+	text := log.String()
+	if lines := strings.Count(text, "\n"); lines != 2 || !strings.Contains(text, "label=job renamed=exported_job") || !strings.Contains(text, "label=exported_node") {
+		t.Errorf("logged: %s", text)
+	}
+}
+
 // Of three jobs one has series of its own. A job that goes away gives its place to another one.
 func TestBound(t *testing.T) {
 	bubble(t, func(t *testing.T, server *redistest.Embedded) {
@@ -194,14 +213,14 @@ func TestBound(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		got := scrape(t, n.Collector)
 		want(t, got, map[string]float64{
-			`escapement_ticks_total{job="a",outcome="succeeded"}`: 2,
-			`escapement_ticks_total{job="",outcome="succeeded"}`:  2,
-			`escapement_ticks_total{job="",outcome="failed"}`:     2,
-			`escapement_run_lag_seconds_count{job=""}`:            4,
+			`escapement_ticks_total{escapement_job="a",outcome="succeeded"}`: 2,
+			`escapement_ticks_total{escapement_job="",outcome="succeeded"}`:  2,
+			`escapement_ticks_total{escapement_job="",outcome="failed"}`:     2,
+			`escapement_run_lag_seconds_count{escapement_job=""}`:            4,
 		})
 		names := func(got map[string]float64) (list []string) {
 			for series := range got {
-				if _, name, of := strings.Cut(series, `job="`); of {
+				if _, name, of := strings.Cut(series, `escapement_job="`); of {
 					name, _, _ = strings.Cut(name, `"`)
 					list = append(list, name)
 				}
@@ -220,9 +239,44 @@ func TestBound(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		want(t, scrape(t, n.Collector), map[string]float64{ // read from the ledger: it ran before it had series
-			`escapement_ticks_total{job="b",outcome="succeeded"}`:    0,
-			`escapement_job_last_success_timestamp_seconds{job="b"}`: float64(began.Unix() + 20),
+			`escapement_ticks_total{escapement_job="b",outcome="succeeded"}`:    0,
+			`escapement_job_last_success_timestamp_seconds{escapement_job="b"}`: float64(began.Unix() + 20),
 		})
+	})
+}
+
+// A node learns of the successes of other nodes: their own series end with them.
+func TestSuccessesOfOtherNodes(t *testing.T) {
+	bubble(t, func(t *testing.T, server *redistest.Embedded) {
+		hand := jobs.Job{Name: "hand", Schedule: "0 0 1 1 *", Func: succeeds}
+		n := start(t, server.Client(), metrics.Config{}, nil, hand)
+		defer n.stop()
+		other := metrics.New(metrics.Config{})
+		other.Watch(n.node) // has the job and no hooks, as a node that did not run it
+		client := server.Client()
+		defer func() { _ = client.Close() }()
+		ops, err := scheduler.NewClient(client, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- other.Run(ctx, ops) }()
+		const series = `escapement_job_last_success_timestamp_seconds{escapement_job="hand"}`
+		time.Sleep(time.Minute)
+		want(t, scrape(t, other), map[string]float64{series: 0})
+		at := time.Now()
+		if _, err := ops.Trigger(t.Context(), "hand", scheduler.TriggerOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := scrape(t, other)[series]; got < float64(at.Unix()) {
+			t.Errorf("last success %v ten minutes after one at %d", got, at.Unix())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 }
 

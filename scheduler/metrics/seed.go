@@ -11,6 +11,8 @@ const (
 	// readEvery is the shortest time between two reads of last successes, and readTimeout bounds one.
 	readEvery   = 5 * time.Second
 	readTimeout = 10 * time.Second
+	// readAgain is how often the last successes of all jobs are read: the node that recorded one may be gone.
+	readAgain = 10 * time.Minute
 	// readMax bounds the jobs of one read.
 	readMax = 1000
 )
@@ -24,14 +26,27 @@ func (s *jobSeries) read(name string) {
 	}
 }
 
-// Run reads from the ledger when jobs last succeeded, until ctx ends: of all jobs at the start, because other processes
-// ran them before, and of sharded jobs whenever a shard has succeeded. What cannot be read is tried again. It always
-// returns nil.
+// readAll has the last success of every job read from the ledger.
+func (s *jobSeries) readAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range s.names {
+		s.read(name)
+	}
+}
+
+// Run reads from the ledger when jobs last succeeded, until ctx ends: of all jobs at the start and every ten minutes, because
+// other processes ran them, and of sharded jobs whenever a shard has succeeded. Failed reads are repeated. Run always returns nil.
 func (c *Collector) Run(ctx context.Context, client *scheduler.Client) error {
+	again := time.NewTicker(readAgain)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-again.C:
+			c.jobs.readAll()
+			continue
 		case <-c.jobs.changed:
 		}
 		c.jobs.readSome(ctx, client)

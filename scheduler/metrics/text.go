@@ -99,7 +99,7 @@ var (
 // labelsOf are the labels of a job's series, without the closing brace.
 func labelsOf(job string, more prometheus.Labels) string {
 	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace
-	labels := `{job="` + escape(job) + `"`
+	labels := `{` + JobLabel + `="` + escape(job) + `"`
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		labels += "," + name + `="` + escape(more[name]) + `"`
 	}

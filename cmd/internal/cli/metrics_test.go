@@ -52,7 +52,7 @@ func TestMetricsAreGuarded(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+tt.token)
 		}
 		fleetOf(t, false, tt.config+aJob, "n").handler(HTTP{}).ServeHTTP(w, r)
-		if w.Code != tt.code || (tt.code == 200) != strings.Contains(w.Body.String(), "\nescapement_ticks_total{job=\"a\",outcome=\"failed\"} 0\n") {
+		if w.Code != tt.code || (tt.code == 200) != strings.Contains(w.Body.String(), "\nescapement_ticks_total{escapement_job=\"a\",outcome=\"failed\"} 0\n") {
 			t.Errorf("%q with token %q: %d, want %d: %.200s", tt.config, tt.token, w.Code, tt.code, w.Body)
 		}
 	}
@@ -65,9 +65,9 @@ func TestMetricsOfSeveralNodes(t *testing.T) {
 		want   []string
 		not    string
 	}{
-		{"", []string{`{job="a",node="dev-1",outcome="failed"} 0`, `{job="b",node="dev-2",outcome="lost"} 0`, `escapement_jobs{node="dev-2",state="all"} 2`}, `job=""`},
-		{"http: {metrics_jobs: 1}", []string{`{job="a",node="dev-1",outcome="failed"} 0`, `{job="",node="dev-2",outcome="failed"} 0`}, `job="b"`},
-		{"http: {metrics_jobs: 0}", []string{`{job="",node="dev-1",outcome="failed"} 0`}, `job="a"`},
+		{"", []string{`{escapement_job="a",escapement_node="dev-1",outcome="failed"} 0`, `{escapement_job="b",escapement_node="dev-2",outcome="lost"} 0`, `escapement_jobs{escapement_node="dev-2",state="all"} 2`}, `escapement_job=""`},
+		{"http: {metrics_jobs: 1}", []string{`{escapement_job="a",escapement_node="dev-1",outcome="failed"} 0`, `{escapement_job="",escapement_node="dev-2",outcome="failed"} 0`}, `escapement_job="b"`},
+		{"http: {metrics_jobs: 0}", []string{`{escapement_job="",escapement_node="dev-1",outcome="failed"} 0`}, `escapement_job="a"`},
 	} {
 		w := httptest.NewRecorder()
 		fleetOf(t, true, tt.config+aJob, "dev-1", "dev-2").handler(HTTP{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))

@@ -35,7 +35,7 @@ type fleet struct {
 func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 	labels := prometheus.Labels{}
 	if f.several {
-		labels["node"] = cfg.Name
+		labels[metrics.NodeLabel] = cfg.Name
 	}
 	s, err := newNodeSlot(at, next, l, cfg, metrics.New(metrics.Config{Jobs: l.HTTP.jobsWithMetrics(), Labels: labels}))
 	if err == nil {
