@@ -40,7 +40,7 @@
 // refuses stale tokens. Package scheduler/internal/audit holds these lines, the grants that were seen on the wire and the
 // ledger's books against the schedules. It knows every policy of a job. The
 // simulation adds that nothing is left behind when all nodes have stopped in peace: no key, connection or goroutine (the
-// bubble does not end before they have). What cannot be judged is refused by name before it plays.
+// bubble does not end before they have). What cannot be judged, such as a job's Limit, is refused by name before it plays.
 //
 // A Scenario is a time table: which ticks, faults and rows of history there are, as text.
 //

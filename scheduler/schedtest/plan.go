@@ -245,6 +245,9 @@ func (p Plan) judgeable(version int) (errs []error) {
 		refuse("Config.Next: a move to another Redis cannot be judged in a plan")
 	}
 	for _, j := range p.jobs(version) {
+		for _, line := range refusedBy(j) {
+			refuse("job %s: %s", j.Name, line)
+		}
 		def := j.Definition()
 		if _, err := def.Job().ParsedSchedule(); err != nil {
 			refuse("job %s: its schedule cannot be judged: %v", j.Name, err)

@@ -56,6 +56,14 @@ func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
 		if !t.job.any(func(d jobs.Definition) bool { return d.Overlap == jobs.OverlapReplace }) {
 			return "the job does not replace its runs"
 		}
+	case row.Reason == ledger.ReasonStalled:
+		least, may := t.leastStall()
+		switch {
+		case !may:
+			return "the job does not end runs without progress"
+		case to.Sub(from) < least-t.Skew:
+			return "it had worked for " + to.Sub(from).String() + ", and may be without progress for " + least.String()
+		}
 	case !t.struck(from, to, row.NodeName, row.Node, true):
 		return "nobody drained its node, nor was anything wrong with it"
 	}
@@ -67,6 +75,19 @@ func (t *trial) comesOf(row *ledger.Row, run string) bool {
 	ids := make(map[string]bool)
 	chain(run, t.job.most(func(d jobs.Definition) int { return d.Shards }), ids)
 	return ids[row.Run] || ids[row.Of]
+}
+
+// leastStall is the shortest time without progress after which a definition of the job ends a run; false where none does.
+func (t *trial) leastStall() (least time.Duration, may bool) {
+	for _, v := range t.job.Versions {
+		if d := v.Definition; d.OnStall == jobs.OnStallCancel {
+			after := time.Duration(d.StallAfter) * time.Millisecond
+			if !may || after < least {
+				least, may = after, true
+			}
+		}
+	}
+	return least, may
 }
 
 // leastTimeout is the shortest of a job's definitions that have one.
