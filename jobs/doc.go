@@ -30,6 +30,7 @@
 // in UTC.
 //
 //   - 5 fields (minute hour day-of-month month day-of-week) or 6 with seconds first.
+//     Names of months and days are their first three letters, or in full; letters may be in any case.
 //   - @yearly @annually @monthly @weekly @daily @midnight @hourly.
 //   - "@every 90s": the instants whose distance from 1970-01-01T00:00:00Z is a multiple
 //     of 90 s, so that all nodes agree on them. A time zone has no effect on it.
@@ -46,7 +47,9 @@
 // has no row in the history. [Job.Jitter] then moves all ticks by one offset, which the job's name decides. [Schedule.String] has these
 // settings behind the fields, and [ParseScheduleFor] reads them there.
 //
-// As in every cron, when both day fields are restricted a day matches if either does.
+// When both day fields are restricted, a day matches if either does; a field is restricted unless an element of it is a star (or ?)
+// without a step. That is robfig/cron's rule. crontab(5) of Vixie cron and cronie takes a field that begins with a star for unrestricted,
+// with a step too: [Schedule.CrontabWords] names a schedule that has other days there.
 //
 // H spreads the jobs of a namespace over time. Its value is hashed from the job's name and the field, and is the same on
 // every node and for ever: H is a value of the field, H(9-16) a value of that range, H/15 every 15th value from a hashed

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/robfig/cron/v3"
 )
@@ -27,7 +28,7 @@ type fieldRule struct {
 	name      string
 	low, high int
 	hashHigh  int      // the largest value of H
-	names     []string // of the values from low on; schedules have their first three letters
+	names     []string // of the values from low on; schedules have them in full or their first three letters, in any case
 }
 
 var (
@@ -39,10 +40,11 @@ var (
 		{"day of month", 1, 31, 28, nil}, {"month", 1, 12, 12, monthNames}, {"day of week", 0, 6, 6, dayNames}}
 )
 
-// The two day fields, among six.
+// The day fields and the month, among six.
 const (
-	domField = 3
-	dowField = 5
+	domField   = 3
+	monthField = 4
+	dowField   = 5
 )
 
 // sunday is Sunday at the end of a week; 0 is Sunday too.
@@ -53,7 +55,10 @@ func (r fieldRule) size() int { return r.high - r.low + 1 }
 
 // element matches one member of a list: a star, a value or a range, with an optional step. Only text of this form reaches the
 // parser, which would accept "*-5" as "*", and "," as a field without a value.
-var element = regexp.MustCompile(`^(?:([*?])|([0-9]{1,4}|[A-Za-z]{3})(?:-([0-9]{1,4}|[A-Za-z]{3}))?)(?:/([0-9]{1,4}))?$`)
+var element = regexp.MustCompile(`^(?:([*?])|([0-9]{1,4}|[A-Za-z]{3,9})(?:-([0-9]{1,4}|[A-Za-z]{3,9}))?)(?:/([0-9]{1,4}))?$`)
+
+// nearestFromEnd is a form of other schedulers that does not exist here.
+var nearestFromEnd = regexp.MustCompile(`(?i)^L-[0-9]{1,4}W$`)
 
 var parser = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
@@ -96,7 +101,9 @@ func parseCalendar(fields []string) (calendar, error) {
 	if err != nil {
 		return calendar{}, err
 	}
-	spec, err := parseSpec(strings.Join([]string{fields[0], fields[1], fields[2], dom, fields[4], foldSundays(dow)}, " "))
+	spec, err := parseSpec(strings.Join([]string{
+		fields[0], fields[1], fields[2], dom, fieldRules[monthField].numbers(fields[monthField]), fieldRules[dowField].numbers(dow),
+	}, " "))
 	if err != nil {
 		return calendar{}, err
 	}
@@ -161,6 +168,8 @@ func (r fieldRule) read(text string) (low, high, step int, err error) {
 	switch {
 	case text == "":
 		return 0, 0, 0, errors.New("has an empty element in its list; remove the comma")
+	case part == nil && r.high == 31 && nearestFromEnd.MatchString(text):
+		return 0, 0, 0, fmt.Errorf("%q: there is no weekday nearest to a day before the last; write L-3, LW or 15W", clip(text))
 	case part == nil:
 		return 0, 0, 0, fmt.Errorf("%q is not a value, a range such as 1-5, or a step such as */5%s", clip(text), r.monthDayForms())
 	}
@@ -194,19 +203,33 @@ func (r fieldRule) span(from, to string) (low, high int, err error) {
 	if high, err = r.value(to); err != nil {
 		return low, high, err
 	}
-	if strings.EqualFold(to, dayNames[0][:3]) && low > 0 {
+	if r.week() && high == 0 && low > 0 && !isNumber(to) {
 		high = sunday // FRI-SUN
 	}
 	if low > high {
-		return low, high, fmt.Errorf("the range %s-%s is backwards; write its lower value first, or a list", from, to)
+		return low, high, fmt.Errorf("the range %s-%s is backwards; write its lower value first, or its two parts: %s", from, to, r.parts(low, high))
 	}
 	return low, high, nil
 }
 
-// value parses a number, or the first three letters of a name.
+// parts returns what a range that goes over the end of the field stands for: 22-23,0-2.
+func (r fieldRule) parts(low, high int) string {
+	part := func(low, high int) string {
+		if low == high {
+			return strconv.Itoa(low)
+		}
+		return fmt.Sprintf("%d-%d", low, high)
+	}
+	if low > r.high { // Sunday as 7
+		return part(r.low, high)
+	}
+	return part(low, r.high) + "," + part(r.low, high)
+}
+
+// value parses a number, a name, or its first three letters.
 func (r fieldRule) value(text string) (int, error) {
 	for i, name := range r.names {
-		if strings.EqualFold(text, name[:3]) {
+		if strings.EqualFold(text, name[:3]) || strings.EqualFold(text, name) {
 			return r.low + i, nil
 		}
 	}
@@ -215,11 +238,24 @@ func (r fieldRule) value(text string) (int, error) {
 	case err != nil && r.names == nil:
 		return 0, fmt.Errorf("%q is not a number", clip(text))
 	case err != nil:
-		return 0, fmt.Errorf("%q is not a %s; the names are %s to %s", clip(text), r.name, r.short(0), r.short(len(r.names)-1))
-	case v >= r.low && v <= r.high, r.week() && v == sunday:
+		return 0, fmt.Errorf("%q is not a %s; the names are %s to %s, or in full", clip(text), r.name, r.short(0), r.short(len(r.names)-1))
+	case v >= r.low && v <= r.top():
 		return v, nil
 	}
-	return 0, fmt.Errorf("%d is outside %d to %d", v, r.low, r.high)
+	return 0, fmt.Errorf("%d is outside %d to %d", v, r.low, r.top())
+}
+
+// top is the largest number that may be written.
+func (r fieldRule) top() int {
+	if r.week() {
+		return sunday
+	}
+	return r.high
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.Atoi(text)
+	return err == nil
 }
 
 // monthDayForms names the forms of isMonthDay.
@@ -239,18 +275,21 @@ func (r fieldRule) short(i int) string { return strings.ToUpper(r.names[i][:3]) 
 // week reports whether the field is the day of week.
 func (r fieldRule) week() bool { return len(r.names) == len(dayNames) }
 
-// foldSundays rewrites a checked day of week for the parser, whose Sunday is 0 only: an element that reaches 7 becomes the list
-// of its values. FRI-SUN is 5,6,0.
-func foldSundays(field string) string {
+// numbers rewrites a checked field for the parser, which knows the first three letters of names only, and Sunday as 0 only: an element
+// with a name becomes numbers, one that reaches 7 the list of its values. FRI-SUN is 5,6,0.
+func (r fieldRule) numbers(field string) string {
 	var out []string
 	for e := range strings.SplitSeq(field, ",") {
-		low, high, step, err := fieldRules[5].read(e)
-		if err != nil || high < sunday {
+		low, high, step, err := r.read(e)
+		switch {
+		case err == nil && r.week() && high == sunday:
+			for v := low; v <= high; v += step {
+				out = append(out, strconv.Itoa(v%sunday))
+			}
+		case err == nil && strings.ContainsFunc(e, unicode.IsLetter):
+			out = append(out, fmt.Sprintf("%d-%d/%d", low, high, step))
+		default:
 			out = append(out, e)
-			continue
-		}
-		for v := low; v <= high; v += step {
-			out = append(out, strconv.Itoa(v%sunday))
 		}
 	}
 	return strings.Join(out, ",")

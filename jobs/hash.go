@@ -11,7 +11,7 @@ import (
 )
 
 // hashForm matches a list element with H: alone, over a range, in steps, or both.
-var hashForm = regexp.MustCompile(`^H(?:\(([0-9]{1,4}|[A-Za-z]{3})-([0-9]{1,4}|[A-Za-z]{3})\))?(?:/([0-9]{1,4}))?$`)
+var hashForm = regexp.MustCompile(`^[Hh](?:\(([0-9]{1,4}|[A-Za-z]{3,9})-([0-9]{1,4}|[A-Za-z]{3,9})\))?(?:/([0-9]{1,4}))?$`)
 
 // hashElement is an H before the name is known: one value of low to high, or with a step every step-th of them.
 type hashElement struct {
@@ -57,9 +57,6 @@ func checkHash(name, element string, i int) error {
 func readHash(element string, i int) (hashElement, error) {
 	rule := fieldRules[i]
 	h := hashElement{low: rule.low, high: rule.hashHigh}
-	if element[0] == 'h' {
-		return h, fmt.Errorf("%q: write a capital H", clip(element))
-	}
 	part := hashForm.FindStringSubmatch(element)
 	if part == nil {
 		return h, fmt.Errorf("%q is not H, H/15, H(0-29) or H(0-29)/10", clip(element))
@@ -90,7 +87,10 @@ func (r fieldRule) hashValue(text string) (int, error) {
 	v, err := r.value(text)
 	if err == nil && v > r.hashHigh {
 		note := ""
-		if r.hashHigh < r.high {
+		switch {
+		case r.week():
+			note = "; write 0 for Sunday"
+		case r.hashHigh < r.high:
 			note = ", the days that every month has"
 		}
 		return 0, fmt.Errorf("%d in H is outside %d to %d%s", v, r.low, r.hashHigh, note)

@@ -74,7 +74,6 @@ func TestHashSpreads(t *testing.T) {
 
 func TestHashRefuses(t *testing.T) {
 	for _, c := range []struct{ expr, words string }{
-		{"h * * * *", "write a capital H"},
 		{"HH * * * *", `"HH" is not H, H/15`},
 		{"H-5 * * * *", "is not H, H/15"},
 		{"5-H * * * *", "is not a value, a range"},
@@ -86,6 +85,7 @@ func TestHashRefuses(t *testing.T) {
 		{"* H(9-17)/10 * * *", "step 10 is outside 1 to 9"},
 		{"H(0-60) * * * *", "60 is outside 0 to 59"},
 		{"H(30-10) * * * *", "the range is backwards"},
+		{"* * * * H(1-7)", "7 in H is outside 0 to 6; write 0 for Sunday"},
 		{"* * H(1-31) * *", "31 in H is outside 1 to 28, the days that every month has"},
 		{"* * H/29 * *", "step 29 is outside 1 to 28"},
 		{"* * * H(jan-xyz) *", `"xyz" is not a month; the names are JAN to DEC`},

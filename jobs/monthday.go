@@ -20,8 +20,8 @@ type monthDays struct {
 const mostFromEnd = 30 // L-30 is the first day of a month of 31
 
 var (
-	domForm = regexp.MustCompile(`^(?:L(?:-([0-9]{1,4}))?|(L)W|([0-9]{1,4})W)$`)
-	dowForm = regexp.MustCompile(`^([0-9]{1,4}|[A-Za-z]{3})(?:#([0-9]{1,4})|L)$`)
+	domForm = regexp.MustCompile(`(?i)^(?:L(?:-([0-9]{1,4}))?|(L)W|([0-9]{1,4})W)$`)
+	dowForm = regexp.MustCompile(`(?i)^([0-9]{1,4}|[A-Z]{3,9})(?:#([0-9]{1,4})|L)$`)
 )
 
 // isMonthDay reports whether an element of field i has the form of a day that depends on the month.
@@ -143,9 +143,9 @@ func (m monthDays) domWords() (parts []string) {
 		case n == 0:
 			parts = append(parts, "the last day")
 		case n == 1:
-			parts = append(parts, "the day before the last")
+			parts = append(parts, "the day before the last day")
 		default:
-			parts = append(parts, fmt.Sprintf("%d days before the last", n))
+			parts = append(parts, fmt.Sprintf("the %s day before the last day", ordinal(n)))
 		}
 	}
 	for set := m.nearest; set != 0; set &= set - 1 {
@@ -160,13 +160,23 @@ func (m monthDays) domWords() (parts []string) {
 
 // dowWords returns the words for the days of week: "the 2nd Friday of the month".
 func (m monthDays) dowWords() (parts []string) {
-	for set := m.nth; set != 0; set &= set - 1 {
-		bit := bits.TrailingZeros64(set)
-		which := "last"
-		if bit >= 7 {
-			which = ordinal(bit / 7)
+	const last = 7 // the bits of the last ones of a month
+	for _, set := range []uint64{m.nth >> last << last, m.nth & lowBits(last)} {
+		for ; set != 0; set &= set - 1 {
+			bit, which := bits.TrailingZeros64(set), "last"
+			if bit >= last {
+				which = ordinal(bit / 7)
+			}
+			parts = append(parts, "the "+which+" "+dayNames[bit%7])
 		}
-		parts = append(parts, "the "+which+" "+dayNames[bit%7])
 	}
 	return parts
 }
+
+// domLacking reports whether some month of a least number of days lacks one of the days of month.
+func (m monthDays) domLacking(least int) bool {
+	return m.fromEnd>>uint(least) != 0 || m.nearest>>uint(least+1) != 0
+}
+
+// dowLacking reports whether some month lacks one of the days of week: only the fifth ones can be missing.
+func (m monthDays) dowLacking() bool { return m.nth>>(7*5) != 0 }

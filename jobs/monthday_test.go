@@ -115,18 +115,20 @@ func TestMonthDays(t *testing.T) {
 
 func TestMonthDaysRefused(t *testing.T) {
 	for expr, want := range map[string]string{
-		"0 0 L-31 * *":  `"L-31": write L for the last day, and L-1 to L-30`,
-		"0 0 L-0 * *":   `"L-0": write L for the last day`,
-		"0 0 32W * *":   "32 is outside 1 to 31",
-		"0 0 l * *":     `"l" is not a value, a range such as 1-5, or a step such as */5; the last day of the month is L,`,
-		"0 0 L/2 * *":   `"L/2" is not a value`,
-		"0 0 * * L":     "the last Friday of the month is 5L",
-		"0 0 * * 5#6":   "write 1 to 5 after #, or 5L for the last",
-		"0 0 * * 8#1":   "8 is outside 0 to 6",
-		"0 0 * * FOO#1": `"FOO" is not a day of week`,
-		"0 L * * *":     `hour "L": "L" is not a value, a range such as 1-5, or a step such as */5`,
-		"0 0 L-30 2 *":  "never fires",
-		"0 0 31W 4 *":   "never fires",
+		"0 0 L-31 * *":   `"L-31": write L for the last day, and L-1 to L-30`,
+		"0 0 L-0 * *":    `"L-0": write L for the last day`,
+		"0 0 32W * *":    "32 is outside 1 to 31",
+		"0 0 X * *":      `"X" is not a value, a range such as 1-5, or a step such as */5; the last day of the month is L,`,
+		"0 0 L-3W * *":   `"L-3W": there is no weekday nearest to a day before the last; write L-3, LW or 15W`,
+		"0 0 1,l-9w * *": `"l-9w": there is no weekday nearest`,
+		"0 0 L/2 * *":    `"L/2" is not a value`,
+		"0 0 * * L":      "the last Friday of the month is 5L",
+		"0 0 * * 5#6":    "write 1 to 5 after #, or 5L for the last",
+		"0 0 * * 8#1":    "8 is outside 0 to 7",
+		"0 0 * * FOO#1":  `"FOO" is not a day of week`,
+		"0 L * * *":      `hour "L": "L" is not a value, a range such as 1-5, or a step such as */5`,
+		"0 0 L-30 2 *":   "never fires",
+		"0 0 31W 4 *":    "never fires",
 	} {
 		if _, err := jobs.ParseSchedule(expr, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", expr, err, want)

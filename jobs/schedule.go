@@ -98,12 +98,12 @@ func parseBody(name string, fields []string) (*Schedule, error) {
 	if len(fields) == 0 {
 		return nil, errors.New(`is empty; write 5 fields such as "*/5 * * * *", or "@every 90s"`)
 	}
-	if fields[0] == "@every" {
+	if strings.EqualFold(fields[0], "@every") {
 		every, err := parseEvery(fields[1:])
 		return &Schedule{every: every}, err
 	}
 	if strings.HasPrefix(fields[0], "@") {
-		meaning, ok := descriptors[strings.Join(fields, " ")]
+		meaning, ok := descriptors[strings.ToLower(strings.Join(fields, " "))]
 		if !ok {
 			return nil, fmt.Errorf("descriptor is not known; use one of %s, or @every with a duration", descriptorList)
 		}

@@ -123,10 +123,12 @@ func TestParseScheduleRefuses(t *testing.T) {
 		{"", "", "is empty"},
 		{"* * * *", "", "has 4 fields; 5 are needed"},
 		{"60 * * * *", "", `minute "60"`},
-		{"* * * * 8", "", `day of week "8": 8 is outside 0 to 6`},
+		{"* * * * 8", "", `day of week "8": 8 is outside 0 to 7`},
 		{"* * * * 7-1", "", "the range 7-1 is backwards"},
 		{"* * * * fri-mon", "", "the range fri-mon is backwards"},
-		{"* * * jan-foo *", "", `"foo" is not a month; the names are JAN to DEC`},
+		{"* * * jan-foo *", "", `"foo" is not a month; the names are JAN to DEC, or in full`},
+		{"* * * sept *", "", `"sept" is not a month`},
+		{"* * * * friday-monday", "", "the range friday-monday is backwards; write its lower value first, or its two parts: 5-6,0-1"},
 		{"61 25 32 13 8", "", `month "13"`}, // and the other four
 		{"5-1 * * * *", "", "the range 5-1 is backwards; write its lower value first"},
 		{"*/0 * * * *", "", "step 0 is not a step"},
@@ -141,7 +143,11 @@ func TestParseScheduleRefuses(t *testing.T) {
 		{"0 0 30 2 *", "", "never fires"},
 		{"@reboot", "", "descriptor is not known; use one of @yearly"},
 		{"@hourly 5", "", "descriptor is not known"},
-		{"@every 1d", "", "is not a duration"},
+		{"@every 1w", "", `"1w" is not a duration; use numbers with d, h, m, s or ms, such as 1h30m or 2d`},
+		{"@every 366d", "", "is outside 100ms to 8760h"},
+		{"0 22-2 * * *", "", "the range 22-2 is backwards; write its lower value first, or its two parts: 22-23,0-2"},
+		{"0 23-2 * * *", "", "or its two parts: 23,0-2"},
+		{"0 0 * * 7-2", "", "or its two parts: 0-2"},
 		{"@every 99ms", "", "is outside 100ms to 8760h"},
 		{"@every 3000000h", "", `"3000000h" is outside 100ms to 8760h`},
 		{"@every 100.5ms", "", "whole number of milliseconds"},
@@ -162,6 +168,31 @@ func TestParseScheduleRefuses(t *testing.T) {
 		}
 		if text := err.Error(); !strings.Contains(text, c.words) || strings.Contains(text, "\n") || len(text) > 400 {
 			t.Errorf("%q in %q: %q, want %q in it, on one short line", c.expr, c.zone, text, c.words)
+		}
+	}
+}
+
+// Names and letters may be in any case and names in full; the ticks are those of the usual form.
+func TestAnyCase(t *testing.T) {
+	for expr, usual := range map[string]string{
+		"0 9 l * *": "0 9 L * *", "0 9 l-3 * *": "0 9 L-3 * *", "0 9 15w,lw * *": "0 9 15W,LW * *", "0 9 * * fril": "0 9 * * 5L", "0 9 * * FridayL": "0 9 * * 5L",
+		"0 9 * * tuesday#2": "0 9 * * 2#2", "0 9 * * friday": "0 9 * * 5", "0 9 * * Monday-fri": "0 9 * * 1-5", "0 9 * * friday-sunday/2": "0 9 * * 5,0",
+		"0 9 * * sun,SATURDAY": "0 9 * * 0,6", "0 9 1 january,MARCH-may/2 *": "0 9 1 1,3,5 *", "0 9 1 september/2 *": "0 9 1 9,11 *", "0 9 1 mar,Dec *": "0 9 1 3,12 *",
+		"@Daily": "@daily", "@HOURLY": "@hourly", "@Every 1d": "@every 24h", "@every 1d12h": "@every 36h", "@every 2d30s": "@every 172830s",
+		"h h(9-17)/3 h * h(Monday-friday)": "H H(9-17)/3 H * H(1-5)", "0 0 * * THURSDAY": "0 0 * * 4",
+	} {
+		s, err := jobs.ParseScheduleFor("a", expr, "")
+		if err != nil {
+			t.Errorf("%s: %v", expr, err)
+			continue
+		}
+		want, err := jobs.ParseScheduleFor("a", usual, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := at(t, "2026-01-01T00:00:00Z")
+		if got, want := ticks(s, from, 30), ticks(want, from, 30); got != want || s.String() != expr {
+			t.Errorf("%s: %s of %s, want %s", expr, got, s, want)
 		}
 	}
 }

@@ -34,18 +34,18 @@ func drawField(t *rapid.T, i int, few bool) (text string, values valueSet, speci
 		switch kind {
 		case 6, 7, 8, 9:
 			text, is := drawMonthDay(t, i)
-			parts, special = append(parts, text), append(special, is)
+			parts, special = append(parts, anyCase(t, text)), append(special, is)
 		case 0:
-			parts = append(parts, fmt.Sprint(a))
+			parts = append(parts, drawValue(t, i, a))
 			add(a, a, 1)
 		case 1:
-			parts = append(parts, fmt.Sprintf("%d-%d", a, b))
+			parts = append(parts, drawValue(t, i, a)+"-"+drawValue(t, i, b))
 			add(a, b, 1)
 		case 2:
-			parts = append(parts, fmt.Sprintf("%d-%d/%d", a, b, step))
+			parts = append(parts, fmt.Sprintf("%s-%s/%d", drawValue(t, i, a), drawValue(t, i, b), step))
 			add(a, b, step)
 		case 3:
-			parts = append(parts, fmt.Sprintf("%d/%d", a, step))
+			parts = append(parts, fmt.Sprintf("%s/%d", drawValue(t, i, a), step))
 			add(a, hi, step)
 		case 4:
 			parts = append(parts, fmt.Sprintf("*/%d", step))
@@ -60,6 +60,31 @@ func drawField(t *rapid.T, i int, few bool) (text string, values valueSet, speci
 		}
 	}
 	return strings.Join(parts, ","), values, special, star
+}
+
+// drawValue draws how a value of field i is written: as a number, or a name, whole or cut, in any case.
+func drawValue(t *rapid.T, i, v int) string {
+	name := ""
+	switch i {
+	case 4:
+		name = time.Month(v).String()
+	case 5:
+		name = time.Weekday(v).String()
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "written") {
+	case 1:
+		name = name[:min(3, len(name))]
+	case 2:
+		name = ""
+	}
+	if name == "" {
+		return fmt.Sprint(v)
+	}
+	return anyCase(t, name)
+}
+
+func anyCase(t *rapid.T, text string) string {
+	return rapid.SampledFrom([]string{text, strings.ToLower(text), strings.ToUpper(text)}).Draw(t, "case")
 }
 
 // zonesWithHistory are drawn with instants at which their clocks were set.

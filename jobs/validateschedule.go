@@ -28,7 +28,9 @@ func (j Job) checkSchedule(f *faults) {
 	plain.TimeZone, plain.Except, plain.Only, plain.StartAt, plain.EndAt, plain.Jitter = zone, nil, nil, time.Time{}, time.Time{}, 0
 	if j.Schedule == "" {
 		f.add("schedule", `is empty; write one such as "*/5 * * * *" or "@every 90s", or name in after the job to run after`)
-	} else if _, err := plain.ParsedSchedule(); err != nil {
+	} else if s, err := plain.ParsedSchedule(); err != nil {
+		f.add("schedule", "%v", err)
+	} else if err := s.CheckSteps(); err != nil {
 		f.add("schedule", "%v", err)
 	}
 	if len(*f) == before && j.bounds().set() {

@@ -41,7 +41,7 @@ func durationWords(ms int64) string {
 	for _, u := range []struct {
 		name string
 		ms   int64
-	}{{"hour", 3_600_000}, {"minute", 60_000}, {"second", 1000}, {"millisecond", 1}} {
+	}{{"day", 86_400_000}, {"hour", 3_600_000}, {"minute", 60_000}, {"second", 1000}, {"millisecond", 1}} {
 		n := ms / u.ms
 		ms %= u.ms
 		switch {

@@ -1,6 +1,12 @@
 package jobs_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
 
 func TestWords(t *testing.T) {
 	for _, c := range []struct{ expr, zone, want string }{
@@ -27,12 +33,21 @@ func TestWords(t *testing.T) {
 		{"0 0 28-31 4-6 *", "", "at 00:00, on days 28 to 31 of the month (where the month has them), in April to June, UTC"},
 		{"0 0 1 1 *", "", "at 00:00, on 1 January, UTC"},
 		{"0 0 30 2,3 *", "", "at 00:00, on 30 March, UTC"},
-		{"0 0 29 2 *", "", "at 00:00, on 29 February (29 February in leap years only), UTC"},
+		{"0 0 29 2 *", "", "at 00:00, on 29 February (in leap years only), UTC"},
+		{"0 0 29 1,2 *", "", "at 00:00, on 29 January and 29 February (29 February in leap years only), UTC"},
 		{"0 0 1 */3 *", "", "at 00:00, on day 1 of the month, in every 3rd month from January to October, UTC"},
 		{"* * * 2 *", "", "every minute, every day, in February, UTC"},
 		{"0 0 13 * 5", "", "at 00:00, on day 13 of the month or on Friday (either is enough), UTC"},
 		{"0 0 L * *", "", "at 00:00, on the last day of the month, UTC"},
-		{"0 0 15,L-1,L-3 3 *", "", "at 00:00, on day 15, the day before the last and 3 days before the last of the month, in March, UTC"},
+		{"0 0 15,L-1,L-3 3 *", "", "at 00:00, on day 15, the day before the last day and the 3rd day before the last day of the month, in March, UTC"},
+		{"0 9 L-5 * *", "", "at 09:00, on the 5th day before the last day of the month, UTC"},
+		{"0 9 L-28 * *", "", "at 09:00, on the 28th day before the last day of the month (where the month has it), UTC"},
+		{"0 9 L-29 1,3 *", "", "at 09:00, on the 29th day before the last day of the month, in January and March, UTC"},
+		{"0 0 31W * *", "", "at 00:00, on the weekday nearest to day 31 of the month (where the month has it), UTC"},
+		{"0 0 31W,30 * *", "", "at 00:00, on day 30 and the weekday nearest to day 31 of the month (where the month has them), UTC"},
+		{"0 0 * * 5#5", "", "at 00:00, on the 5th Friday of the month (where the month has it), UTC"},
+		{"0 0 * * 1#1,1L", "", "at 00:00, on the 1st Monday and the last Monday of the month, UTC"},
+		{"0 0 * * 5L,1#5,1#4", "", "at 00:00, on the 4th Monday, the 5th Monday and the last Friday of the month (where the month has them), UTC"},
 		{"0 0 15W,LW * *", "", "at 00:00, on the last weekday and the weekday nearest to day 15 of the month, UTC"},
 		{"0 0 * * 5#2", "", "at 00:00, on the 2nd Friday of the month, UTC"},
 		{"0 0 * * MON,7L", "", "at 00:00, on Monday and the last Sunday of the month, UTC"},
@@ -41,8 +56,9 @@ func TestWords(t *testing.T) {
 		{"@weekly", "Asia/Tokyo", "at 00:00, on Sunday, Asia/Tokyo time"},
 		{"@daily", "", "at 00:00, every day, UTC"},
 		{"@every 90s", "Asia/Tokyo", "every 1 minute 30 seconds, counted from 1970-01-01T00:00:00Z"},
+		{"@every 1d", "", "every day, counted from 1970-01-01T00:00:00Z"},
 		{"@every 250ms", "", "every 250 milliseconds, counted from 1970-01-01T00:00:00Z"},
-		{"@every 49h0m1s", "", "every 49 hours 1 second, counted from 1970-01-01T00:00:00Z"},
+		{"@every 49h0m1s", "", "every 2 days 1 hour 1 second, counted from 1970-01-01T00:00:00Z"},
 		{"30 9 * * * except 2026-12-24..2027-01-02,2027-05-01", "Europe/Berlin",
 			"at 09:30, every day, except on 2026-12-24 to 2027-01-02 and 2027-05-01, Europe/Berlin time"},
 		{"@daily only 2026-01-01,2026-02-01,2026-03-01,2026-04-01,2026-05-01", "",
@@ -59,4 +75,28 @@ func TestWords(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", c.expr, got, c.want)
 		}
 	}
+}
+
+// The words say "where the month has" if and only if some month lacks one of the days that are listed.
+func TestWordsAboutMissingDays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		i := rapid.SampledFrom([]int{3, 5}).Draw(t, "field")
+		text, is := drawMonthDay(t, i)
+		fields := []string{"0", "0", "*", "*", "*"}
+		if fields[i-1] = text; i == 3 && rapid.Bool().Draw(t, "with a day") {
+			fields[2] += ",28"
+		}
+		lacking := false
+		for month := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC); month.Year() < 2029; month = month.AddDate(0, 1, 0) {
+			found := false
+			for day := month; day.Month() == month.Month(); day = day.AddDate(0, 0, 1) {
+				found = found || is(day)
+			}
+			lacking = lacking || !found
+		}
+		expr := strings.Join(fields, " ")
+		if words := parse(t, expr, "").Words(); strings.Contains(words, "where the month has") != lacking {
+			t.Fatalf("%s: %s; some month lacks it: %t", expr, words, lacking)
+		}
+	})
 }

@@ -38,25 +38,39 @@ func (c *calendar) dateWords() []string {
 // domWords is "on days 1 and 15 and the last day of the month".
 func (c *calendar) domWords(dates, months valueWords) string {
 	more := c.monthDays.domWords()
-	switch {
-	case len(more) == 0 || dates.full():
+	if len(more) == 0 || dates.full() {
 		return dayOfMonthWords(dates, months)
-	case dates.size() > 0:
+	}
+	n, least := dates.size()+len(more), shortest(months)
+	if dates.size() > 0 {
 		more = append([]string{dates.plural("day")}, more...)
 	}
-	return "on " + andList(more) + " of the month"
+	return "on " + andList(more) + " of the month" + whereItIs(n, c.monthDays.domLacking(least) || dates.set>>uint(least+1) != 0)
+}
+
+// whereItIs is " (where the month has it)" for n days of which some month lacks one.
+func whereItIs(n int, lacking bool) string {
+	switch {
+	case !lacking:
+		return ""
+	case n == 1:
+		return " (where the month has it)"
+	default:
+		return " (where the month has them)"
+	}
 }
 
 // dowWords is "on Monday and the 2nd Friday of the month".
 func (c *calendar) dowWords(days valueWords) string {
 	more := c.monthDays.dowWords()
+	n := len(more)
 	switch {
-	case len(more) == 0 || days.full():
+	case n == 0 || days.full():
 		return "on " + days.list()
 	case days.size() > 0:
 		more = append([]string{days.list()}, more...)
 	}
-	return "on " + andList(more) + " of the month"
+	return "on " + andList(more) + " of the month" + whereItIs(n, c.monthDays.dowLacking())
 }
 
 // fewDates is "on 1 January and 1 July". A month that never has the day is left out.
@@ -68,10 +82,14 @@ func fewDates(date int, months valueWords) string {
 		}
 	}
 	text := "on " + andList(parts)
-	if date == 29 && months.has(2) {
+	switch {
+	case date != 29 || !months.has(2):
+		return text
+	case len(parts) == 1:
+		return text + " (in leap years only)"
+	default:
 		return text + " (29 February in leap years only)"
 	}
-	return text
 }
 
 // longest is how many days the months have, in a leap year.
@@ -83,15 +101,7 @@ func dayOfMonthWords(dates, months valueWords) string {
 	if steps := dates.steps("day"); steps != "" {
 		text = "on " + steps + " of the month"
 	}
-	all := dates.all()
-	switch {
-	case dates.full() || all[len(all)-1] <= shortest(months):
-		return text
-	case len(all) == 1:
-		return text + " (where the month has it)"
-	default:
-		return text + " (where the month has them)"
-	}
+	return text + whereItIs(dates.size(), !dates.full() && dates.set>>uint(shortest(months)+1) != 0)
 }
 
 // shortest is the least number of days that one of the months has in some year.

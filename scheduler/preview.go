@@ -12,7 +12,7 @@ import (
 
 // Preview is what the schedule of a job that need not exist means, from now on.
 type Preview struct {
-	Words    string     `json:"words"`    // the schedule in plain English
+	Words    string     `json:"words"`    // the schedule in plain English, and where crontab(5) reads it otherwise
 	Resolved string     `json:"resolved"` // the schedule without H
 	TimeZone string     `json:"time_zone"`
 	Ticks    []TickView `json:"ticks"`
@@ -79,6 +79,9 @@ func preview(j jobs.Job, now time.Time, n int) Preview {
 		return p
 	}
 	p.Words, p.Resolved, p.TimeZone, p.Clock = s.Words(), s.Resolved(), s.Zone().String(), s.ClockWords()
+	if crontab := s.CrontabWords(); crontab != "" {
+		p.Words += "; " + crontab
+	}
 	for tick := s.Next(now); len(p.Ticks) < n && !tick.IsZero(); tick = s.Next(tick) {
 		p.Ticks = append(p.Ticks, tickView(s, tick))
 	}

@@ -59,6 +59,15 @@ func TestPreview(t *testing.T) {
 	}
 }
 
+// TestPreviewWordsOfCrontab: who writes a schedule of a crontab is told where that has other days.
+func TestPreviewWordsOfCrontab(t *testing.T) {
+	for expr, want := range map[string]bool{"0 0 */2 * MON": true, "0 0 13 * FRI": false} {
+		if p := preview(jobs.Job{Schedule: expr}, time.Now(), 1); strings.Contains(p.Words, "; in crontab(5) both day fields must match") != want {
+			t.Errorf("%s: %s", expr, p.Words)
+		}
+	}
+}
+
 // TestPreviewFaults: what is wrong is the answer, and names its field; a job without a name is an example.
 func TestPreviewFaults(t *testing.T) {
 	for _, tt := range []struct {

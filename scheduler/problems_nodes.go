@@ -40,7 +40,7 @@ func (d *doctor) nodes(ctx context.Context) ([]NodeView, error) {
 		return nil, redisconn.Classify("read the roster", err)
 	}
 	if view.Foreign > 0 {
-		d.add("node_unreadable", diagnose.Warning, diagnose.OnNamespace, d.namespace, fmt.Sprintf("the records of %d nodes cannot be read by this version", view.Foreign), "look with the version that those nodes run")
+		d.add("node_unreadable", diagnose.Warning, diagnose.OnNamespace, d.namespace, fmt.Sprintf("records of nodes that this version cannot read: %d", view.Foreign), "look with the version that those nodes run")
 	}
 	names := make(map[string]int)
 	var living []NodeView

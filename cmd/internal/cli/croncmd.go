@@ -59,7 +59,8 @@ type explanation struct {
 	Job        string          `json:"job,omitempty"` // whose name stands behind H; only with H
 	Words      string          `json:"words"`
 	TimeZone   string          `json:"time_zone"`
-	FixedTimes bool            `json:"fixed_times"` // and not an interval
+	FixedTimes bool            `json:"fixed_times"`       // and not an interval
+	Crontab    string          `json:"crontab,omitempty"` // how crontab(5) reads it, where that gives other days
 	From       scheduler.Stamp `json:"from"`
 	Ticks      []explainedTick `json:"ticks"`
 
@@ -101,6 +102,9 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	if err != nil {
 		return nil, err
 	}
+	if err := s.CheckSteps(); err != nil {
+		return nil, err
+	}
 	w, err := parseWhen("--from", o.from, s.Zone(), fromNow)
 	if err != nil {
 		return nil, err
@@ -111,7 +115,7 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	}
 	x := &explanation{
 		Schedule: s.String(), Resolved: s.Resolved(), Words: s.Words(), TimeZone: s.Zone().String(), FixedTimes: s.FixedTimes(),
-		From: scheduler.Stamp(from), Ticks: []explainedTick{}, clock: s.ClockWords(),
+		Crontab: s.CrontabWords(), From: scheduler.Stamp(from), Ticks: []explainedTick{}, clock: s.ClockWords(),
 	}
 	if x.Resolved != x.Schedule {
 		x.Job, x.assumed = name, o.job == ""
@@ -135,6 +139,9 @@ func (a *app) printExplanation(x *explanation) error {
 		rows = append(rows, "resolved", x.Resolved+"   for the job "+x.Job)
 	}
 	rows = append(rows, "words", x.Words)
+	if x.Crontab != "" {
+		rows = append(rows, "crontab", x.Crontab)
+	}
 	if x.clock != "" {
 		rows = append(rows, "clock set", x.clock)
 	}

@@ -19,6 +19,7 @@ func TestCronExplain(t *testing.T) {
 		{"hash", []string{"H H/6 * * *", "--from", "2026-01-01T00:00:00Z", "-n", "2"}},
 		{"hash-of-a-job", []string{"H H/6 * * *", "--from", "2026-01-01T00:00:00Z", "-n", "2", "--job", "settle-orders"}},
 		{"every", []string{"@every 250ms", "--tz", "Asia/Tokyo", "--from", "2026-01-01T00:00:00.1Z", "-n", "2"}},
+		{"crontab", []string{"0 0 */2 * 1", "--from", "2026-04-08", "-n", "3"}},
 		{"either-day", []string{"0 0 13 * FRI", "--from", "2026-04-08", "-n", "3"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -32,6 +33,9 @@ func TestCronExplain(t *testing.T) {
 	code, stdout, stderr := call(env, "", "cron", "explain", "@daily", "--from", "9999-12-31T00:00:01Z")
 	if code != exitDone || strings.Contains(stdout, "LOCAL") || !strings.Contains(stderr, "no tick from then on") {
 		t.Errorf("at the end of time: exit %d, %q, %q", code, stdout, stderr)
+	}
+	if code, _, stderr = call(env, "", "cron", "explain", "*/60 * * * *"); code != exitUsage || !strings.Contains(stderr, "step 60 never steps") {
+		t.Errorf("a step that never steps: exit %d, %q", code, stderr)
 	}
 	if code, stdout, _ = call(env, "", "cron", "explain", "@hourly"); code != exitDone || strings.Count(stdout, "\n") != 14 {
 		t.Errorf("without flags: exit %d, %s", code, stdout)

@@ -136,22 +136,12 @@ func firstShowing(wall time.Time, zone *time.Location) time.Time {
 	return early
 }
 
-var (
-	// days are in front of the rest of a duration: 2d, 1d12h.
-	days = regexp.MustCompile(`^([+-]?)([0-9]{1,6})d((?:[0-9].*)?)$`)
-	// tooLong is the form of a duration, where time.ParseDuration refuses the text all the same.
-	tooLong = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h|d))+$`)
-)
+// tooLong is the form of a duration, where jobs.ParseDuration refuses the text all the same.
+var tooLong = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h|d))+$`)
 
-// parseDuration reads Go's form of a duration, with days of 24 hours in front, and answers the usual slips with
-// what to write instead.
+// parseDuration reads a duration, and answers the usual slips with what to write instead.
 func parseDuration(text string) (time.Duration, error) {
-	whole := text
-	if m := days.FindStringSubmatch(text); m != nil {
-		n, _ := strconv.Atoi(m[2]) // at most 6 digits
-		whole = m[1] + strconv.Itoa(24*n) + "h" + m[3]
-	}
-	d, err := time.ParseDuration(whole)
+	d, err := jobs.ParseDuration(text)
 	if err == nil {
 		return d, nil
 	}
