@@ -37,6 +37,7 @@ type RunInfo struct {
 
 	Logger *slog.Logger // for Run.Logger; nil: slog.Default()
 	Store  RunStore     // for Save, Saved and Progress; nil: in memory, for this Run alone
+	Lease  Lease        // for Run.Lease; nil: none
 }
 
 // Run describes a run to its function. It does not change: each try gets its own Run, with another Try and another output.

@@ -70,6 +70,22 @@ func (l *Lease) Deadline() time.Time {
 	return hold.deadline
 }
 
+// Left returns the time until the local deadline, less the time that the machine was suspended meanwhile. It is not positive once the
+// lease has ended.
+func (l *Lease) Left() time.Duration {
+	hold := l.hold()
+	l.keeper.mu.Lock()
+	defer l.keeper.mu.Unlock()
+	left := l.keeper.leftLocked(hold)
+	if hold.state != held || l.state != held {
+		left = min(left, 0)
+	}
+	return left
+}
+
+// Margin returns how long after the local deadline nobody else is granted the lock: KeeperConfig.Margin, or Config.Margin of the Locker.
+func (l *Lease) Margin() time.Duration { return l.keeper.cfg.Margin }
+
 // Valid reports whether the lease is held at this instant. It compares clocks and needs no network: call
 // it before a step that must not be done twice. It stays true when only the context's parent has ended.
 func (l *Lease) Valid() bool {

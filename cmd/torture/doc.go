@@ -23,7 +23,7 @@
 //
 //	plain    no fault; the control of all others
 //	kill     SIGKILL just before a full second; later another node, amid its starts
-//	freeze   SIGSTOP to the node that carries a long run, for longer than its lease, then SIGCONT
+//	freeze   SIGSTOP to the node that carries a long run, for longer than its lease, then SIGCONT: its command ends in time
 //	outage   Redis stopped and started again with its data
 //	churn    200 jobs a second, HTTP calls to the sink, while nodes join, leave, are killed and freeze
 //	failover 200 jobs a second as in churn, nodes that ask sentinels for the master, and SIGKILL to it

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -81,8 +82,22 @@ func (s *stage) resumed(n *node, run string) {
 		s.note("its settle was answered lost; the record: abandoned %s after the freeze, and later reported: %s",
 			short(time.UnixMilli(row.At).Sub(n.frozen.From)), row.Late)
 	}
+	s.stepped(run, time.UnixMilli(row.At))
 	if slices.ContainsFunc(s.lines, func(l line) bool { return l.run == run && l.phase == judge.End }) {
 		s.accuse(unaware, n.name, "the long command of %s reached its end although its context was cancelled before that", run)
+	}
+}
+
+// stepped checks that the long command took its last step before its run was recorded as abandoned, from when on another one may begin.
+func (s *stage) stepped(run string, abandoned time.Time) {
+	last, err := os.Stat(s.lives() + "." + run)
+	switch {
+	case err != nil:
+		s.accuse(unaware, run, "its steps: %v", err)
+	case !last.ModTime().Before(abandoned):
+		s.accuse(unaware, run, "a step %s after the run was abandoned: the command outlived the lease while its node stood still", short(last.ModTime().Sub(abandoned)))
+	default:
+		s.note("the last step of its command was %s before the run was abandoned", short(abandoned.Sub(last.ModTime())))
 	}
 }
 

@@ -37,12 +37,13 @@ func slow(name string) job {
 }
 
 // long is a job whose runs take d, first at the given instant's second of the minute and again
-// 30 s later. They end early when the file $ALIVE is gone, so that none outlives its scenario.
+// 30 s later. They end early when the file $ALIVE is gone, so that none outlives its scenario. A file beside it, with the run's
+// id behind the name, was changed by the last step.
 func long(first time.Time, d time.Duration) job {
 	at := first.Unix() % 60
 	return job{
 		name: "long", schedule: fmt.Sprintf("%d,%d * * * * *", at, (at+30)%60), lasts: true,
-		work: fmt.Sprintf(`i=0; while [ -e "$ALIVE" ] && [ $i -lt %d ]; do sleep 0.5; i=$((i+1)); done`, int(d/(500*time.Millisecond))),
+		work: fmt.Sprintf(`i=0; while [ -e "$ALIVE" ] && [ $i -lt %d ]; do : >>"$ALIVE.$ESCAPEMENT_RUN"; sleep 0.1; i=$((i+1)); done`, int(d/(100*time.Millisecond))),
 	}
 }
 

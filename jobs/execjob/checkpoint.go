@@ -69,7 +69,7 @@ func newFiles(c Command, run *jobs.Run) (*files, error) {
 	if data := run.Saved(); data != nil {
 		if err := os.WriteFile(f.checkpoint.path, data, 0o600); err != nil {
 			f.remove()
-			return nil, fmt.Errorf("write its checkpoint: %w", err)
+			return nil, nodeFault(fmt.Errorf("write its checkpoint: %w", err))
 		}
 		f.checkpoint.info, _ = os.Lstat(f.checkpoint.path)
 	}
@@ -176,9 +176,7 @@ func (s *seenFile) look(run *jobs.Run, take func([]byte) error) {
 
 // notKept tells, in the log and in the output, why what the command left in a file is not kept. The run goes on.
 func notKept(run *jobs.Run, what string, err error) {
-	if p := new(fs.PathError); errors.As(err, &p) {
-		err = p.Err // the name is the node's
-	}
+	err = bare(err) // the name is the node's
 	run.Logger().Warn("what the command left in a file was not kept", "file", what, "error", err)
 	fmt.Fprintf(run.Output(), "escapement: the %s was not kept: %v\n", what, err)
 }

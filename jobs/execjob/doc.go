@@ -14,7 +14,7 @@
 // ESCAPEMENT_JOB, ESCAPEMENT_TICK (RFC 3339, UTC, milliseconds), ESCAPEMENT_TICK_MS,
 // ESCAPEMENT_RUN, ESCAPEMENT_ATTEMPT, ESCAPEMENT_TRY, ESCAPEMENT_TOKEN, ESCAPEMENT_NODE,
 // ESCAPEMENT_SHARD, ESCAPEMENT_SHARDS, ESCAPEMENT_PARAM, ESCAPEMENT_PAYLOAD and
-// ESCAPEMENT_TRIGGER. The fencing token is ESCAPEMENT_TOKEN: send it with each write. Nothing
+// ESCAPEMENT_TRIGGER; and ESCAPEMENT_GROUP, by which the command is found when its node dies while it starts the command. The fencing token is ESCAPEMENT_TOKEN: send it with each write. Nothing
 // is added to the arguments, which every user of the machine can read. The input is empty. A
 // context with a trace ([jobs.WithTraceparent]) adds TRACEPARENT, in place of any other one.
 //
@@ -29,7 +29,8 @@
 //   - ESCAPEMENT_PROGRESS_FILE is for one line, "done total note" ([jobs.Run.Progress]), such as "120 200 page 120". Total and note
 //     may be left out. The node reads it once a second.
 //
-// A checkpoint of more than 64 KiB is not saved. The log and the output say so, and the command goes on.
+// A checkpoint of more than 64 KiB is not saved, and a progress file of more than 4 KiB is not read; nor is what is no regular file. The
+// log and the output say so once, and the command goes on.
 //
 // # A result for the jobs that follow
 //
@@ -41,20 +42,26 @@
 // # How it ends
 //
 //	start ─► runs ─► exits                        its exit status is the run's result
-//	           └─► the run's context ends ─► SIGTERM ─► 5 s ─► SIGKILL
-//	                                              the result wraps the context's cause
+//	           ├─► the run's context ends ─► SIGTERM ─► 5 s ─► SIGKILL
+//	           │                                  the result wraps the context's cause
+//	           └─► its lease is over, its node stands still or is killed ─► SIGTERM ─► 0.5 s ─► SIGKILL
 //
 // The command leads a process group, and the signals go to the whole group. Processes that
 // the command leaves in its group when it exits are ended in the same way before the run
 // ends, because they would go on without a lease. A process in another group or session is
 // not ended. On systems without process groups only the command itself is ended, at once.
 //
-// When the node itself is killed (SIGKILL, out of memory), its commands end too: the group
-// gets SIGTERM, and SIGKILL half a second later, long before the lease is over. A shell,
-// /bin/sh, runs with each command for that and waits for the node's end. In an image without
-// a shell, Linux kills the command but not the processes that it started, and other Unix
-// systems kill nothing. Windows kills nothing. There only the token tells the old run from the
-// next one.
+// A shell runs with each command: /bin/sh, or /bin/bash where only its read has a timeout. It ends the group when the node is killed
+// (SIGKILL, out of memory), and at the local deadline of the run's lease ([jobs.Run.Lease]) when the node stands still. Renewals reach it
+// through a pipe. It kills half a second after SIGTERM, or after half of the lease's margin if that is less, so before the lease can be
+// another's. In an image without a shell, Linux kills the command of a killed node but not the processes that it started, and other Unix
+// systems kill nothing; a node that stands still keeps its commands. Windows kills nothing. There only the token tells the old run
+// from the next one.
+//
+// A command that cannot be ended, because it has become another user or hangs in the kernel, holds its run: nothing may run beside it.
+// The log and the output say so a second after SIGKILL, and SIGKILL is sent again each second.
+//
+// A command that cannot be started for a reason of the machine, such as too many open files, is a [jobs.NodeFault].
 //
 // # Output
 //

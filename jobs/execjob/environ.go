@@ -26,9 +26,12 @@ const (
 	resultFile     = prefix + "RESULT_FILE"
 )
 
+// groupVariable holds a text by which the processes of a command are found when its node dies while it starts the command.
+const groupVariable = prefix + "GROUP"
+
 // reserved holds the names that a run sets.
 var reserved = func() map[string]bool {
-	names := map[string]bool{checkpointFile: true, progressFile: true, resultFile: true}
+	names := map[string]bool{groupVariable: true, checkpointFile: true, progressFile: true, resultFile: true}
 	for _, v := range variables(jobs.NewRun(jobs.RunInfo{})) {
 		names[v.name] = true
 	}

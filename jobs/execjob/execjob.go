@@ -13,9 +13,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// errUnkillable is the error of a run that left a process which could not be ended.
-var errUnkillable = errors.New("a process of its group cannot be ended; look for it on the node")
-
 // grace is the time from SIGTERM to SIGKILL.
 const grace = 5 * time.Second
 
@@ -118,13 +115,16 @@ func (r runner) run(ctx context.Context, run *jobs.Run) error {
 	cmd.Dir = r.command.Dir
 	cmd.Env = env
 	group := NewGroup(cmd)
+	if lease := run.Lease(); lease != nil {
+		group.EndWith(lease)
+	}
 	out, err := startCaptured(cmd, group, run.Output())
 	if err != nil {
 		return fmt.Errorf("command %s not started: %w", name, err)
 	}
 	defer group.Close()
 	stop := kept.watch(ctx)
-	ended, err := r.supervise(ctx, cmd, group)
+	ended, err := r.supervise(ctx, cmd, group, run)
 	stop(err != nil || ended != nil)
 	out.finish()
 	if r.command.Result && err == nil && ended == nil {
@@ -147,7 +147,7 @@ func (r runner) inherited() []string {
 
 // supervise waits for the command, and ends the rest of its group. cause is the context's, if the
 // context ended the command; err is the command's exit.
-func (r runner) supervise(ctx context.Context, cmd *exec.Cmd, g *Group) (cause, err error) {
+func (r runner) supervise(ctx context.Context, cmd *exec.Cmd, g *Group, run *jobs.Run) (cause, err error) {
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
 	select {
@@ -160,16 +160,12 @@ func (r runner) supervise(ctx context.Context, cmd *exec.Cmd, g *Group) (cause, 
 		return nil, errors.Join(err, g.clear(time.Now().Add(r.grace)))
 	default:
 	}
-	timer := time.NewTimer(r.grace)
-	defer timer.Stop()
 	deadline := time.Now().Add(r.grace)
 	g.Terminate()
-	select {
-	case err = <-exited:
-	case <-timer.C:
-		g.Kill()
-		err = <-exited
-	}
+	err = g.await(exited, deadline, func(why error) {
+		run.Logger().Warn("the command does not end though it was killed; the run goes on until it ends", "cause", context.Cause(ctx), "error", why)
+		fmt.Fprintf(run.Output(), "escapement: the command was to end (%v) and does not: %v; the run goes on until it ends\n", context.Cause(ctx), why)
+	})
 	return context.Cause(ctx), errors.Join(err, g.clear(deadline))
 }
 

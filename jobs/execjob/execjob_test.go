@@ -3,10 +3,12 @@ package execjob
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -136,16 +138,53 @@ func TestOutputKeepsItsEnd(t *testing.T) {
 	}
 }
 
+// A command that cannot be started: the error names what is missing, which is not always the command.
 func TestCommandCannotStart(t *testing.T) {
-	for name, c := range map[string]Command{
-		"no such file": {Command: []string{"./no-such-program"}},
-		"not there":    {Command: []string{"sh"}, Dir: "/no/such/dir"},
+	dir := t.TempDir()
+	script := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, tt := range []struct {
+		name    string
+		command Command
+		want    string
+	}{
+		{"no such file", Command{Command: []string{"./no-such-program"}}, "no such file or directory"},
+		{"not in PATH", Command{Command: []string{"no-such-program"}}, "executable file not found in $PATH"},
+		{"no directory", Command{Command: []string{"pwd"}, Dir: "/no/such/dir"}, "command pwd not started: its directory /no/such/dir: no such file or directory"},
+		{"a file as directory", Command{Command: []string{"pwd"}, Dir: script("file", "", 0o600)}, "its directory " + filepath.Join(dir, "file") + ": not a directory"},
+		{"no interpreter", Command{Command: []string{script("a", "#!/no/such/python3 -u\n", 0o700)}}, `/a is there, and "/no/such/python3 -u", which its first line names, is not: no such file`},
+		{"line ends of Windows", Command{Command: []string{"./b"}, Dir: filepath.Dir(script("b", "#!/bin/sh\r\ntrue\r\n", 0o700))}, `/b is there, and "/bin/sh\r", which its first line names with the line end of Windows, is not`},
+		{"no first line", Command{Command: []string{script("c", "true\n", 0o700)}}, "/c is no program of this machine, and no script with #! in its first line"},
+		{"not executable", Command{Command: []string{script("d", "#!/bin/sh\n", 0o600)}}, "permission denied"},
+		{"not executable there", Command{Command: []string{script("e", "#!/bin/sh\n", 0o600)}, Dir: dir}, "this user may not execute " + filepath.Join(dir, "e") + ", or not enter the directory " + dir + ": permission denied"},
+		{"much too long", Command{Command: append([]string{"true"}, strings.Fields(strings.Repeat(strings.Repeat("x", 100_000)+" ", 80))...)}, "its arguments and variables are too long together"},
 	} {
 		run := jobs.NewRun(info())
-		err := New(c)(t.Context(), run)
-		if err == nil || !strings.Contains(err.Error(), "command "+c.Command[0]+" not started: ") || run.Written() != nil || jobs.IsPermanent(err) {
-			t.Errorf("%s: error %v, output %q", name, err, run.Written())
+		err := New(tt.command)(t.Context(), run)
+		if err == nil || !strings.HasPrefix(err.Error(), "command "+tt.command.Command[0]+" not started: ") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %.300v, want %q", tt.name, err, tt.want)
 		}
+		if run.Written() != nil || jobs.IsPermanent(err) || jobs.IsNodeFault(err) {
+			t.Errorf("%s: output %q, permanent %t, the node's %t", tt.name, run.Written(), jobs.IsPermanent(err), jobs.IsNodeFault(err))
+		}
+	}
+}
+
+// What a machine lacks is the node's fault, and not the command's.
+func TestNodeFault(t *testing.T) {
+	for _, of := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC} {
+		cmd := exec.Command("true")
+		if err := whyNotStarted(cmd, &os.PathError{Op: "fork/exec", Path: cmd.Path, Err: of.(syscall.Errno)}); !jobs.IsNodeFault(err) || !errors.Is(err, of) {
+			t.Errorf("%v: %v", of, err)
+		}
+	}
+	if err := nodeFault(fs.ErrNotExist); jobs.IsNodeFault(err) {
+		t.Error("a file that is not there is the node's fault")
 	}
 }
 

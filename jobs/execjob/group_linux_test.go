@@ -2,13 +2,16 @@ package execjob
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +20,7 @@ import (
 )
 
 // soon bounds every wait of these tests; it is reached only by a failure.
-const soon = 10 * time.Second
+const soon = standstill
 
 // fifo is how a script under test talks to the test: each line it writes is an event.
 type fifo struct {
@@ -200,6 +203,77 @@ func TestClearKillsAfterAStandstill(t *testing.T) {
 	g.Signal(syscall.SIGTERM)
 	if err := g.clear(time.Now().Add(-time.Minute)); err != nil || !gone(t, left) {
 		t.Errorf("error %v; what the command left is gone: %t", err, gone(t, left))
+	}
+}
+
+// onWrite is a writer that calls a function.
+type onWrite func([]byte)
+
+func (w onWrite) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
+}
+
+// A command that has become another user cannot be ended. The run says so, once, and goes on, because nothing may run beside the command.
+func TestCommandThatCannotBeEnded(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFifo(t)
+	cmd := exec.Command("sh", "-c", `echo ready >$F; until [ -e $F.end ]; do sleep 0.01; done; exit 3`)
+	cmd.Env = []string{"F=" + f.path, "PATH=" + os.Getenv("PATH")}
+	g := NewGroup(cmd)
+	g.kill = func(pid int, sig syscall.Signal) error {
+		if sig == 0 {
+			return syscall.Kill(pid, sig)
+		}
+		return syscall.EPERM
+	}
+	if err := g.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	f.next(t, "ready")
+	cancel(jobs.ErrTimeout)
+	var log bytes.Buffer
+	in := info()
+	in.Logger = slog.New(slog.NewTextHandler(onWrite(func(p []byte) {
+		log.Write(p)
+		if err := os.WriteFile(f.path+".end", nil, 0o600); err != nil { // from here on it may end by itself
+			t.Error(err)
+		}
+	}), nil))
+	run := jobs.NewRun(in)
+	cause, err := runner{grace: time.Millisecond}.supervise(ctx, cmd, g, run)
+	g.Close()
+	var exit *exec.ExitError
+	if !errors.Is(cause, jobs.ErrTimeout) || !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("%v, %v", cause, err)
+	}
+	const words = "cannot be ended: operation not permitted; it has become another user's"
+	if out := string(run.Written()); strings.Count(out, words) != 1 || !strings.HasPrefix(out, "escapement: the command was to end (jobs: the job's timeout passed) and does not: process ") {
+		t.Errorf("wrote %q", out)
+	}
+	if strings.Count(log.String(), words) != 1 {
+		t.Errorf("logged %s", log.String())
+	}
+}
+
+// A lease that is over ends a command that ignores SIGTERM before the grace is, also where the supervisor does not know of it yet.
+func TestLeaseThatIsOverCutsTheGrace(t *testing.T) {
+	f := newFifo(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var ends atomic.Int64
+	ends.Store(time.Now().Add(time.Hour).UnixNano())
+	in := info()
+	in.Lease = lease{func() time.Time { return time.Unix(0, ends.Load()) }, time.Second}
+	c := shell(`trap '' TERM; echo "self $$" >$F; while :; do sleep 0.01; done`)
+	c.Env = map[string]string{"F": f.path}
+	ended := make(chan error, 1)
+	go func() { ended <- runner{command: c, grace: time.Hour}.run(ctx, jobs.NewRun(in)) }()
+	f.next(t, "self")
+	ends.Store(time.Now().Add(-time.Minute).UnixNano()) // as after a standstill
+	cancel(errors.New("lease lost"))
+	if err := outcome(t, ended); err == nil || !strings.Contains(err.Error(), "lease lost (signal: killed)") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -4,51 +4,76 @@ package execjob
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // pollEvery is how often a group is checked after SIGTERM.
 const pollEvery = 20 * time.Millisecond
 
-// killTimeout is how long SIGKILL may take.
-const killTimeout = time.Second
+const (
+	// killTimeout is how long SIGKILL may take.
+	killTimeout = time.Second
+	// killGap is the time from SIGTERM to SIGKILL where the lease is over or this process is, or half of the lease's margin if that is
+	// less.
+	killGap = 500 * time.Millisecond
+	// retryKill is the pause between two SIGKILLs to a command that the first ones did not end.
+	retryKill = time.Second
+)
 
 // Group is the process group of a command, for programs that run commands without a job. On systems
 // without process groups it is the command alone. One goroutine uses it.
 //
-// From Start to Close the group ends with this process, also when this process is killed. The
-// group's number stays in use while it has members, also after the command was waited for.
+// From Start to Close the group ends with this process, also when this process is killed, and with the lease, also when this process
+// stands still. The group's number stays in use while it has members, also after the command was waited for.
 type Group struct {
 	cmd        *exec.Cmd
+	lease      jobs.Lease // nil: none
 	supervisor *supervisor
-	terminated bool // SIGTERM was sent
+	kill       func(pid int, sig syscall.Signal) error
+	terminated bool      // SIGTERM was sent
+	over       time.Time // when the lease had ended; zero before
 }
 
 // NewGroup returns a group led by cmd, which must not be started yet. It replaces
 // cmd.SysProcAttr. Call Start before the other methods.
 func NewGroup(cmd *exec.Cmd) *Group {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return &Group{cmd: cmd}
+	return &Group{cmd: cmd, kill: syscall.Kill}
 }
 
+// EndWith makes the group end with a lease: with SIGTERM when the lease is over for its holder, and with SIGKILL half a second later, or
+// after half of the lease's margin if that is less. Call it before Start.
+func (g *Group) EndWith(lease jobs.Lease) { g.lease = lease }
+
 // Start starts the command. When this process is killed, the members of the group get SIGTERM, and
-// SIGKILL half a second later, from a shell. Without a shell, and during Start, Linux ends the
-// command alone. The goroutine is locked to its thread until Close, because the kernel ends the
-// command with the thread that started it.
+// SIGKILL half a second later, from a shell. Without a shell Linux ends the command alone. The goroutine is locked to its thread until
+// Close, because the kernel ends the command with the thread that started it.
+//
+// The command has one more variable, which names the group. An error says why the command was not started; it is a jobs.NodeFault when
+// this machine lacks what a process needs.
 func (g *Group) Start() error {
+	mark := newMark()
+	var err error
+	if g.supervisor, err = newSupervisor(g.lease, mark); err != nil {
+		return nodeFault(fmt.Errorf("start the shell that watches it: %w", err))
+	}
 	sig := syscall.SIGTERM
-	if g.supervisor = newSupervisor(); g.supervisor == nil {
+	if g.supervisor == nil {
 		sig = syscall.SIGKILL
 	}
+	g.cmd.Env = append(g.cmd.Environ(), groupVariable+"="+mark)
 	endWithThread(g.cmd, sig)
 	runtime.LockOSThread()
 	if err := g.cmd.Start(); err != nil {
 		g.Close()
-		return err
+		return whyNotStarted(g.cmd, err)
 	}
 	g.supervisor.watch(g.cmd.Process.Pid)
 	return nil
@@ -78,8 +103,65 @@ func (g *Group) Terminate() {
 // Kill ends every member.
 func (g *Group) Kill() { _ = g.signal(syscall.SIGKILL) }
 
+// killDue reports whether SIGKILL is due: at the deadline, and sooner when the lease is over.
+func (g *Group) killDue(deadline time.Time) bool {
+	//guard:lease-cuts-grace P4 a command is killed before its lease can be another's, whatever its grace is
+	if g.lease != nil && g.leaseOver() {
+		return true
+	}
+	return time.Now().After(deadline)
+}
+
+// leaseOver reports whether the lease has been over for so long that SIGKILL is due.
+func (g *Group) leaseOver() bool {
+	left := g.lease.Left()
+	if left > 0 {
+		return false
+	}
+	if g.over.IsZero() {
+		g.over = time.Now().Add(left) // long ago, when this process has stood still
+	}
+	return time.Since(g.over) >= min(killGap, g.lease.Margin()/2)
+}
+
+// await waits for the end of the command, which was told to end, and kills the group when that is due. A command that cannot be ended is
+// waited for all the same, because nothing may run beside it; stuck is called once with the reason.
+func (g *Group) await(exited <-chan error, deadline time.Time, stuck func(error)) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	var killed time.Time
+	for told := false; ; {
+		select {
+		case err := <-exited:
+			return err
+		case now := <-tick.C:
+			switch {
+			case !g.killDue(deadline):
+			case killed.IsZero():
+				g.Kill()
+				killed = now
+			case !told && now.Sub(killed) > killTimeout:
+				told = true
+				stuck(g.Stuck())
+				tick.Reset(retryKill)
+			case told:
+				g.Kill() // it may be another user's no more
+			}
+		}
+	}
+}
+
+// Stuck returns why the command has not ended after Kill, for people.
+func (g *Group) Stuck() error {
+	pid := g.cmd.Process.Pid
+	if err := g.kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("process %d cannot be ended: %w; it has become another user's", pid, err)
+	}
+	return fmt.Errorf("process %d was killed and has not ended: it hangs in the kernel, as in a file system that does not answer", pid)
+}
+
 // clear ends the remaining members, after the command was waited for: with SIGTERM, and at the
-// deadline with SIGKILL. It returns errUnkillable when a member cannot be ended, because it has
+// deadline with SIGKILL. It returns an error when a member cannot be ended, because it has
 // another user's rights or hangs in the kernel.
 func (g *Group) clear(deadline time.Time) error {
 	if !g.Alive() {
@@ -91,13 +173,13 @@ func (g *Group) clear(deadline time.Time) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var killed time.Time
-	for now := range tick.C {
+	for range tick.C {
 		switch {
 		case !g.Alive():
 			return nil
 		case !killed.IsZero() && time.Since(killed) > killTimeout:
-			return errUnkillable
-		case now.After(deadline):
+			return fmt.Errorf("a process of its group %d cannot be ended; look for it on the node", g.cmd.Process.Pid)
+		case g.killDue(deadline):
 			g.Kill()
 			if killed.IsZero() { // not at the deadline: this process may have been stopped then
 				killed = time.Now()
@@ -133,4 +215,4 @@ func (g *Group) reap() {
 
 // signal sends sig to every member. Only Alive uses the error: without members there is nothing
 // to signal.
-func (g *Group) signal(sig syscall.Signal) error { return syscall.Kill(-g.cmd.Process.Pid, sig) }
+func (g *Group) signal(sig syscall.Signal) error { return g.kill(-g.cmd.Process.Pid, sig) }

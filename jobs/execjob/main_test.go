@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -14,9 +15,30 @@ import (
 // asNode in the environment makes the test binary a node with one run of the script that it holds.
 const asNode = "TEST_AS_NODE"
 
+// asLease in its environment gives the run a lease of one second, with this margin.
+const asLease = "TEST_LEASE_MARGIN"
+
+func asANode(script string) {
+	run := info()
+	if margin, err := time.ParseDuration(os.Getenv(asLease)); err == nil {
+		ends := time.Now().Add(time.Second)
+		run.Lease = fixedLease{ends, margin}
+	}
+	fmt.Fprintln(os.Stdout, New(shell(script))(context.Background(), jobs.NewRun(run)))
+}
+
+// fixedLease is a lease that nobody renews.
+type fixedLease struct {
+	ends   time.Time
+	margin time.Duration
+}
+
+func (l fixedLease) Left() time.Duration   { return time.Until(l.ends) }
+func (l fixedLease) Margin() time.Duration { return l.margin }
+
 func TestMain(m *testing.M) {
 	if script := os.Getenv(asNode); script != "" {
-		fmt.Fprintln(os.Stdout, New(shell(script))(context.Background(), jobs.NewRun(info())))
+		asANode(script)
 		return
 	}
 	goleak.VerifyTestMain(m)

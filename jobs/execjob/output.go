@@ -26,7 +26,7 @@ type captured struct {
 func startCaptured(cmd *exec.Cmd, g *Group, to io.Writer) (*captured, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, nodeFault(err)
 	}
 	defer w.Close()
 	cmd.Stdout, cmd.Stderr = w, w

@@ -30,7 +30,7 @@ func newRunDir() (*runDir, error) {
 	sweepOnce.Do(func() { sweepRunDirs(os.TempDir(), time.Now().Add(-youngDir)) })
 	path, err := os.MkdirTemp("", runDirPrefix+"*")
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for its files: %w", err)
+		return nil, nodeFault(fmt.Errorf("make a directory for its files: %w", err))
 	}
 	lock, _ := lockDir(path) // without a lock, the directory is not removed when this process is killed
 	return &runDir{path, lock}, nil

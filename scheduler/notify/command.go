@@ -3,6 +3,7 @@ package notify
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,7 +41,12 @@ func runCommand(ctx context.Context, command []string, m Message) error {
 	defer group.Close()
 	var err error
 	exited := make(chan struct{})
-	go func() { defer close(exited); err = cmd.Wait() }()
+	go func() {
+		defer close(exited)
+		if err = cmd.Wait(); errors.Is(err, exec.ErrWaitDelay) { // it has succeeded, and left a process that holds its output open
+			err = nil
+		}
+	}()
 	select {
 	case <-exited:
 		if err != nil {

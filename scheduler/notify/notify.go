@@ -57,7 +57,8 @@ type Target struct {
 	Func Func
 }
 
-// Func tells somebody. It must return soon after ctx ends.
+// Func tells somebody. It must return soon after ctx ends. One that does not is logged and left behind: it is not called again before it
+// returns, and the other targets go on.
 type Func func(ctx context.Context, m Message) error
 
 func (c Config) withDefaults() Config {
@@ -74,10 +75,11 @@ func (c Config) withDefaults() Config {
 
 // Notifier tells the targets about the jobs of a namespace, when it is its turn.
 type Notifier struct {
-	client redis.UniversalClient
-	cfg    Config
-	log    *slog.Logger
-	failed bool // the last look or the last call for the lock; it was logged
+	client  redis.UniversalClient
+	cfg     Config
+	log     *slog.Logger
+	callers *callers
+	failed  bool // the last look or the last call for the lock; it was logged
 }
 
 // New makes a notifier over a client that the caller keeps. It sends nothing. The error joins a *jobs.FieldError for each fault.
@@ -86,10 +88,10 @@ func New(client redis.UniversalClient, cfg Config) (*Notifier, error) {
 		return nil, fmt.Errorf("notify: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	return &Notifier{client: client, cfg: cfg, log: cfg.Logger}, nil
+	return &Notifier{client: client, cfg: cfg, log: cfg.Logger, callers: newCallers(cfg.Logger)}, nil
 }
 
-// Run works, or waits for its turn, until ctx ends. It then waits for what is being sent, and returns nil.
+// Run works, or waits for its turn, until ctx ends. It then waits for what is being sent, for some seconds at most, and returns nil.
 func (n *Notifier) Run(ctx context.Context) error {
 	locker := redislock.New(n.client, redislock.Config{Namespace: n.cfg.Namespace, Logger: n.log})
 	defer locker.Close()
@@ -143,7 +145,7 @@ func (n *Notifier) term(ctx, held context.Context, token locking.Token) error {
 	if err != nil {
 		return err
 	}
-	p := newPost(held, n.cfg)
+	p := newPost(held, n.cfg, n.callers)
 	defer p.wait()
 	ticker := time.NewTicker(n.cfg.Every)
 	defer ticker.Stop()

@@ -38,6 +38,7 @@ type result struct {
 type post struct {
 	ctx     context.Context
 	cfg     Config
+	callers *callers
 	results chan result
 	busy    map[string]bool      // by target
 	next    map[string]time.Time // no round before
@@ -45,10 +46,10 @@ type post struct {
 	stop    context.CancelFunc
 }
 
-func newPost(ctx context.Context, cfg Config) *post {
+func newPost(ctx context.Context, cfg Config, callers *callers) *post {
 	ctx, stop := context.WithCancel(ctx)
 	return &post{
-		ctx: ctx, cfg: cfg, results: make(chan result, len(cfg.Targets)), busy: make(map[string]bool), next: make(map[string]time.Time), stop: stop,
+		ctx: ctx, cfg: cfg, callers: callers, results: make(chan result, len(cfg.Targets)), busy: make(map[string]bool), next: make(map[string]time.Time), stop: stop,
 	}
 }
 
@@ -58,7 +59,7 @@ func (p *post) send(t Target, m Message) {
 		return
 	}
 	p.busy[t.Name] = true
-	p.sending.Go(func() { p.results <- result{t.Name, m.ID, t.round(p.ctx, m)} })
+	p.sending.Go(func() { p.results <- result{t.Name, m.ID, p.callers.round(p.ctx, t, m)} })
 }
 
 // done notes the end of a round.
@@ -74,14 +75,14 @@ func (p *post) any() bool {
 	return slices.Contains(slices.Collect(maps.Values(p.busy)), true)
 }
 
-// wait ends what is being sent.
+// wait ends what is being sent. It takes as long as a target may take to return.
 func (p *post) wait() {
 	p.stop()
 	p.sending.Wait()
 }
 
 // round tries to send a message some times.
-func (t Target) round(ctx context.Context, m Message) (err error) {
+func (c *callers) round(ctx context.Context, t Target, m Message) (err error) {
 	pause := firstPause
 	for try := range tries {
 		if try > 0 && !wait.For(ctx, pause) {
@@ -90,7 +91,7 @@ func (t Target) round(ctx context.Context, m Message) (err error) {
 		if try > 0 {
 			pause *= 4
 		}
-		if err = t.Send(ctx, m); err == nil || ctx.Err() != nil {
+		if err = c.call(ctx, t, m); err == nil || ctx.Err() != nil || errors.Is(err, errLeft) {
 			return err
 		}
 	}
@@ -99,11 +100,7 @@ func (t Target) round(ctx context.Context, m Message) (err error) {
 
 // Send sends a message to the target once. Errors name the host of a webhook, and no other part of its URL.
 func (t Target) Send(ctx context.Context, m Message) error {
-	limit := webhookTime
-	if len(t.Command) > 0 {
-		limit = commandTime
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, t.tryTime(), errNoAnswer)
 	defer cancel()
 	switch {
 	case t.Webhook != nil:
@@ -113,6 +110,14 @@ func (t Target) Send(ctx context.Context, m Message) error {
 	default:
 		return called(ctx, t.Func, m)
 	}
+}
+
+// tryTime bounds one try.
+func (t Target) tryTime() time.Duration {
+	if len(t.Command) > 0 {
+		return commandTime
+	}
+	return webhookTime
 }
 
 // called calls a target's function. A panic is its error, and not the node's end.

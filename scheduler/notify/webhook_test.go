@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -142,7 +143,7 @@ func TestCommand(t *testing.T) {
 	tell := func(script string) error {
 		return notify.Target{Name: "t", Command: []string{"sh", "-c", script, "sh", out}}.Send(context.Background(), m)
 	}
-	if err := tell(`{ cat; echo "$NOTIFY_ID $NOTIFY_NAMESPACE"; echo "$NOTIFY_TEXT"; env | grep ESCAPEMENT; } > "$1"; true`); err != nil {
+	if err := tell(`{ cat; echo "$NOTIFY_ID $NOTIFY_NAMESPACE"; echo "$NOTIFY_TEXT"; env | grep ESCAPEMENT_REDIS; } > "$1"; true`); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(out)
@@ -160,6 +161,23 @@ func TestCommand(t *testing.T) {
 	if err := tell("echo broken >&2; exit 3"); err == nil || !strings.Contains(err.Error(), "exit status 3: broken") {
 		t.Error(err)
 	}
+	// The command has succeeded, whatever holds its output open.
+	if err := tell(`sleep 600 & echo $! > "$1"; exit 0`); err != nil {
+		t.Error(err)
+	}
+	if text, err = os.ReadFile(out); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command("kill", strings.TrimSpace(string(text))).Run(); err != nil {
+		t.Errorf("what the command has left: %v", err)
+	}
+	if err := tell(`sleep 600 & echo $! > "$1"; exit 3`); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Error(err)
+	}
+	if text, err = os.ReadFile(out); err != nil {
+		t.Fatal(err)
+	}
+	_ = exec.Command("kill", strings.TrimSpace(string(text))).Run()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 100*time.Millisecond, errors.New("enough"))
 	defer cancel()
 	err = notify.Target{Name: "t", Command: []string{"sh", "-c", "trap '' TERM; sleep 60"}}.Send(ctx, m)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -46,8 +47,8 @@ func TestLockAtAReplica(t *testing.T) {
 // TestLockCodes wants the command's own code, what a shell has for one that did not run, and the lock free after each.
 func TestLockCodes(t *testing.T) {
 	redis, dir := redistest.Start(t), t.TempDir()
-	noShebang := filepath.Join(dir, "no-shebang")
-	if err := os.WriteFile(noShebang, []byte("true\n"), 0o700); err != nil {
+	noShebang, noInterpreter := filepath.Join(dir, "no-shebang"), filepath.Join(dir, "no-interpreter")
+	if err := errors.Join(os.WriteFile(noShebang, []byte("true\n"), 0o700), os.WriteFile(noInterpreter, []byte("#!/no/such/shell\n"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -64,7 +65,8 @@ func TestLockCodes(t *testing.T) {
 		{127, "was not found: ", []string{filepath.Join(dir, "nothing")}},
 		{126, "cannot be executed: permission denied", []string{"/etc/passwd"}},
 		{126, "cannot be executed: ", []string{dir}},
-		{126, "cannot be executed: exec format error", []string{noShebang}},
+		{126, "/no-shebang is no program of this machine, and no script with #! in its first line: exec format error", []string{noShebang}},
+		{126, `/no-interpreter is there, and "/no/such/shell", which its first line names, is not: no such file`, []string{noInterpreter}},
 	} {
 		code, stdout, stderr := call(at(redis), "", append([]string{"lock", "a", "--"}, tt.command...)...)
 		if code != tt.code || stdout != "" || !strings.Contains(stderr, tt.words) || (stderr == "") != (tt.words == "") {

@@ -71,6 +71,7 @@ func (u *underLock) told() {
 // error says why it was not started.
 func (u *underLock) run() (code int, err error) {
 	u.group = newGroup(u.child)
+	u.group.EndWith(u.lease)
 	if u.lease.Context().Err() != nil { // we did not execute since it was granted
 		u.lost = true
 		u.tell("the command was not run: %v", context.Cause(u.lease.Context()))
@@ -98,7 +99,7 @@ func (u *underLock) watch(exited <-chan error) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	over := u.lease.Context().Done()
-	var kill <-chan time.Time
+	var kill, stuck <-chan time.Time
 	for {
 		select {
 		case err := <-exited:
@@ -107,6 +108,10 @@ func (u *underLock) watch(exited <-chan error) error {
 			u.group.Signal(s)
 		case <-kill:
 			u.group.Kill()
+			stuck = time.After(stuckAfter)
+		case <-stuck:
+			u.stuck = true
+			u.tell("the command does not end: %v. The lock is not given back, it lapses; this program waits for the command", u.group.Stuck())
 		case <-over:
 		case <-look.C:
 		}

@@ -49,14 +49,16 @@ func brief(d time.Duration) string { return shortDuration(max(0, d).Round(100 * 
 // notStarted says why a command was not run; the exit code is the one a shell has for that.
 func (a *app) notStarted(command string, err error) error {
 	code, words := exitNotRunnable, "cannot be executed"
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+	var looked *exec.Error
+	var started *fs.PathError // without one, the command is there and something else is not
+	named := errors.As(err, &looked) || errors.As(err, &started)
+	if named && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
 		code, words = exitNoCommand, "was not found"
 	}
-	var looked *exec.Error
-	var started *fs.PathError
-	if errors.As(err, &looked) {
+	switch {
+	case looked != nil:
 		err = looked.Err // the others have the command once more
-	} else if errors.As(err, &started) {
+	case started != nil:
 		err = started.Err
 	}
 	a.say("command %s %s: %v", quote(command), words, err)

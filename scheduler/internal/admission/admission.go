@@ -63,6 +63,24 @@ func (h *Held) Context() context.Context { return h.ctx }
 // Token is the guard's fencing token, 0 without a guard.
 func (h *Held) Token() locking.Token { return h.token }
 
+// Left is how long all of it is held if nothing is renewed any more; not positive once a lease has ended.
+func (h *Held) Left() time.Duration {
+	left := h.leases[0].Left()
+	for _, l := range h.leases[1:] {
+		left = min(left, l.Left())
+	}
+	return left
+}
+
+// Margin is how long after that nobody else is granted any of it.
+func (h *Held) Margin() time.Duration {
+	margin := h.leases[0].Margin()
+	for _, l := range h.leases[1:] {
+		margin = min(margin, l.Margin())
+	}
+	return margin
+}
+
 // Release gives everything back, the last one first. It waits for the stores, a few seconds at most.
 func (h *Held) Release() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)

@@ -52,6 +52,10 @@ func (e endedRun) Settled(report ledger.Report, word ledger.Status, err error) {
 
 // report says how a run ended, as this node saw it.
 func (r *Runner) report(l *activeRun) ledger.Report {
+	_ = l.lease.Context().Err() // learns that the lease is over where its timer has not run yet, as after a standstill
+	if l.held != nil {
+		_ = l.held.Context().Err()
+	}
 	how, reason := outcome(l.ctx, l.err)
 	report := ledger.Report{
 		Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Outcome: how, Reason: reason,

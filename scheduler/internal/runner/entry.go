@@ -31,6 +31,7 @@ func (r *Runner) enter(l *activeRun, back bool) bool {
 		return false
 	}
 	l.held = held
+	l.time.held.Store(held)
 	if held.Token() != 0 {
 		waits := l.run.Written()
 		l.run = r.runOf(l, 1) // with the guard's token

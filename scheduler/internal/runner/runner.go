@@ -123,6 +123,7 @@ type activeRun struct {
 	g     work.Grant
 	lease *locking.Lease  // a cancel and a drain end its context
 	held  *admission.Held // what it needs beside the lease; nil: nothing
+	time  runLease        // what the function and its command have left of both
 	due   *instant        // when the run is to begin; nil: at once
 	late  string          // why it could not start within start_within
 
@@ -175,7 +176,7 @@ func (r *Runner) admit(g work.Grant) *activeRun {
 	l := &activeRun{g: g, lease: r.Redis.Hold(r.ctx, g.Job.Part, locking.Grant{
 		Name: g.Job.Name, Owner: g.Lease.Run, Token: g.Lease.Token, TTL: g.Job.TTL, First: g.FirstTTL, Asked: g.FirstSent, Slept: g.Suspended,
 	})}
-	l.store.r, l.store.l = r, l
+	l.store.r, l.store.l, l.time.lease = r, l, l.lease
 	if _, here := r.Active.runs.LoadOrStore(g.Lease.Run, l); here {
 		l.lease.Close()
 		return nil

@@ -182,7 +182,7 @@ func (r *Runner) runOf(l *activeRun, try int) *jobs.Run {
 	return jobs.NewRun(jobs.RunInfo{
 		ID: g.Lease.Run, Job: g.Job.Name, Tick: time.UnixMilli(g.Lease.Tick).UTC(), Shard: g.Lease.Shard, Shards: g.Lease.Shards,
 		Attempt: g.Lease.Attempt, Try: try, Token: token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: payload,
-		Param: g.Lease.Param, Logger: r.Log, Store: &l.store,
+		Param: g.Lease.Param, Logger: r.Log, Store: &l.store, Lease: &l.time,
 	})
 }
 
