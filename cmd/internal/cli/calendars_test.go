@@ -2,10 +2,13 @@ package cli
 
 import (
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // The stored definition has the dates of a calendar, not its name: a job that names it and one that lists its dates are the same.
@@ -56,6 +59,11 @@ func TestParseICS(t *testing.T) {
 			event("DTSTART:20270101"), event("DTSTART:20261226"), event("DTSTART:20261225", "DTEND:20261227"), event("DTSTART:20261224"), event("DTSTART:20270101"),
 		}, "2026-12-24..2026-12-26 2027-01-01"},
 		{"a day inside of a range", []string{event("DTSTART:20261224", "DTEND:20270103"), event("DTSTART:20261226"), event("DTSTART:20270104")}, "2026-12-24..2027-01-02 2027-01-04"},
+		{"a rule with exceptions, in several forms", []string{event("DTSTART;VALUE=DATE:20261224", "RRULE:FREQ=YEARLY;COUNT=6", "EXDATE;VALUE=DATE:20271224,20281224", "EXDATE:20301224T000000")}, "2026-12-24 2029-12-24 2031-12-24"},
+		{"an exception before the years that are read", []string{event("DTSTART;VALUE=DATE:20171224", "RRULE:FREQ=YEARLY;COUNT=5", "EXDATE;VALUE=DATE:20181224")}, "2020-12-24 2021-12-24"},
+		{"further days", []string{event("DTSTART;VALUE=DATE:20261224", "DTEND;VALUE=DATE:20261226", "RDATE;VALUE=DATE:20270501,20270503", "RDATE:20280101")}, "2026-12-24..2026-12-25 2027-05-01..2027-05-04 2028-01-01..2028-01-02"},
+		{"a further day that is an exception", []string{event("DTSTART:20261224", "RDATE:20270501", "EXDATE:20270501")}, "2026-12-24"},
+		{"days that are long past", []string{event("DTSTART:19700101"), event("DTSTART:19991230", "DTEND:20000103"), event("DTSTART:20261224")}, "2000-01-01..2000-01-02 2026-12-24"},
 		{"a cancelled event, with what is not read", []string{event("STATUS:CANCELLED", "DTSTART:20261224", "RRULE:FREQ=YEARLY"), event("DTSTART:20261225")}, "2026-12-25"},
 		{"an alarm and a zone have times of their own", []string{
 			"BEGIN:VTIMEZONE\r\nBEGIN:STANDARD\r\nDTSTART:19701025T030000\r\nRRULE:FREQ=YEARLY\r\nEND:STANDARD\r\nEND:VTIMEZONE\r\n",
@@ -73,16 +81,59 @@ func TestParseICS(t *testing.T) {
 	}
 }
 
+// Of more days than a job may have, the years that are past are left out, the first ones first: which ones depends on the days alone.
+func TestPastYearsOfACalendar(t *testing.T) {
+	weekly := func(from, until int) (events []string) {
+		for day := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() <= until; day = day.AddDate(0, 0, 7) {
+			events = append(events, event("DTSTART:"+day.Format("20060102")))
+		}
+		return events
+	}
+	text := []byte(calendarOf(weekly(2010, 2026)...)) // 887 days
+	var before []string
+	for _, year := range []int{2020, 2026, 2031} {
+		dates, err := parseICS(text, year)
+		if err != nil || len(dates) > jobs.MaxDates || len(dates) < jobs.MaxDates-53 || !strings.HasPrefix(dates[0], "2018-") {
+			t.Fatalf("in %d: %d dates from %s on, %v", year, len(dates), dates[0], err)
+		}
+		if before != nil && !slices.Equal(before, dates) {
+			t.Errorf("in %d the dates are others", year)
+		}
+		before = dates
+	}
+	if dates, err := parseICS([]byte(calendarOf(weekly(2025, 2040)...)), 2026); err != nil || len(dates) <= jobs.MaxDates || !strings.HasPrefix(dates[0], "2025-") {
+		t.Errorf("what is not past: %d dates, %v", len(dates), err)
+	}
+}
+
+// What a file of folded lines costs grows as its size.
+func TestFoldedLinesCostTheirSize(t *testing.T) {
+	cost := func(lines int) uint64 {
+		text := []byte(calendarOf(event("SUMMARY:a"+strings.Repeat("\n b", lines), "DTSTART:20261224")))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if dates, err := parseICS(text, 2026); err != nil || len(dates) != 1 {
+			t.Fatal(dates, err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if few, many := cost(4000), cost(40_000); many > 30*few+1<<20 {
+		t.Errorf("10 times the lines cost %d in place of %d bytes", many, few)
+	}
+}
+
 // Each fault names the file, the line, the setting, and the cure.
 func TestCalendarFilesAreRefused(t *testing.T) {
 	many := make([]string, 501)
 	for i := range many {
-		many[i] = event("DTSTART:" + time.Date(2026, 1, 1+2*i, 0, 0, 0, 0, time.UTC).Format("20060102"))
+		many[i] = event("DTSTART:" + time.Date(2190, 1, 1+2*i, 0, 0, 0, 0, time.UTC).Format("20060102"))
 	}
 	for _, tt := range []struct{ name, text, want string }{
 		{"recurrence", calendarOf(event("SUMMARY:New Year\\, again", "DTSTART:20260101", "RRULE:FREQ=WEEKLY")), `:6: calendars.free[1]: the event "New Year, again" repeats (RRULE:FREQ=WEEKLY), and of recurrence only FREQ=YEARLY on one day of the year is read; give the file an event for each of its days, or list the days as dates`},
-		{"dates of recurrence", calendarOf(event("DTSTART:20260101", "RDATE:20260301")), `:5: calendars.free[1]: the event "" repeats with exceptions (RDATE:20260301), which are not read; give the file`},
-		{"an exception", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY", "EXDATE:20270101")), `:6: calendars.free[1]: the event "" repeats with exceptions (EXDATE:20270101)`},
+		{"periods", calendarOf(event("DTSTART:20260101", "RDATE;VALUE=PERIOD:20260301T000000Z/P1D")), `:5: calendars.free[1]: the event "" has RDATE: "20260301T000000Z/P1D" is no date such as 20261224`},
+		{"an exception that is no day of it", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY", "EXDATE:20270101,20270102")), `:6: calendars.free[1]: the event "" has EXDATE: it does not come on 2027-01-02; correct EXDATE, or remove it`},
+		{"a rule of exceptions", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY", "EXRULE:FREQ=YEARLY;INTERVAL=2")), `:6: calendars.free[1]: the event "" repeats with exceptions (EXRULE:FREQ=YEARLY;INTERVAL=2) that are not read; give the file`},
 		{"a cancelled exception", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY"), event("STATUS:CANCELLED", "DTSTART:20270101", "RECURRENCE-ID:20270101")), `:10: calendars.free[1]: the event "" repeats with exceptions (RECURRENCE-ID:20270101)`},
 		{"two rules", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY", "RRULE:FREQ=YEARLY;INTERVAL=3")), `:6: calendars.free[1]: the event "" repeats with exceptions (RRULE:`},
 		{"a rule that has ended", calendarOf(event("DTSTART:20010101", "RRULE:FREQ=YEARLY;COUNT=3")), `: calendars.free[1]: has no days in the years from 20`},
@@ -92,8 +143,9 @@ func TestCalendarFilesAreRefused(t *testing.T) {
 		{"no day", calendarOf(event("SUMMARY:x", "DTSTART:20260230")), `:5: calendars.free[1]: the event "x" has DTSTART: "20260230" is no date`},
 		{"no duration", calendarOf(event("SUMMARY:x", "DTSTART:20260101", "DURATION:-P1D")), `:6: calendars.free[1]: the event "x" has DURATION: "-P1D" is none such as P1D`},
 		{"backwards", calendarOf(event("SUMMARY:x", "DTSTART:20260102", "DTEND:20260101")), `:6: calendars.free[1]: the event "x" ends before it starts; correct DTSTART or DTEND`},
-		{"a year", calendarOf(event("DTSTART:19991231")), `: calendars.free[1]: 1999-12-31 is outside the years 2000 to 2199; leave the event out`},
-		{"too many", calendarOf(many...), `: calendars.free[1]: has 501 days and ranges of days, more than 500; leave out the years that are past`},
+		{"a year", calendarOf(event("DTSTART:22000101")), `: calendars.free[1]: 2200-01-01 is outside the years 2000 to 2199; leave the event out`},
+		{"only days that are long past", calendarOf(event("DTSTART:19991231")), `: calendars.free[1]: has no days in the years from 20`},
+		{"too many", calendarOf(many...), `: calendars.free[1]: has 501 days and ranges of days, more than 500, from last year on; leave out the last years`},
 		{"no event", calendarOf(), `: calendars.free[1]: has no events; name the right file`},
 		{"cut off", strings.TrimSuffix(calendarOf(event("DTSTART:20260101")), "END:VCALENDAR\r\n"), ":1: calendars.free[1]: BEGIN:VCALENDAR has no end: the file is cut off; get it anew"},
 		{"cut off in an event", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20260101\n", ":2: calendars.free[1]: BEGIN:VEVENT has no end"},

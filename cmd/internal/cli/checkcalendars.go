@@ -65,7 +65,7 @@ func (c *checker) datesOf(path, name string) []string {
 		return nil
 	}
 	if n := len(dates); n > jobs.MaxDates {
-		c.faults.add(place{file: file}, path, "has %d days and ranges of days, more than %d; leave out the years that are past", n, jobs.MaxDates)
+		c.faults.add(place{file: file}, path, "has %d days and ranges of days, more than %d, from last year on; leave out the last years", n, jobs.MaxDates)
 		return nil
 	}
 	for _, f := range fieldErrors(probe(jobs.Job{Except: dates})) {

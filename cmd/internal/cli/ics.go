@@ -31,11 +31,9 @@ type icsEvent struct {
 	at                         int
 	summary, status            string
 	start, end, duration, rule icsLine
-	unread                     icsLine // of a recurrence
+	more, less                 []icsLine // RDATE and EXDATE
+	unread                     icsLine   // of a recurrence
 }
-
-// icsSpan is the days of an event, both included.
-type icsSpan struct{ first, last time.Time }
 
 // parseICS returns the days of the events of an iCalendar file, as jobs.Job has them in Except: in order, those that touch joined to
 // ranges. The day of a time is the day that is written, in the zone in which it is written. Cancelled events are left out. What repeats
@@ -65,9 +63,9 @@ func parseICS(text []byte, year int) ([]string, *icsError) {
 		}
 		spans = append(spans, all...)
 	}
-	switch {
+	switch spans = since(spans, icsFirst); {
 	case len(spans) > 0:
-		return joinSpans(spans), nil
+		return joinSpans(spans, year-1), nil
 	case len(events) == 0:
 		return nil, icsFault(0, "has no events; name the right file")
 	case cancelled == len(events):
@@ -82,21 +80,23 @@ var icsProperty = regexp.MustCompile(`^([A-Za-z0-9-]+)(?:;(?:[^":]|"[^"]*")*)?:(
 
 // unfoldICS splits a text into its properties: a line that begins with a blank continues the one before. What is none is left out.
 func unfoldICS(text []byte) (list []icsLine) {
-	var whole string
+	var whole []byte
 	at := 0
 	end := func() {
-		if m := icsProperty.FindStringSubmatch(whole); m != nil {
-			list = append(list, icsLine{at, strings.ToUpper(m[1]), strings.TrimSpace(m[2])})
+		if m := icsProperty.FindSubmatch(whole); m != nil {
+			list = append(list, icsLine{at, strings.ToUpper(string(m[1])), strings.TrimSpace(string(m[2]))})
 		}
 	}
-	for i, line := range strings.Split(string(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))), "\n") {
-		line = strings.TrimSuffix(line, "\r")
-		if line != "" && (line[0] == ' ' || line[0] == '\t') {
-			whole += line[1:]
+	i := 0
+	for line := range bytes.SplitSeq(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("\n")) {
+		i++
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		if len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
+			whole = append(whole, line[1:]...)
 			continue
 		}
 		end()
-		whole, at = line, i+1
+		whole, at = append(whole[:0], line...), i
 	}
 	end()
 	return list
@@ -147,7 +147,11 @@ func (e *icsEvent) set(l icsLine) {
 			e.unread = l // a second one
 		}
 		e.rule = l
-	case "RDATE", "EXDATE", "RECURRENCE-ID":
+	case "RDATE":
+		e.more = append(e.more, l)
+	case "EXDATE":
+		e.less = append(e.less, l)
+	case "EXRULE", "RECURRENCE-ID":
 		e.unread = l
 	}
 }
@@ -155,21 +159,65 @@ func (e *icsEvent) set(l icsLine) {
 // spans are the days of an event, each time that it comes.
 func (e *icsEvent) spans(decade int) (spans []icsSpan, err *icsError) {
 	if e.unread.at > 0 {
-		return nil, icsFault(e.unread.at, "repeats with exceptions (%s), which are not read; give the file an event for each of its days, or list the days as dates",
+		return nil, icsFault(e.unread.at, "repeats with exceptions (%s) that are not read; give the file an event for each of its days, or list the days as dates",
 			clip(e.unread.name+":"+e.unread.value))
 	}
 	s, err := e.days()
-	if err != nil || e.rule.at == 0 {
-		return []icsSpan{s}, err
-	}
-	r, err := yearlyRule(e.rule, s.first)
 	if err != nil {
 		return nil, err
 	}
-	for _, day := range r.days(s.first, decade) {
-		spans = append(spans, icsSpan{day, day.Add(s.last.Sub(s.first))})
+	starts, comes := []time.Time{s.first}, s.first.Equal
+	if e.rule.at > 0 {
+		r, err := yearlyRule(e.rule, s.first)
+		if err != nil {
+			return nil, err
+		}
+		starts = r.days(s.first, decade)
+		comes = func(day time.Time) bool { return slices.ContainsFunc(r.days(s.first, day.Year()), day.Equal) }
+	}
+	more, err := icsDates(e.more)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range more {
+		starts = append(starts, d.day)
+	}
+	less, err := icsDates(e.less)
+	if err != nil {
+		return nil, err
+	}
+	left := make(map[time.Time]bool)
+	for _, d := range less {
+		if left[d.day] = true; !comes(d.day) && !slices.Contains(starts, d.day) {
+			return nil, icsFault(d.at, "has EXDATE: it does not come on %s; correct EXDATE, or remove it", d.day.Format(time.DateOnly))
+		}
+	}
+	for _, day := range starts {
+		if !left[day] {
+			spans = append(spans, icsSpan{day, day.Add(s.last.Sub(s.first))})
+		}
 	}
 	return spans, nil
+}
+
+// icsDate is a day of an RDATE or EXDATE.
+type icsDate struct {
+	at  int
+	day time.Time
+}
+
+// icsDates reads the days of lists of dates or times.
+func icsDates(lines []icsLine) (dates []icsDate, err *icsError) {
+	for _, l := range lines {
+		for text := range strings.SplitSeq(l.value, ",") {
+			t, err := icsTime(icsLine{l.at, l.name, text})
+			if err != nil {
+				return nil, err
+			}
+			dates = append(dates, icsDate{l.at, t.Truncate(24 * time.Hour)})
+		}
+	}
+	return dates, nil
 }
 
 // days returns the days of an event. The end is the first instant that is no more of it.
@@ -222,27 +270,4 @@ func icsAfter(t time.Time, l icsLine) (time.Time, *icsError) {
 		t = t.Add(time.Duration(n) * unit)
 	}
 	return t, nil
-}
-
-// joinSpans returns the days as dates and ranges, in order.
-func joinSpans(spans []icsSpan) (dates []string) {
-	slices.SortFunc(spans, func(a, b icsSpan) int { return a.first.Compare(b.first) })
-	joined := spans[:1]
-	for _, s := range spans[1:] {
-		last := &joined[len(joined)-1].last
-		switch {
-		case s.first.After(last.AddDate(0, 0, 1)):
-			joined = append(joined, s)
-		case s.last.After(*last):
-			*last = s.last
-		}
-	}
-	for _, s := range joined {
-		text := s.first.Format(time.DateOnly)
-		if s.last.After(s.first) {
-			text += ".." + s.last.Format(time.DateOnly)
-		}
-		dates = append(dates, text)
-	}
-	return dates
 }

@@ -18,7 +18,10 @@ var icsNth = regexp.MustCompile(`^([+-]?[1-5])(SU|MO|TU|WE|TH|FR|SA)$`)
 type icsRule struct {
 	interval, count int       // count is 0 without one
 	until           time.Time // zero without one
-	nth             int       // of the weekday in the month of the start; 0: the date of the start
+	month           time.Month
+	day             int // of the month, without nth
+	nth             int // of the weekday in the month; 0: the date
+	weekday         time.Weekday
 }
 
 // yearlyRule reads an RRULE of an event that starts on a day. Faults of other rules say what is read.
@@ -44,35 +47,60 @@ func yearlyRule(l icsLine, start time.Time) (r icsRule, err *icsError) {
 			return r, err
 		}
 	}
+	r.month, r.day = start.Month(), start.Day()
 	month, day, weekday := take("BYMONTH"), take("BYMONTHDAY"), take("BYDAY")
 	take("WKST") // of weeks, which no such rule has
-	if len(part) > 0 || month != "" && month != strconv.Itoa(int(start.Month())) || day != "" && (month == "" || day != strconv.Itoa(start.Day())) {
+	if len(part) > 0 || !r.readDate(month, day) || weekday != "" && (month == "" || day != "" || !r.readWeekday(weekday)) {
 		return r, fault
 	}
-	if weekday != "" {
-		m := icsNth.FindStringSubmatch(weekday)
-		if m == nil || month == "" || day != "" {
-			return r, fault
-		}
-		r.nth, _ = strconv.Atoi(m[1])
-		if !strings.EqualFold(start.Weekday().String()[:2], m[2]) || !r.in(start.Year(), start).Equal(start) {
-			return r, icsFault(l.at, "starts on %s, which is no day of its rule %s; correct DTSTART or RRULE", start.Format(time.DateOnly), clip(l.value))
-		}
+	if !r.in(start.Year()).Equal(start) {
+		return r, icsFault(l.at, "starts on %s, which is no day of its rule %s; correct DTSTART or RRULE", start.Format(time.DateOnly), clip(l.value))
 	}
 	return r, nil
 }
 
-// in is the rule's day in a year; zero where the year has none.
-func (r icsRule) in(year int, start time.Time) time.Time {
-	day := time.Date(year, start.Month(), start.Day(), 0, 0, 0, 0, time.UTC)
-	if r.nth > 0 {
-		first := time.Date(year, start.Month(), 1, 0, 0, 0, 0, time.UTC)
-		day = first.AddDate(0, 0, int(start.Weekday()-first.Weekday()+7)%7+7*(r.nth-1))
-	} else if r.nth < 0 {
-		last := time.Date(year, start.Month()+1, 0, 0, 0, 0, 0, time.UTC)
-		day = last.AddDate(0, 0, -int(last.Weekday()-start.Weekday()+7)%7+7*(r.nth+1))
+// readDate reads BYMONTH and BYMONTHDAY of one day of the year. A day without a month is one of each month.
+func (r *icsRule) readDate(month, day string) bool {
+	if month != "" {
+		n, err := strconv.Atoi(month)
+		if r.month = time.Month(n); err != nil || n < 1 || n > 12 {
+			return false
+		}
 	}
-	if day.Month() != start.Month() { // February 29, or no fifth Monday
+	if day == "" {
+		return true
+	}
+	n, err := strconv.Atoi(day)
+	r.day = n
+	return month != "" && err == nil && n >= 1 && n <= 31
+}
+
+// readWeekday reads BYDAY of one day of a month.
+func (r *icsRule) readWeekday(text string) bool {
+	m := icsNth.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	r.nth, _ = strconv.Atoi(m[1])
+	for day := time.Sunday; day <= time.Saturday; day++ {
+		if strings.EqualFold(day.String()[:2], m[2]) {
+			r.weekday = day
+		}
+	}
+	return true
+}
+
+// in is the rule's day in a year; zero where the year has none.
+func (r icsRule) in(year int) time.Time {
+	day := time.Date(year, r.month, r.day, 0, 0, 0, 0, time.UTC)
+	if r.nth > 0 {
+		first := time.Date(year, r.month, 1, 0, 0, 0, 0, time.UTC)
+		day = first.AddDate(0, 0, int(r.weekday-first.Weekday()+7)%7+7*(r.nth-1))
+	} else if r.nth < 0 {
+		last := time.Date(year, r.month+1, 0, 0, 0, 0, 0, time.UTC)
+		day = last.AddDate(0, 0, -int(last.Weekday()-r.weekday+7)%7+7*(r.nth+1))
+	}
+	if day.Month() != r.month { // February 29, or no fifth Monday
 		return time.Time{}
 	}
 	return day
@@ -81,7 +109,7 @@ func (r icsRule) in(year int, start time.Time) time.Time {
 // days are the rule's days in the years from first on, icsYears of them.
 func (r icsRule) days(start time.Time, first int) (days []time.Time) {
 	for year, n := start.Year(), 0; year < first+icsYears && (r.count == 0 || n < r.count); year += r.interval {
-		day := r.in(year, start)
+		day := r.in(year)
 		switch {
 		case day.IsZero():
 			continue

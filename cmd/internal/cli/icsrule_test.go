@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // An event that repeats each year is its days in the decade of the year and in the next one.
@@ -37,8 +41,8 @@ func TestYearlyRules(t *testing.T) {
 // A rule that is another than it seems is refused, and not read as something near to it.
 func TestOtherRulesAreRefused(t *testing.T) {
 	for _, rule := range []string{
-		"", "FREQ=MONTHLY", "FREQ=YEARLY;INTERVAL=0", "FREQ=YEARLY;COUNT=x", "FREQ=YEARLY;BYMONTH=11", "FREQ=YEARLY;BYMONTH=1,12", "FREQ=YEARLY;BYMONTHDAY=24",
-		"FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=25", "FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=-8", "FREQ=YEARLY;BYDAY=TH", "FREQ=YEARLY;BYDAY=4TH", "FREQ=YEARLY;BYMONTH=12;BYDAY=TH",
+		"", "FREQ=MONTHLY", "FREQ=YEARLY;BYMONTH=13;BYMONTHDAY=1", "FREQ=YEARLY;BYMONTH=0", "FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=32", "FREQ=YEARLY;INTERVAL=0", "FREQ=YEARLY;COUNT=x", "FREQ=YEARLY;BYMONTH=1,12", "FREQ=YEARLY;BYMONTHDAY=24",
+		"FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=-8", "FREQ=YEARLY;BYDAY=TH", "FREQ=YEARLY;BYDAY=4TH", "FREQ=YEARLY;BYMONTH=12;BYDAY=TH",
 		"FREQ=YEARLY;BYMONTH=12;BYDAY=4TH,4FR", "FREQ=YEARLY;BYMONTH=12;BYDAY=6TH", "FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=24;BYDAY=4TH", "FREQ=YEARLY;BYWEEKNO=52", "FREQ=YEARLY;BYMONTH=12;BYDAY=TH;BYSETPOS=4",
 	} {
 		dates, err := parseICS([]byte(calendarOf(event("DTSTART;VALUE=DATE:20261224", "RRULE:"+rule))), 2026)
@@ -49,6 +53,11 @@ func TestOtherRulesAreRefused(t *testing.T) {
 	for rule, want := range map[string]string{
 		"FREQ=YEARLY;INTERVAL=21":                  "repeats each 21 years, and events are read for 20",
 		"FREQ=YEARLY;INTERVAL=9223372036854775807": "repeats each 9223372036854775807 years",
+		"FREQ=YEARLY;BYMONTH=11;BYMONTHDAY=15":     "starts on 2026-12-24, which is no day of its rule FREQ=YEARLY;BYMONTH=11;BYMONTHDAY=15; correct DTSTART or RRULE",
+		"FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=25":     "starts on 2026-12-24, which is no day of its rule",
+		"FREQ=YEARLY;BYMONTH=11":                   "starts on 2026-12-24, which is no day of its rule",
+		"FREQ=YEARLY;BYMONTH=11;BYDAY=4TH":         "starts on 2026-12-24, which is no day of its rule",
+		"FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=31":      "starts on 2026-12-24, which is no day of its rule",
 		"FREQ=YEARLY;UNTIL=tomorrow":               `has UNTIL: "TOMORROW" is no date`,
 		"FREQ=YEARLY;BYMONTH=12;BYDAY=3TH":         "starts on 2026-12-24, which is no day of its rule",
 		"FREQ=YEARLY;BYMONTH=12;BYDAY=4FR":         "starts on 2026-12-24, which is no day of its rule",
@@ -58,4 +67,89 @@ func TestOtherRulesAreRefused(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %s", rule, dates, err, want)
 		}
 	}
+}
+
+// Random rules with exceptions and further days, against a walk over all days from the start on.
+func TestYearlyRulesAgainstTwin(t *testing.T) {
+	const form = "20060102"
+	rng := rand.New(rand.NewPCG(1, 0))
+	for range 400 {
+		start := time.Date(1990+rng.IntN(50), 1, 1+rng.IntN(366), 0, 0, 0, 0, time.UTC)
+		length, interval, count := 1+rng.IntN(4), 1+rng.IntN(4), rng.IntN(8)
+		until := start.AddDate(rng.IntN(60), 0, 0)
+		nth := (start.Day()-1)/7 + 1
+		byDay := rng.IntN(2) == 0
+		rule := fmt.Sprintf("FREQ=YEARLY;INTERVAL=%d", interval)
+		if byDay {
+			rule += fmt.Sprintf(";BYMONTH=%d;BYDAY=%d%s", start.Month(), nth, strings.ToUpper(start.Weekday().String()[:2]))
+		}
+		bounded := rng.IntN(2) == 0
+		switch {
+		case count > 0:
+			rule += fmt.Sprintf(";COUNT=%d", count)
+		case bounded:
+			rule += ";UNTIL=" + until.Format(form)
+		}
+		comes := []time.Time{}
+		for day := start; day.Year() < 2040 && (count == 0 || len(comes) < count); day = day.AddDate(0, 0, 1) {
+			same := day.Month() == start.Month() && day.Day() == start.Day()
+			if byDay {
+				same = day.Month() == start.Month() && day.Weekday() == start.Weekday() && (day.Day()-1)/7+1 == nth
+			}
+			if same && (day.Year()-start.Year())%interval == 0 && (count > 0 || !bounded || !day.After(until)) {
+				comes = append(comes, day)
+			}
+		}
+		lines := []string{"DTSTART;VALUE=DATE:" + start.Format(form), "DTEND;VALUE=DATE:" + start.AddDate(0, 0, length).Format(form), "RRULE:" + rule}
+		if n := len(comes); n > 1 && rng.IntN(2) == 0 {
+			gone := rng.IntN(n)
+			lines = append(lines, "EXDATE;VALUE=DATE:"+comes[gone].Format(form))
+			comes = slices.Delete(comes, gone, gone+1)
+		}
+		if rng.IntN(3) == 0 {
+			more := time.Date(2021+rng.IntN(18), 1, 1+rng.IntN(365), 0, 0, 0, 0, time.UTC)
+			lines = append(lines, "RDATE;VALUE=DATE:"+more.Format(form))
+			comes = append(comes, more)
+		}
+		days := map[string]bool{} // of the window, each by itself
+		for _, first := range comes {
+			for i := range length {
+				if first.Year() >= 2020 {
+					days[first.AddDate(0, 0, i).Format(time.DateOnly)] = true
+				}
+			}
+		}
+		dates, err := parseICS([]byte(calendarOf(event(lines...), event("DTSTART:20200101"))), 2026)
+		if err != nil {
+			t.Fatalf("%q: %s", lines, err.msg)
+		}
+		days["2020-01-01"] = true
+		got := map[string]bool{}
+		for _, d := range dates {
+			from, to, ranged := strings.Cut(d, "..")
+			if !ranged {
+				to = from
+			}
+			for day := date(t, from); !day.After(date(t, to)); day = day.AddDate(0, 0, 1) {
+				got[day.Format(time.DateOnly)] = true
+			}
+		}
+		for day := range days {
+			if !got[day] {
+				t.Errorf("%q: %s is not among %q", lines, day, dates)
+			}
+		}
+		if len(got) != len(days) {
+			t.Errorf("%q: %d days, want %d: %q", lines, len(got), len(days), dates)
+		}
+	}
+}
+
+func date(t *testing.T, text string) time.Time {
+	t.Helper()
+	day, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return day
 }
