@@ -33,7 +33,8 @@ type PutOptions struct {
 
 // PutJob stores a job that names a handler, or replaces a stored one, and returns it with its version. Nodes that have the
 // handler (jobs.Registry.Handle) learn of it within a second, and run it as a job of their own; where none lives, its ticks
-// wait, as those of any job without a node. Its history and cursor go on when it is replaced.
+// wait, as those of any job without a node. Its history and cursor go on when it is replaced. A job that is stored already with these
+// settings keeps its version, and nothing changes.
 //
 // It returns ErrRefused with a *jobs.FieldError for each setting that is wrong, for a handler that no node has declared in
 // this namespace, for a payload that does not fit the type of a handler of jobs.HandleTyped, for a job with a function, for a limit
@@ -50,15 +51,14 @@ func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJo
 // PutJobs is PutJob for many jobs. All are checked before any is stored. Then they are stored in steps of some hundreds:
 // after an error beside stored jobs, those are stored.
 func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (stored []StoredJob, err error) {
+	same := make(map[string]bool)
 	defer func() {
 		switch {
 		case o.DryRun:
 		case len(stored) == 0 && len(list) > 0:
 			c.noted(ctx, &err, Action{Name: "jobs put", Target: list[0].Name, Detail: list[0].Schedule})
 		default:
-			for _, s := range stored {
-				c.noted(ctx, new(error), Action{Name: "jobs put", Target: s.Name, Detail: s.Schedule})
-			}
+			c.notePut(ctx, stored, same)
 		}
 	}()
 	l, err := c.openCatalog(ctx)
@@ -94,11 +94,26 @@ func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (st
 			if !a.Done {
 				return stored[:done], fmt.Errorf("%w: put job %s: %s; read it again, and put what you mean", ErrRefused, ready[done].Name, standing(a))
 			}
-			stored[done].Version = time.UnixMilli(a.Version).UTC()
+			stored[done].Version, same[ready[done].Name] = time.UnixMilli(a.Version).UTC(), a.Same
 			done++
 		}
 	}
 	return stored, nil
+}
+
+// notePut notes in the audit which jobs were stored. Of those that were stored so before there is no note, but one where all were.
+func (c *Client) notePut(ctx context.Context, stored []StoredJob, same map[string]bool) {
+	changed := slices.DeleteFunc(slices.Clone(stored), func(s StoredJob) bool { return same[s.Name] })
+	if len(changed) == 0 && len(stored) > 0 {
+		detail := "unchanged"
+		if len(stored) > 1 {
+			detail = fmt.Sprintf("unchanged, and %d more", len(stored)-1)
+		}
+		c.noted(ctx, new(error), Action{Name: "jobs put", Target: stored[0].Name, Detail: detail})
+	}
+	for _, s := range changed {
+		c.noted(ctx, new(error), Action{Name: "jobs put", Target: s.Name, Detail: s.Schedule})
+	}
 }
 
 // openCatalog opens the ledger for a change of the catalog. It returns ErrClosed when a move has closed the namespace.

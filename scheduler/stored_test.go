@@ -419,3 +419,43 @@ func TestStoredView(t *testing.T) {
 		}
 	}
 }
+
+// A put of what is stored changes nothing: no version, no row in the history, and one note in the audit for the call.
+func TestPutOfTheSame(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.handlers = report(s)
+		c.start("a", scheduler.Config{})
+		time.Sleep(time.Second)
+		in := c.ops().As(scheduler.Actor{Name: "ann", Via: "cli"})
+		first := must[scheduler.StoredJob](t)(in.PutJob(t.Context(), tenant(1), scheduler.PutOptions{}))
+		time.Sleep(3500 * time.Millisecond)
+		digest := c.job("tenant-1").Stored
+		for range 30 {
+			if again := must[scheduler.StoredJob](t)(in.PutJob(t.Context(), tenant(1), scheduler.PutOptions{Was: first.Version})); !again.Version.Equal(first.Version) {
+				t.Fatalf("version %v became %v", first.Version, again.Version)
+			}
+		}
+		both := must[[]scheduler.StoredJob](t)(in.PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, scheduler.PutOptions{}))
+		must[[]scheduler.StoredJob](t)(in.PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, scheduler.PutOptions{}))
+		time.Sleep(2 * time.Second)
+		if v := c.job("tenant-1"); !time.Time(*v.Stored).Equal(time.Time(*digest)) || v.LastSuccess == nil {
+			t.Errorf("the view: %+v", v)
+		}
+		for _, r := range c.runs("tenant-1") {
+			if r.Outcome == "superseded" {
+				t.Errorf("a row: %+v", r)
+			}
+		}
+		if !both[0].Version.Equal(first.Version) || both[1].Version.Equal(first.Version) {
+			t.Errorf("versions %v and %v", both[0].Version, both[1].Version)
+		}
+		var notes []string
+		for _, a := range must[scheduler.ActionList](t)(in.Audit(t.Context(), scheduler.ActionFilter{Limit: 3})).Actions {
+			notes = append(notes, a.Target+" "+a.Detail)
+		}
+		if want := []string{"tenant-1 unchanged, and 1 more", "tenant-2 * * * * * *", "tenant-1 unchanged"}; !slices.Equal(notes, want) {
+			t.Errorf("the audit has %q, want %q", notes, want)
+		}
+	})
+}

@@ -52,10 +52,11 @@ type catalogArgs struct {
 // CatalogAnswer says what became of a CatalogChange.
 type CatalogAnswer struct {
 	Done    bool
+	Same    bool  // and nothing has changed: the job was stored so before
 	Version int64 // of the job now; 0 when there is none
 }
 
-// ChangeCatalog makes changes, at most CatalogPage. An answer that is not done stands for another version than the expected
+// ChangeCatalog makes changes, at most CatalogPage. A job that is stored already as a change has it keeps its version. An answer that is not done stands for another version than the expected
 // one, or of a job that is known to have been stored for a later one.
 func (l *Ledger) ChangeCatalog(ctx context.Context, changes []CatalogChange) ([]CatalogAnswer, error) {
 	const doing = "change the catalog"
@@ -69,7 +70,7 @@ func (l *Ledger) ChangeCatalog(ctx context.Context, changes []CatalogChange) ([]
 	}
 	var answers []CatalogAnswer
 	for pair := range slices.Chunk(reply, 2) {
-		answers = append(answers, CatalogAnswer{pair[0] == "done", number(pair[1])})
+		answers = append(answers, CatalogAnswer{pair[0] == "done" || pair[0] == "same", pair[0] == "same", number(pair[1])})
 	}
 	return answers, nil
 }

@@ -3,6 +3,7 @@
 -- Arguments: catalogArgs in catalog.go.
 -- Returns for each item a word and a version:
 --   done       what was asked for is stored or deleted, with this version
+--   same       the job is stored as it is here, with this version: nothing has changed
 --   differs    the job that is stored has this version, not the one that was asked for; '0' when none is stored
 --   newer      the job was stored or deleted with this later version
 -- needs: lib/args lib/base
@@ -33,6 +34,13 @@ local function set(job, version, text)
   redis.call('ZADD', k.catalogat, int(version), job)
 end
 
+-- Whether a job is stored with this very text.
+local function is_stored(job, version, text)
+  -- guard:put-same P8 a put of what is stored changes nothing
+  if text ~= '' and redis.call('HGET', k.catalog, job) == '1|' .. version .. '|' .. text then return true end
+  return false
+end
+
 local version, out = fresh(), {}
 for _, c in ipairs(args.items) do
   local is = redis.call('ZSCORE', k.catalogat, c.job) or '0'
@@ -45,6 +53,8 @@ for _, c in ipairs(args.items) do
   elseif c.was ~= '' and tonumber(c.was) ~= tonumber(is) then
     -- somebody else has changed the job: it is not overwritten
     word, at = 'differs', tonumber(is)
+  elseif is_stored(c.job, is, c.text) then
+    word, at = 'same', tonumber(is)
   else
     at = version
     version = version + 1
