@@ -71,7 +71,7 @@ func (c *Client) Backfill(ctx context.Context, name string, o BackfillOptions) (
 		if err != nil {
 			return BackfillPlan{}, err
 		}
-		now, _, err := l.Time(ctx)
+		now, err := l.Now(ctx)
 		if err != nil {
 			return BackfillPlan{}, err
 		}

@@ -60,6 +60,7 @@ type Client struct {
 	client    redis.UniversalClient
 	namespace string
 	actor     *Actor // whose actions the audit gets; nil for a program's own
+	clock     *nodesClock
 }
 
 // NewClient makes a client of a namespace ("" is "escapement"). The caller closes the Redis client.
@@ -71,17 +72,26 @@ func NewClient(client redis.UniversalClient, namespace string) (*Client, error) 
 	if err := (ledger.Config{Namespace: namespace}).Validate(); err != nil {
 		return nil, err
 	}
-	return &Client{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace)}, nil
+	return &Client{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace), clock: &nodesClock{}}, nil
 }
 
 func (c *Client) open(ctx context.Context) (*ledger.Ledger, error) {
-	return ledger.OpenExisting(ctx, c.client, ledger.Config{Namespace: c.namespace})
+	return c.openWith(ctx, ledger.Config{Namespace: c.namespace})
+}
+
+// openWith opens the ledger for a caller that goes by the nodes' idea of Redis' time.
+func (c *Client) openWith(ctx context.Context, cfg ledger.Config) (*ledger.Ledger, error) {
+	l, err := ledger.OpenExisting(ctx, c.client, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return l.Believing(c.nodesTime), nil
 }
 
 // openAppend opens the ledger for calls that add history rows. They drop no rows, because only
 // nodes know how many to keep.
 func (c *Client) openAppend(ctx context.Context) (*ledger.Ledger, error) {
-	return ledger.OpenExisting(ctx, c.client, ledger.Config{Namespace: c.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
+	return c.openWith(ctx, ledger.Config{Namespace: c.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
 }
 
 // roster is the namespace's roster. It is on the master of the control record, which open has

@@ -73,7 +73,7 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 	if at := time.UnixMilli(s.Cursor); s.Cursor != 0 && s.Open == "" && !tick.Before(at) {
 		return tick, "", fmt.Errorf("%w: rewind %s to %s: its cursor is at %s, which is not later; a rewind only goes back", ErrRefused, name, Stamp(tick), Stamp(at))
 	}
-	now, _, err := l.Time(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return tick, "", err
 	}

@@ -68,7 +68,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	r.agenda = agenda.New(agenda.Config{
 		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Lanes: r.lanes, Turns: cluster.Turns{N: r.cluster},
 		Listener: n.events, Registrar: r.cluster, Answers: answers,
-		Ahead: c.ClaimAhead, NewID: c.seam.NewID, Log: n.log,
+		MaxSkew: c.MaxSkew, Ahead: c.ClaimAhead, NewID: c.seam.NewID, Log: n.log,
 	})
 	return r
 }

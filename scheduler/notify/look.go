@@ -34,7 +34,7 @@ func (w *watch) look(ctx context.Context) error {
 	if m, err := ledger.ParseMove(control.Move); err != nil || cluster.Closes(m) {
 		return nil //nolint:nilerr // a move closes the namespace: nothing starts here, and that is meant
 	}
-	at, _, err := w.l.Time(ctx)
+	at, err := w.l.Now(ctx)
 	if err != nil {
 		return err
 	}

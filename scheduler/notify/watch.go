@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -53,6 +54,7 @@ func newWatch(ctx context.Context, client redis.UniversalClient, cfg Config, tok
 		roster: roster.New(client, roster.Config{Namespace: cfg.Namespace, TTL: cluster.RosterTTL}),
 		notes:  make(map[string]*note), queues: make(map[string]*queue), deadlines: make(map[string]deadline), cancels: make(map[string]bool), late: make(map[string]bool),
 	}
+	w.l = l.Believing(w.nodesTime)
 	if w.stored, err = l.Notified(ctx); err != nil {
 		return nil, err
 	}
@@ -87,6 +89,16 @@ func newWatch(ctx context.Context, client redis.UniversalClient, cfg Config, tok
 	return w, nil
 }
 
+// nodesTime is Redis' time as most living nodes go by it. Events are dated by it, and given up: what was told stays true when a step of
+// Redis' clock is taken back.
+func (w *watch) nodesTime(ctx context.Context) time.Time {
+	view, err := w.roster.Look(ctx)
+	if err != nil {
+		return time.Time{}
+	}
+	return view.Believed()
+}
+
 // forget drops the queues of targets that no notifier has had for long.
 func (w *watch) forget(now int64) {
 	for target, q := range w.queues {
@@ -111,7 +123,7 @@ func (w *watch) tell(e Event, now int64) {
 
 // send seals what is due, stores it and hands it to the post.
 func (w *watch) send(ctx context.Context, p *post) error {
-	now, _, err := w.l.Time(ctx)
+	now, err := w.l.Now(ctx)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ type cluster struct {
 	disturbed []audit.Disturbance
 	wrong     []audit.Finding // what only the simulation can see
 	spared    map[string]int  // by run, calls that came to nothing, because their context ended on the way
+	healed    bool            // all faults have ended
 	over      bool            // nothing starts any more
 	ended     time.Time       // since then, by Redis' clock
 }
@@ -113,6 +114,15 @@ func (c *cluster) elapsed() time.Duration { return time.Since(c.began) }
 func (c *cluster) redisTime() time.Time {
 	now := time.Now()
 	return now.Add(c.redis.stepped(now))
+}
+
+// nodesTime is Redis' time as the nodes go by it, who do not follow a step beyond MaxStep. What people do is dated by it.
+func (c *cluster) nodesTime() time.Time {
+	now := time.Now()
+	if off := c.redis.stepped(now); off.Abs() <= c.plan.Config.MaxStep {
+		now = now.Add(off)
+	}
+	return now
 }
 
 // note writes a line of the story.

@@ -52,7 +52,7 @@ const (
 
 // Faults of Redis.
 const (
-	// StepRedis moves Redis' clock by By, for good.
+	// StepRedis moves Redis' clock by By, for good; with For, the step is taken back after that.
 	StepRedis Action = "step Redis' clock"
 	// StopRedis stops it for For; it comes back with its data.
 	StopRedis Action = "stop Redis"

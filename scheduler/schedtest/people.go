@@ -45,7 +45,7 @@ func (c *cluster) trigger(l *ledger.Ledger, job string, t ledger.Trigger) (strin
 	}
 	d := c.done(job)
 	if !slices.ContainsFunc(d.Asked, func(r audit.Request) bool { return r.Run == id }) {
-		d.Asked = append(d.Asked, audit.Request{At: c.redisTime(), Run: id})
+		d.Asked = append(d.Asked, audit.Request{At: c.nodesTime(), Run: id})
 	}
 	if c.runs[id] == nil {
 		c.runs[id] = &runTrace{id: id, job: job, stage: pending}
@@ -57,7 +57,7 @@ func (c *cluster) pause(i *scheduler.Client, job string, opts scheduler.PauseOpt
 	if err := i.Pause(context.Background(), job, opts); err != nil {
 		return err
 	}
-	now, d := c.redisTime(), c.done(job)
+	now, d := c.nodesTime(), c.done(job)
 	c.goesOn(job, now) // the new end counts
 	d.Pauses = append(d.Pauses, audit.Span{From: now, Until: opts.Until})
 	return nil
@@ -66,7 +66,7 @@ func (c *cluster) pause(i *scheduler.Client, job string, opts scheduler.PauseOpt
 func (c *cluster) resume(i *scheduler.Client, job string) error {
 	err := i.Resume(context.Background(), job)
 	if err == nil {
-		c.goesOn(job, c.redisTime())
+		c.goesOn(job, c.nodesTime())
 	}
 	return err
 }
@@ -86,7 +86,7 @@ func (c *cluster) cancel(l *ledger.Ledger, job, run, reason string) (ledger.Stat
 	word, err := l.Cancel(context.Background(), job, run, "ops", reason)
 	if err == nil {
 		d := c.done(job)
-		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.redisTime(), Run: run}, Pending: word == ledger.Cancelled})
+		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.nodesTime(), Run: run}, Pending: word == ledger.Cancelled})
 	}
 	return word, err
 }
@@ -123,7 +123,7 @@ func (c *cluster) cancelBackfill(l *ledger.Ledger, job, reason string) error {
 	b, err := l.CancelBackfill(context.Background(), job, "ops", reason)
 	for _, r := range b.Going {
 		d := c.done(job)
-		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.redisTime(), Run: r.Run}})
+		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.nodesTime(), Run: r.Run}})
 	}
 	return err
 }

@@ -94,6 +94,9 @@ func (d *dice) extent(f *Fault, until time.Duration) {
 		f.For, f.Writes = d.between(20*time.Millisecond, 2*time.Second), 1+d.IntN(4)
 	case StepRedis:
 		f.By = pick(d, []time.Duration{200 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 13 * time.Second, 90 * time.Second})
+		if f.By > time.Minute && d.IntN(2) == 0 { // it is not believed
+			f.By, f.For = pick(d, []time.Duration{f.By, 10 * time.Minute}), d.between(500*time.Millisecond, 9*time.Second)
+		}
 		if d.IntN(2) == 0 {
 			f.By = -f.By
 		}

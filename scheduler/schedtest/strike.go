@@ -102,8 +102,8 @@ func (c *cluster) apply(f Fault, p *process) {
 	case f.ofRedis():
 		c.applyToRedis(f, until)
 		c.lostOn(until)
-		if f.Do == StepRedis && f.By.Abs() > c.plan.Config.MaxStep { // not believed
-			d.Until = c.began.Add(cmp.Or(c.plan.Heal, c.plan.For))
+		if f.Do == StepRedis {
+			d.Until = c.believedFrom()
 		}
 	case f.ofMessage():
 		d.Until = until.Add(messageSpan)
@@ -123,6 +123,42 @@ func (c *cluster) apply(f Fault, p *process) {
 	}
 }
 
+// step moves Redis' clock.
+func (c *cluster) step(by time.Duration) {
+	c.sink.steps(c.redisTime())
+	c.stepBy(by)
+}
+
+// takeBack moves Redis' clock back after a step, unless the clock was set right meanwhile.
+func (c *cluster) takeBack(by time.Duration) {
+	if c.healed || c.over {
+		return
+	}
+	c.note("redis", "its clock is taken back by %s", by)
+	c.step(-by)
+	c.believedFrom()
+}
+
+// believedFrom is when the nodes go by Redis' clock again after a step. A step that was not believed and is taken back excuses nothing from
+// then on, unless the wall clock of a node is wrong: it may have believed the step.
+func (c *cluster) believedFrom() time.Time {
+	now, healed := time.Now(), c.began.Add(cmp.Or(c.plan.Heal, c.plan.For))
+	if off := c.redis.stepped(now); off.Abs() > c.plan.Config.MaxStep {
+		return healed
+	}
+	for _, s := range c.nodeSlots {
+		if s.wallOff.Load() != 0 {
+			return now
+		}
+	}
+	for i, d := range c.disturbed {
+		if d.What == string(StepRedis) && d.Until.After(now) {
+			c.disturbed[i].Until = now
+		}
+	}
+	return now
+}
+
 // mixed says whether processes of different versions live.
 func (c *cluster) mixed() bool {
 	for _, s := range c.nodeSlots {
@@ -136,8 +172,10 @@ func (c *cluster) mixed() bool {
 func (c *cluster) applyToRedis(f Fault, until time.Time) {
 	switch f.Do {
 	case StepRedis:
-		c.sink.steps(c.redisTime())
-		c.stepBy(f.By)
+		c.step(f.By)
+		if f.For > 0 {
+			c.post(until, -1, fold(1, f.String()), func() { c.takeBack(f.By) })
+		}
 	case FlushScripts:
 		c.flushScripts()
 		c.redis.forgot = true
@@ -186,7 +224,7 @@ func (c *cluster) applyToNode(f Fault, p *process, until time.Time) {
 
 // heal ends every fault and mends what was hit.
 func (c *cluster) heal() {
-	c.idle, c.armed = c.armed, nil
+	c.idle, c.armed, c.healed = c.armed, nil, true
 	c.note("", "all faults end")
 	if !c.redis.up {
 		c.restart(Fault{Do: StopRedis})

@@ -77,6 +77,7 @@ type Config struct {
 	Listener  Listener
 	Registrar Registrar
 	Answers   <-chan *work.Batch // from the lanes
+	MaxSkew   time.Duration      // how far Clock may be from Redis' clock
 	Ahead     time.Duration      // how long before it is due a tick is claimed; negative: not before; 0: measured
 	NewID     func() string      // makes the ids of runs
 	Log       *slog.Logger

@@ -11,8 +11,7 @@ import (
 // claimTick claims a job's next step from its cursor. The caller has taken a slot.
 func (e *Agenda) claimTick(t *candidate, now int64) {
 	j := t.job
-	// The window's end is Redis' time, which may be ahead of this node's estimate.
-	s := plan(j.Job.Job, j.Schedule, j.cursor, j.windows, max(now, j.cursor, j.windows.busy.To-1))
+	s := plan(j.Job.Job, j.Schedule, j.cursor, j.windows, max(now, j.cursor, j.windows.busyUntil(now, e.MaxSkew)))
 	if j.cursor > now && s.tick != j.cursor { // ticks that will not run are recorded when they are due, not ahead
 		e.Slots.release(1)
 		e.queue.put(t, j.cursor)

@@ -233,7 +233,7 @@ func (m *members) self() roster.Member {
 			ID: n.ID, Name: n.Name, Weight: n.Weight, Labels: n.Labels, Set: n.announcer.now.Load().set, Draining: n.State.Stopping.Load(),
 		},
 		Version: n.Version, Revision: n.Jobs.Revision(), Generation: n.Generation, State: state, Started: m.start,
-		OffsetMS: n.Clock.Ahead().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,
+		OffsetMS: n.Clock.Ahead().Milliseconds(), UnbelievedMS: n.Clock.Unbelieved().Milliseconds(), Running: n.Slots.Used(), Jobs: n.Jobs.Len(), Owned: owned,
 		Asserted: asserted, Restored: restored, Trouble: n.problem(), ZoneData: n.ZoneData,
 		Refused: n.State.Refused.Load(), Stalled: n.Stalled(),
 	}

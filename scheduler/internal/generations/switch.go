@@ -46,7 +46,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 	}
 	var clockErr error // error of the last try
 	for try := 0; len(left) > 0 && try < 2*cluster.Rounds; try++ {
-		now, _, err := p.l.Time(ctx)
+		now, err := p.l.Now(ctx)
 		if err != nil {
 			return err
 		}

@@ -127,6 +127,18 @@ func (c *Clock) Ahead() time.Duration {
 	return c.best.at(time.Now()).Sub(c.wall())
 }
 
+// Unbelieved is how far Redis' clock is ahead of the estimate, by the last sample, while the node does not believe that clock; 0 while it
+// does.
+func (c *Clock) Unbelieved() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped == nil {
+		return 0
+	}
+	now := time.Now()
+	return c.lastSample.at(now).Sub(c.best.at(now))
+}
+
 // change is what a sample showed.
 type change struct {
 	Step    time.Duration // how far Redis' clock stepped; 0 when it ran steadily

@@ -248,7 +248,7 @@ func (m *twin) fits(j *twinJob, c Claim) Verdict {
 	waits := c.Overlap == jobs.OverlapQueue || c.Overlap == jobs.OverlapReplace
 	var busy, going Window
 	if waits && j.Busy.From != 0 {
-		busy = Window{j.Busy.From, min(j.Busy.To, m.ms())}
+		busy = Window{j.Busy.From, min(j.Busy.To, m.ms()+1)}
 	}
 	switch r := m.holder(j); {
 	case !waits || j.Open == "":

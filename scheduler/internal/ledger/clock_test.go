@@ -248,9 +248,11 @@ func TestBusyUntilNowAtMost(t *testing.T) {
 				r.settle(t, Settled, "a", "a-1", jobs.OutcomeSucceeded)
 				r.pass(t, time.Second-time.Hour)
 				r.want(t, Granted, with(o, tickClaim("a", "a-2", 2)))
+				r.pass(t, time.Hour)
 				r.settle(t, Settled, "a", "a-2", jobs.OutcomeSucceeded)
-				r.pass(t, time.Second)
-				r.want(t, Granted, with(o, tickClaim("a", "a-3", 3)))
+				r.pass(t, 4*time.Second-time.Hour)
+				r.want(t, Stale, with(o, tickClaim("a", "a-3", 3))) // all of them came due in that time: the latest runs
+				r.want(t, Granted, with(o, passing("a", "a-6", 6, overlapped(3, 5))))
 				r.sound(t)
 			})
 		})

@@ -115,6 +115,15 @@ func (l *Ledger) Believing(idea func(context.Context) time.Time) *Ledger {
 	return &there
 }
 
+// Now is the caller's idea of Redis' time, and Redis' own time when the caller has none.
+func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
+	if ms := l.believed(ctx); ms > 0 {
+		return time.UnixMilli(ms).UTC(), nil
+	}
+	now, _, err := l.Time(ctx)
+	return now, err
+}
+
 // believed is the caller's idea of Redis' time, ms; 0 for none.
 func (l *Ledger) believed(ctx context.Context) int64 {
 	if l.idea == nil {

@@ -76,7 +76,7 @@ func (l *Ledger) begin(ctx context.Context, p Promotion) (word string, epoch int
 	if err != nil {
 		return "", 0, err
 	}
-	at, _, err := l.Time(ctx)
+	at, err := l.Now(ctx)
 	if err != nil {
 		return "", 0, err
 	}

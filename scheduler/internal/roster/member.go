@@ -51,6 +51,8 @@ type Member struct {
 	Started time.Time `json:"started"`
 	// OffsetMS is Redis' clock minus the node's wall clock, in milliseconds.
 	OffsetMS int64 `json:"offset_ms,omitempty"`
+	// UnbelievedMS is Redis' clock minus the one that the node goes by, in milliseconds, while the node does not believe Redis' clock.
+	UnbelievedMS int64 `json:"unbelieved_ms,omitempty"`
 	// Running is how many slots are taken: runs, and claims and reports that wait for an answer.
 	// Jobs is how many jobs the node holds, Owned how many of them it owns.
 	Running int `json:"running,omitempty"`

@@ -97,6 +97,27 @@ type View struct {
 	Epoch int64
 }
 
+// Believed is Redis' time as most living members go by it: Redis' own clock, unless more of them disbelieve that clock than believe it.
+func (v View) Believed() time.Time {
+	var off []int64
+	believe := 0
+	for _, m := range v.Members {
+		switch {
+		case m.State == StateGone:
+		case m.UnbelievedMS == 0:
+			believe++
+		default:
+			off = append(off, m.UnbelievedMS)
+		}
+	}
+	now := v.NowMS
+	if len(off) > believe {
+		slices.Sort(off)
+		now -= off[len(off)/2]
+	}
+	return time.UnixMilli(now).UTC()
+}
+
 // Nodes returns the members in the form that Rank and Owner take.
 func (v View) Nodes() []sharding.Node {
 	nodes := make([]sharding.Node, len(v.Members))

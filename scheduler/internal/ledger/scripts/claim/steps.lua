@@ -13,7 +13,7 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
   if e.busy ~= '' and waits then
     bf, bt = pair(e.busy)
     -- guard:busy-clipped P2 a job was busy until now at most, whatever clock stored the window
-    if bt > ms then bt = ms end
+    if bt > ms then bt = ms + 1 end
   end
   if e.open ~= '' and waits then
     going = bf or since(e)
