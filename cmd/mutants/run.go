@@ -69,12 +69,25 @@ func (p player) run(ctx context.Context, t test, overlay string, limit time.Dura
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit+buildLimit)
 	defer cancel()
-	c := exec.CommandContext(ctx, "go", append(args, t.pkg)...) //nolint:gosec // G204: the tests of the table
-	c.Dir = p.root
+	dir, pkg := p.module(t.pkg)
+	c := exec.CommandContext(ctx, "go", append(args, pkg)...) //nolint:gosec // G204: the tests of the table
+	c.Dir = dir
 	var out tail
 	c.Stdout, c.Stderr = &out, &out
 	err := c.Run()
 	return read(string(out.text), err)
+}
+
+// module returns the directory of the module that a package is in, which may be one below root, and the package's path from there.
+func (p player) module(pkg string) (dir, rel string) {
+	dir, rel = filepath.Join(p.root, filepath.FromSlash(pkg)), "."
+	for dir != p.root {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		dir, rel = filepath.Dir(dir), filepath.ToSlash(filepath.Join(filepath.Base(dir), rel))
+	}
+	return dir, "./" + strings.TrimPrefix(rel, "./")
 }
 
 // tail keeps the end of what is written to it: a test without its guard may log for ever.
