@@ -30,7 +30,7 @@ type acquisition struct {
 	locker   *Locker
 	driver   Driver  // of the locker, or of the share
 	keeper   *Keeper // of the locker's locks, or shares
-	mode     Mode
+	share    Share
 	request  Request
 	fixed    bool
 	giveUpAt time.Time

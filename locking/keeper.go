@@ -86,7 +86,7 @@ func (k *Keeper) hold(parent context.Context, g Grant, a *acquisition) *Lease {
 	}
 	l := &Lease{keeper: k, grant: g}
 	if a != nil {
-		l.locker, l.driver, l.mode, l.releasing = a.locker, a.driver, a.mode, make(chan struct{}, 1)
+		l.locker, l.driver, l.share, l.releasing = a.locker, a.driver, a.share, make(chan struct{}, 1)
 	}
 	l.base, l.cancel = context.WithCancelCause(parent)
 	l.ctx = &leaseContext{Context: l.base, lease: l}

@@ -24,7 +24,7 @@ type Lease struct {
 	grant     Grant
 	locker    *Locker // nil for a grant of a Keeper's own caller
 	driver    Driver  // that granted it, with locker
-	mode      Mode
+	share     Share
 	outer     *Lease // the lease that Reenter was called on; nil: this lease acquired the lock
 	ctx       *leaseContext
 	base      context.Context

@@ -78,8 +78,10 @@ type Options struct {
 	Mode Mode
 
 	// Reenter returns the caller's own hold once more if ctx comes from the Context of a valid lease of
-	// this lock: see Lease.Reenter. The other options do nothing then, but a reader cannot become a writer:
-	// an *InputError. Default false: a holder that asks again waits for itself.
+	// this lock: see Lease.Reenter. What promises more than that lease is refused with an *InputError: a
+	// lock or Write inside a reader's or a permit's lease, a permit of fewer, a reader inside a semaphore or a
+	// permit inside a reader, a longer Delay, an After that is not below the token. TTL, Wait, Fixed and Holder
+	// do nothing: the lease is that of the holder. Default false: a holder that asks again waits for itself.
 	Reenter bool
 }
 
@@ -193,11 +195,14 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 	}
 	if o.Reenter {
 		if outer := l.heldIn(ctx, name); outer != nil {
-			return outer.reenterAs(ctx, o.Mode)
+			return outer.reenterAs(ctx, o)
 		}
 	}
 	lease, err := l.acquireAsNewOwner(ctx, name, from, o)
-	if errors.Is(err, ErrHeld) && l.heldIn(ctx, name) != nil {
+	if outer := l.heldIn(ctx, name); outer != nil && errors.Is(err, ErrHeld) {
+		if covered := outer.covers(o); covered != nil {
+			return nil, fmt.Errorf("%w: this context comes from a lease that holds it: %v", err, covered)
+		}
 		err = fmt.Errorf("%w: this context comes from the lease that holds it; set Options.Reenter, or call Reenter of that lease", err)
 	}
 	return lease, err
@@ -208,7 +213,8 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 func (l *Locker) acquireAsNewOwner(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
 	giveUpAt := time.Now().Add(o.Wait)
 	driver, keeper := l.driver, l.keeper
-	if share := (Share{Permits: o.Permits, Mode: o.Mode}); !share.isLock() {
+	share := Share{Permits: o.Permits, Mode: o.Mode}
+	if !share.isLock() {
 		driver, keeper = l.sharer.Share(share), l.shares
 	}
 	for {
@@ -217,7 +223,7 @@ func (l *Locker) acquireAsNewOwner(ctx context.Context, name string, from Token,
 			return nil, fmt.Errorf("lock %q: make an owner id: %w", name, err)
 		}
 		a := &acquisition{
-			locker: l, driver: driver, keeper: keeper, mode: o.Mode, fixed: o.Fixed, wait: o.Wait, giveUpAt: giveUpAt,
+			locker: l, driver: driver, keeper: keeper, share: share, fixed: o.Fixed, wait: o.Wait, giveUpAt: giveUpAt,
 			request: Request{Name: name, Owner: id.String(), Holder: o.Holder, TTL: o.TTL, Delay: o.Delay, After: o.After, From: from},
 		}
 		lease, err := a.run(ctx)

@@ -16,7 +16,7 @@ func (l *Lease) Reenter(ctx context.Context) (*Lease, error) {
 		return nil, fmt.Errorf("re-enter lock %q: %w: the lease has ended; acquire it again", l.grant.Name, ErrLost)
 	}
 	hold := l.hold()
-	in := &Lease{keeper: hold.keeper, grant: hold.grant, locker: hold.locker, mode: hold.mode, outer: hold}
+	in := &Lease{keeper: hold.keeper, grant: hold.grant, locker: hold.locker, share: hold.share, outer: hold}
 	in.base, in.cancel = context.WithCancelCause(ctx)
 	in.ctx = &leaseContext{Context: in.base, lease: in}
 	hold.keeper.mu.Lock()
@@ -33,13 +33,35 @@ func (l *Lease) Reenter(ctx context.Context) (*Lease, error) {
 	return in, nil
 }
 
-// reenterAs is Reenter for an acquisition in a mode. A reader that asks to write would wait for itself.
-func (l *Lease) reenterAs(ctx context.Context, m Mode) (*Lease, error) {
-	if m == Write && l.mode == Read {
-		return nil, &InputError{Lock: l.grant.Name, Field: "Options.Mode",
-			Why: "is write, and this context comes from a reader's lease; release it first, or acquire with Write in the first place"}
+// reenterAs is Reenter for an acquisition with o, which must not ask for more than l holds.
+func (l *Lease) reenterAs(ctx context.Context, o Options) (*Lease, error) {
+	//guard:reenter-covered P4 a hold that others may share is not taken for one that excludes them
+	if err := l.covers(o); err != nil {
+		return nil, err
 	}
 	return l.Reenter(ctx)
+}
+
+// covers returns an *InputError when o promises its holder more than l does.
+func (l *Lease) covers(o Options) error {
+	const cure = "release that one first, or acquire the stronger one in the first place"
+	refuse := func(field, why string, args ...any) error {
+		return &InputError{Lock: l.grant.Name, Field: "Options." + field, Why: fmt.Sprintf(why, args...)}
+	}
+	asked := Share{Permits: o.Permits, Mode: o.Mode}
+	switch {
+	case !l.share.covers(asked):
+		field := "Permits"
+		if asked.Mode != Exclusive || l.share.Mode != Exclusive {
+			field = "Mode"
+		}
+		return refuse(field, "asks for %s, and this context comes from a lease of %s, beside which others hold it; %s", asked, l.share, cure)
+	case o.Delay > l.grant.Delay:
+		return refuse("Delay", "is %s, and this context comes from a lease with %s; %s", o.Delay, l.grant.Delay, cure)
+	case o.After >= l.grant.Token:
+		return refuse("After", "is %d, and this context comes from a lease with token %d, which the guard refuses; release it, and acquire it again", o.After, l.grant.Token)
+	}
+	return nil
 }
 
 // hold returns the lease that acquired the lock: l, or the one that Reenter was called on.

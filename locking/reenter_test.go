@@ -181,3 +181,20 @@ func TestReenteredContextLooksAtTheClock(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// The kit's cases ask each driver. Here a hold without a Sharer, and what a waiter inside is told.
+func TestReenterForMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(newScript(nil, nil), Config{})
+		outer := mustHold(t, l, "a", Options{Delay: time.Second})
+		defer func() { _ = outer.Release(t.Context()) }()
+		for field, o := range map[string]Options{"Options.Delay": {Delay: 2 * time.Second}, "Options.After": {After: outer.Token()}} {
+			o.Reenter = true
+			in, err := l.Acquire(outer.Context(), "a", o)
+			var input *InputError
+			if !errors.As(err, &input) || input.Field != field || !strings.Contains(input.Why, "this context comes from a lease with") {
+				t.Errorf("%s: got %v, %v; want an *InputError", field, in, err)
+			}
+		}
+	})
+}

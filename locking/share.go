@@ -44,6 +44,34 @@ type Share struct {
 // isLock reports whether a plain Driver can grant it.
 func (s Share) isLock() bool { return s.Permits <= 1 && s.Mode == Exclusive }
 
+// String describes what is taken: "a lock", "a permit of 3", "a reader".
+func (s Share) String() string {
+	switch {
+	case s.Mode == Read:
+		return "a reader"
+	case s.Mode == Write:
+		return "a writer"
+	case s.isLock():
+		return "a lock"
+	}
+	return fmt.Sprintf("a permit of %d", s.Permits)
+}
+
+// isAlone reports whether the holder of s is the only one.
+func (s Share) isAlone() bool { return s.isLock() || s.Mode == Write }
+
+// covers reports whether a holder of s has all that asked promises: nobody else at all, no writer, or at most so
+// many others.
+func (s Share) covers(asked Share) bool {
+	switch {
+	case s.isAlone():
+		return true
+	case asked.isAlone() || s.Mode != asked.Mode:
+		return false
+	}
+	return s.Permits <= asked.Permits // readers have none
+}
+
 // Sharer is a driver whose store has semaphores and read-write locks.
 type Sharer interface {
 	// Share returns the driver that acquires, renews and releases s, at the same store. It may be called for

@@ -18,7 +18,6 @@ func leaseCases() []testCase {
 		{name: "one at a time", run: oneAtATime},
 		{name: "release all", run: releaseAll},
 		{name: "do", run: do},
-		{name: "re-enter", run: reenter},
 	}
 }
 
@@ -128,29 +127,4 @@ func do(tb testing.TB, s Store) {
 		return b.Release(tb.Context())
 	})
 	wantIs(tb, "do, with its lock lost before f returned", err, locking.ErrLost)
-}
-
-func reenter(tb testing.TB, s Store) {
-	d, _ := s.Connect(tb)
-	l := locker(tb, d)
-	o := locking.Options{TTL: long, Reenter: true}
-	a := mustTake(tb, l, o)
-	b, err := l.Acquire(a.Context(), name, o)
-	noError(tb, "acquire from inside", err)
-	if b.Token() != a.Token() || b.Owner() != a.Owner() {
-		tb.Fatalf("re-entered with token %d and owner %s; the hold has %d and %s", b.Token(), b.Owner(), a.Token(), a.Owner())
-	}
-	noError(tb, "release of the inner hold", b.Release(tb.Context()))
-	if !a.Valid() {
-		tb.Fatal("the inner release ended the outer hold")
-	}
-	other, _ := s.Connect(tb)
-	_, err = locker(tb, other).Acquire(a.Context(), name, o) // another locker's hold is none
-	wantHeld(tb, err, a.Owner(), long)
-	c, err := a.Reenter(tb.Context())
-	noError(tb, "re-enter", err)
-	noError(tb, "release of the outer hold", a.Release(tb.Context()))
-	<-c.Context().Done()
-	wantIs(tb, "cause of the inner context", context.Cause(c.Context()), locking.ErrReleased)
-	wantFree(tb, other, "after the release of the outer hold")
 }

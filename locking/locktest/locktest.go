@@ -111,7 +111,7 @@ type testCase struct {
 // allCases returns all cases.
 func allCases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{driverCases(), lossCases(), leaseCases(), optionCases(), ownerCases(), queueCases(), allOfCases(), permitCases(), readWriteCases(), historyCases()} {
+	for _, group := range [][]testCase{driverCases(), lossCases(), leaseCases(), reenterCases(), optionCases(), ownerCases(), queueCases(), allOfCases(), permitCases(), readWriteCases(), historyCases()} {
 		all = append(all, group...)
 	}
 	return all

@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -31,9 +30,7 @@ func readersShare(tb testing.TB, s Store) {
 	wantHeld(tb, err, first.Owner(), long)
 	read.Reenter, write.Reenter = true, true
 	_, err = l.Acquire(first.Context(), name, write)
-	if !errors.As(err, new(*locking.InputError)) {
-		tb.Fatalf("a reader that wants to write: %v; want an *InputError", err)
-	}
+	wantRefused(tb, "a reader that wants to write", "Options.Mode", err)
 	noError(tb, "release", first.Release(tb.Context()))
 	_, err = takeFrom(tb, l, write)
 	wantHeld(tb, err, second.Owner(), long)
