@@ -64,8 +64,8 @@ CREATE TABLE IF NOT EXISTS <table>_ticks (
 ON CONFLICT (fence) DO UPDATE SET token = <larger>(f.token, excluded.token), seen = excluded.seen
 RETURNING token`
 	onceText   = `INSERT INTO <table>_ticks (job, tick, shard) VALUES (?, ?, ?) ON CONFLICT (tick, job, shard) DO NOTHING`
-	forgetText = `DELETE FROM <table>_ticks WHERE tick < ?`
-	dropText   = `DELETE FROM <table> WHERE seen < ?`
+	forgetText = `DELETE FROM <table>_ticks WHERE tick <below> ?`
+	dropText   = `DELETE FROM <table> WHERE seen <below> ?`
 
 	// In MySQL an upsert returns no row, but it locks the row. FOR UPDATE reads the row itself, not a snapshot.
 	claimMySQL = `INSERT INTO <table> (fence, token, seen) VALUES (?, ?, <now>)
@@ -75,11 +75,16 @@ ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token)), seen = VALUES(se
 )
 
 // replacements returns the dialect's values for <name> in the texts above. The time is the database's, in seconds.
+// In PostgreSQL each name has its schema: another role may create functions, operators and types in a schema of the
+// session's search_path.
 func (d Dialect) replacements(table string) []string {
 	w := map[Dialect][]string{
-		Postgres: {"<text>", "TEXT", "<larger>", "GREATEST", "<now>", "floor(extract(epoch FROM clock_timestamp()))::bigint"},
-		SQLite:   {"<text>", "TEXT", "<larger>", "max", "<now>", "CAST(strftime('%s', 'now') AS INTEGER)"},
-		MySQL:    {"<text>", "VARBINARY(512)", "<now>", "unix_timestamp()"},
+		Postgres: {
+			"<text>", "pg_catalog.text", "<larger>", "GREATEST", "<below>", "OPERATOR(pg_catalog.<)",
+			"<now>", "pg_catalog.floor(extract(epoch FROM pg_catalog.clock_timestamp()))::bigint",
+		},
+		SQLite: {"<text>", "TEXT", "<larger>", "max", "<below>", "<", "<now>", "CAST(strftime('%s', 'now') AS INTEGER)"},
+		MySQL:  {"<text>", "VARBINARY(512)", "<below>", "<", "<now>", "unix_timestamp()"},
 	}[d]
 	return append(w, "<table>", table)
 }

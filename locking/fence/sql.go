@@ -30,7 +30,8 @@ type SQL struct {
 
 // NewSQL returns a guard with the tables <table> and <table>_ticks. A name has at most 50 letters, digits and _, and
 // may begin with a schema's name and a dot. "": escapement_fences. The error is an *InputError, also for a name that
-// ends in _ticks.
+// ends in _ticks. In PostgreSQL, a name without a schema means the first such table in the session's search_path: give
+// the schema where another role may create tables in one of the path.
 func NewSQL(d Dialect, table string) (*SQL, error) {
 	if table == "" {
 		table = defaultTable

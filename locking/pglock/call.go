@@ -26,7 +26,10 @@ func (d *Driver) call(ctx context.Context, op, statement string, args []any, des
 	args = append([]any{pgx.QueryExecModeExec}, args...)
 	migrate := d.migrate
 	for try := 0; ; try++ {
-		err := d.pool.QueryRow(ctx, statement, args...).Scan(dest...)
+		err := d.firstLook(ctx)
+		if err == nil {
+			err = d.pool.QueryRow(ctx, statement, args...).Scan(dest...)
+		}
 		if isMissing(err) && migrate {
 			migrate = false
 			if err = migrateObjects(ctx, d.pool, d.objects); err == nil {
@@ -40,6 +43,16 @@ func (d *Driver) call(ctx context.Context, op, statement string, args []any, des
 			return explain(op+" at postgres "+d.addr, err)
 		}
 	}
+}
+
+// firstLook checks once who owns the tables and functions, if Config.Migrate says that nobody ran Migrate before.
+func (d *Driver) firstLook(ctx context.Context) error {
+	if !d.migrate || d.looked.Load() {
+		return nil
+	}
+	err := checkOwners(ctx, d.pool, d.objects)
+	d.looked.Store(err == nil)
+	return err
 }
 
 // pause waits for wait and reports whether ctx is still alive then.

@@ -23,6 +23,12 @@
 //	GRANT USAGE ON SCHEMA public TO app;
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON escapement_locks, escapement_lock_waiters TO app;
 //
+// Give the locks a schema in which no other role may create. Whatever the search_path of a session, the statements
+// and functions of this package use PostgreSQL's own operators, functions and types. Migrate refuses objects of
+// the locks that another role owns, with ErrNotOwned.
+//
+// After an update of this package run Migrate before the new programs start. Programs of older versions work on.
+//
 // # Calls
 //
 // Each call is one function of the database in one transaction: one round trip. A lock changes hands under the

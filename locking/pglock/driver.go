@@ -17,19 +17,29 @@ const (
 	codeRevoked  = 4
 )
 
+// pinned returns an expression with the value of arg, an argument of a function. Its computation sets the search_path
+// of the statement's transaction, before the function begins: the functions of version 1 trust the session's path,
+// later ones pin their own.
+func pinned(arg string) string {
+	//guard:pglock-path P4 functions of version 1 call no operator that another role planted
+	arg = `CASE WHEN pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true) IS NOT NULL THEN ` + arg + ` END`
+	return arg
+}
+
 // ownerStatement reads the clock from before its snapshot: a lock that is renewed meanwhile is not shown as free.
 const ownerStatement = `
-	WITH lock AS (SELECT * FROM @locks WHERE name = $1)
+	WITH lock AS (SELECT * FROM @locks WHERE name @= $1)
 	SELECT coalesce(h.owner, ''), coalesce(h.holder, ''), coalesce(h.token, 0), coalesce(h.revoked, false),
-		coalesce((extract(epoch FROM h.until - statement_timestamp()) * 1000000)::bigint, 0),
-		(SELECT count(*) FROM @lock_waiters w WHERE w.name = $1 AND w.alive > statement_timestamp())
-	FROM (SELECT 1) one LEFT JOIN lock h ON h.owner <> '' AND h.until > statement_timestamp()`
+		coalesce((extract(epoch FROM h.until @- pg_catalog.statement_timestamp())::double precision @* 1000000::double precision)::bigint, 0),
+		(SELECT pg_catalog.count(*) FROM @lock_waiters w WHERE w.name @= $1 AND w.alive @> pg_catalog.statement_timestamp())
+	FROM (SELECT 1) one LEFT JOIN lock h ON h.owner @<> '' AND h.until @> pg_catalog.statement_timestamp()`
 
 const revokeStatement = `
 	WITH revoked AS (
-		UPDATE @locks SET revoked = true WHERE name = $1 AND token = $2 AND owner <> '' AND until > clock_timestamp() RETURNING 1
+		UPDATE @locks SET revoked = true
+		WHERE name @= $1 AND token @= $2 AND owner @<> '' AND until @> pg_catalog.clock_timestamp() RETURNING 1
 	)
-	SELECT count(*) FROM revoked`
+	SELECT pg_catalog.count(*) FROM revoked`
 
 // Acquire implements locking.Driver. A TTL is rounded up to microseconds.
 func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {

@@ -38,7 +38,8 @@ var ErrNewerSchema = errors.New("the database has a newer version of the lock ta
 // Migrate creates the schema, the tables and functions of cfg's Schema and Namespace, or brings them to this
 // package's version, in one transaction. It may be repeated, and several may run at once. When nothing is to be
 // done, it only reads. The role needs CREATE on the schema, and on the database when there is no such schema;
-// it owns what it creates, and only it can migrate further.
+// it owns what it creates, and only it can migrate further. Objects of these names that another role owns are
+// refused with ErrNotOwned, before anything of them is read.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
 	o, err := newObjects(cfg)
 	if err != nil {
@@ -71,22 +72,20 @@ func migrateOnce(ctx context.Context, pool *pgxpool.Pool, o objects) error {
 	if err != nil {
 		return err
 	}
-	version, err := versionOf(ctx, pool, o)
-	if err == nil {
-		err = checkVersion(version, len(all))
-	}
-	if err != nil || version == len(all) {
-		return err
-	}
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
+		//guard:pglock-migrate-path P4 nothing that another role planted in a schema of the session's search_path is called
+		err = exec(ctx, tx, "SET LOCAL search_path = pg_catalog, pg_temp")
+		if err != nil {
+			return err
+		}
+		version, err := versionOf(ctx, tx, o, len(all))
+		if err != nil || version == len(all) {
+			return err
+		}
 		if err := prepare(ctx, tx, o); err != nil {
 			return err
 		}
-		version, err := versionOf(ctx, tx, o)
-		if err == nil {
-			err = checkVersion(version, len(all))
-		}
-		if err != nil {
+		if version, err = versionOf(ctx, tx, o, len(all)); err != nil { // others may have migrated meanwhile
 			return err
 		}
 		for _, statements := range all[version:] {
@@ -94,48 +93,52 @@ func migrateOnce(ctx context.Context, pool *pgxpool.Pool, o objects) error {
 				return err
 			}
 		}
+		// Once more: an object that was planted after the first look was replaced, and not created.
+		if err := checkOwners(ctx, tx, o); err != nil {
+			return err
+		}
 		return exec(ctx, tx, o.sql(fmt.Sprintf("UPDATE @lock_version SET version = %d", len(all))))
 	})
-}
-
-func checkVersion(version, known int) error {
-	if version > known {
-		return fmt.Errorf("%w: %d, and this package knows %d", ErrNewerSchema, version, known)
-	}
-	return nil
 }
 
 // prepare creates the version table, and locks it until the transaction ends, so that one migrates at a time.
 func prepare(ctx context.Context, tx pgx.Tx, o objects) error {
 	var found bool
-	err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", pgx.QueryExecModeExec, pgx.Identifier{o.schema}.Sanitize()).Scan(&found)
+	schema := pgx.Identifier{o.schema}.Sanitize()
+	err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", pgx.QueryExecModeExec, schema).Scan(&found)
 	if err != nil {
 		return err
 	}
 	if !found {
-		if err := exec(ctx, tx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{o.schema}.Sanitize()); err != nil {
+		if err := exec(ctx, tx, "CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
 			return err
 		}
 	}
+	if err := exec(ctx, tx, o.sql("CREATE TABLE IF NOT EXISTS @lock_version (version int NOT NULL)")); err != nil {
+		return err
+	}
+	if err := checkOwners(ctx, tx, o); err != nil {
+		return err
+	}
 	return exec(ctx, tx, o.sql(`
-		CREATE TABLE IF NOT EXISTS @lock_version (version int NOT NULL);
 		LOCK TABLE @lock_version IN ACCESS EXCLUSIVE MODE;
 		INSERT INTO @lock_version SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM @lock_version)`))
 }
 
-// querier is a pool or a transaction.
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-// versionOf returns the version of the tables, 0 without any.
-func versionOf(ctx context.Context, db querier, o objects) (version int, err error) {
+// versionOf returns the version of the tables, 0 without any. A version above known is ErrNewerSchema.
+func versionOf(ctx context.Context, tx pgx.Tx, o objects, known int) (version int, err error) {
+	if err := checkOwners(ctx, tx, o); err != nil {
+		return 0, err
+	}
 	var found bool
-	err = db.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", pgx.QueryExecModeExec, o.sql("@lock_version")).Scan(&found)
+	err = tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", pgx.QueryExecModeExec, o.sql("@lock_version")).Scan(&found)
 	if err != nil || !found {
 		return 0, err
 	}
-	err = db.QueryRow(ctx, o.sql("SELECT coalesce(max(version), 0) FROM @lock_version"), pgx.QueryExecModeExec).Scan(&version)
+	err = tx.QueryRow(ctx, o.sql("SELECT coalesce(max(version), 0) FROM @lock_version"), pgx.QueryExecModeExec).Scan(&version)
+	if err == nil && version > known {
+		err = fmt.Errorf("%w: %d, and this package knows %d", ErrNewerSchema, version, known)
+	}
 	return version, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,8 +32,8 @@ type Config struct {
 	// waiters. nil: none; each waiter then asks once a second.
 	Listen *pgx.ConnConfig
 
-	// Migrate runs Migrate when a call finds no tables. The role then needs CREATE on the schema. Default
-	// false: somebody runs Migrate before.
+	// Migrate runs Migrate when a call finds no tables. The role then needs CREATE on the schema. The first call
+	// returns ErrNotOwned where Migrate would. Default false: somebody runs Migrate before.
 	Migrate bool
 }
 
@@ -50,7 +51,8 @@ type Driver struct {
 	objects  objects
 	addr     string // host and port of each server, for errors
 	migrate  bool
-	refused  error // what is wrong with the Config: the answer to each call
+	looked   atomic.Bool // see firstLook
+	refused  error       // what is wrong with the Config: the answer to each call
 	notifier *notifier
 
 	// Statements.
@@ -77,9 +79,9 @@ func NewDriver(pool *pgxpool.Pool, cfg Config) *Driver {
 		logger = slog.Default()
 	}
 	d.notifier = newNotifier(cfg.Listen, d.objects.namespace, logger)
-	d.acquire = d.objects.sql(`SELECT * FROM @lock_acquire($1, $2, $3, $4, $5, $6, $7, $8)`)
-	d.renew = d.objects.sql(`SELECT @lock_renew($1, $2, $3, $4)`)
-	d.release = d.objects.sql(`SELECT @lock_release($1, $2)`)
+	d.acquire = d.objects.sql(`SELECT * FROM @lock_acquire(` + pinned("$1") + `, $2, $3, $4, $5, $6, $7, $8)`)
+	d.renew = d.objects.sql(`SELECT @lock_renew(` + pinned("$1::pg_catalog.text[]") + `, $2, $3, $4)`)
+	d.release = d.objects.sql(`SELECT @lock_release(` + pinned("$1") + `, $2)`)
 	d.owner = d.objects.sql(ownerStatement)
 	d.revoke = d.objects.sql(revokeStatement)
 	return d

@@ -43,11 +43,16 @@ func newObjects(cfg Config) (objects, error) {
 	return o, nil
 }
 
-// objectPattern matches the name of an object in a statement: @locks.
-var objectPattern = regexp.MustCompile(`@([a-z_]+)`)
+// An object in a statement, @locks, and an operator, @=.
+var (
+	objectPattern   = regexp.MustCompile(`@([a-z_]+)`)
+	operatorPattern = regexp.MustCompile(`@([-+*/<>=]+)`)
+)
 
-// sql returns statement with each @x replaced by the quoted name of object x.
+// sql returns statement with each @x replaced by the quoted name of object x, and each @= by PostgreSQL's own
+// operator =: an operator without its schema is looked up in the search_path of the session.
 func (o objects) sql(statement string) string {
+	statement = operatorPattern.ReplaceAllString(statement, "OPERATOR(pg_catalog.$1)")
 	return objectPattern.ReplaceAllStringFunc(statement, func(at string) string {
 		return pgx.Identifier{o.schema, o.namespace + "_" + at[1:]}.Sanitize()
 	})

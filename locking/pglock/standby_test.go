@@ -52,7 +52,7 @@ func newStandby(tb testing.TB, s *server, sync bool) *server {
 // admin runs a statement over a connection of its own, and returns its first value.
 func admin(tb testing.TB, s *server, statement string) string {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), 60*time.Second)
 	defer cancel()
 	c, err := pgx.Connect(ctx, s.dsn())
 	if err != nil {
