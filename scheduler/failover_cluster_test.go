@@ -16,7 +16,7 @@ import (
 // One master of a Cluster ends that has granted a tick and passed it on to nobody, not the master whose clock the nodes read. The tick is
 // running meanwhile, and is not to run again. What comes after it does not wait for FailoverHold, because both nodes say that they have told.
 func TestRunIsAssertedToAnotherMaster(t *testing.T) {
-	m, s := startMasters(t, false), &sink{}
+	m, s := startReal(t, false), &sink{}
 	held, end, long := make(chan struct{}), make(chan struct{}), make(chan *jobs.Run, 100) // from the first on runs last until the second
 	j := m.job("job", true, func(ctx context.Context, r *jobs.Run) error {
 		s.write(r)
@@ -75,20 +75,21 @@ func TestRunIsAssertedToAnotherMaster(t *testing.T) {
 }
 
 // move has another server become the master of a job's partition, not the one that is away. It has all that the one before it had.
-func (m *masters) move(j jobs.Job) {
+func (m *virtualMasters) move(j jobs.Job) {
 	m.t.Helper()
-	from := m.master(partitionKey(j.Name, "jobs"))
-	_, to := m.jobAt("to", func(s *redistest.Server) bool { return s != from && s != m.away })
-	if err := m.MoveSlot(m.ctx, partitionKey(j.Name, "jobs"), to); err != nil {
-		m.t.Fatal(err)
-	}
+	key := partitionKey(j.Name, "jobs")
+	from := m.master(key)
+	_, to := m.jobAt("to", func(s *redistest.Embedded) bool { return s != from && s != m.away })
+	m.MoveSlot(key, to)
 }
 
 // A partition of a Cluster gets another master, while a node that may have to tell it of runs says nothing. The partition's job waits for
 // that node for as long as FailoverHold; those of other partitions do not.
-func TestReplacedMasterHoldsItsOwn(t *testing.T) {
+func TestReplacedMasterHoldsItsOwn(t *testing.T) { virtually(t, false, replacedMasterHoldsItsOwn) }
+
+func replacedMasterHoldsItsOwn(m *virtualMasters) {
 	const hold = 5 * time.Second
-	m, s, moves := startMasters(t, false), &sink{}, &sink{}
+	t, s, moves := m.t, &sink{}, &sink{}
 	elsewhere, there := m.jobs(8, "elsewhere", false, s.note), m.job("there", true, moves.note)
 	var n1, n2 roads
 	for name, r := range map[string]*roads{"n1": &n1, "n2": &n2} {
@@ -112,11 +113,14 @@ func TestReplacedMasterHoldsItsOwn(t *testing.T) {
 // A partition gets another master while one that stays is slow, which has many runs of the node. It has not lost them, so nobody waits
 // until it was told of them.
 func TestReplacedMasterIsNoticedAtOnce(t *testing.T) {
-	m, s := startMasters(t, false), &sink{}
+	virtually(t, false, replacedMasterIsNoticedAtOnce)
+}
+
+func replacedMasterIsNoticedAtOnce(m *virtualMasters) {
+	t, s := m.t, &sink{}
 	moves := m.job("moves", false, s.note)
 	var r roads
 	client := m.over(&r)
-	client.Options().PoolSize = 64 // who waits for a connection too long was not answered
 	slow := m.jobs(60, "slow", true, func(context.Context, *jobs.Run) error { return nil })
 	m.run(client, scheduler.Config{Name: "n1", FailoverHold: 20 * time.Second}, append(slow, moves)...)
 	m.ran("a run of the partition that is going to move", moves, s, time.Time{})
@@ -132,7 +136,7 @@ func TestReplacedMasterIsNoticedAtOnce(t *testing.T) {
 
 // One master of a Cluster comes back without its data, as its empty replica. The ticks of the jobs that it had are made up for, each once.
 func TestEmptiedMaster(t *testing.T) {
-	m, s, others := startMasters(t, false), &sink{}, &sink{}
+	m, s, others := startReal(t, false), &sink{}, &sink{}
 	there, elsewhere := m.job("there", true, s.note), m.job("elsewhere", false, others.note)
 	there.CatchUp, there.CatchUpMax, there.Overlap = jobs.CatchUpAll, 100, jobs.OverlapAllow // nothing but the loss costs a tick
 	for _, name := range []string{"n1", "n2"} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,56 +29,106 @@ func partitionKey(job, what string) string {
 	return fmt.Sprintf("{%s:%d}:%s", clusterNamespace, ledger.Partition(job, clusterPartitions), what)
 }
 
-// masters is a real Redis Cluster and one master of it that is going to be away. Tests of it wait most of the time, and run in parallel.
-type masters struct {
-	*redistest.Cluster
-	t    *testing.T
-	ctx  context.Context
-	away *redistest.Server
+// masters is a Redis Cluster of which one master is going to be away: S is a server of it.
+type masters[S comparable] struct {
+	t      *testing.T
+	ctx    context.Context
+	master func(key string) S
+	client func() *redis.ClusterClient // the test closes it
+	away   S
 }
 
-// startMasters starts it. home says that the master to be away is that of the control record, the roster and the clock.
-func startMasters(t *testing.T, home bool) *masters {
+// choose chooses the master to be away: the one of the control record, the roster and the clock, or another one.
+func (m *masters[S]) choose(home bool) {
+	m.t.Helper()
+	of := m.master(controlKey)
+	_, m.away = m.jobAt("any", func(s S) bool { return (s == of) == home })
+}
+
+// virtualMasters is an embedded Cluster in virtual time.
+type virtualMasters struct {
+	masters[*redistest.Embedded]
+	*redistest.EmbeddedCluster
+}
+
+// virtually runs a test with an embedded Cluster in virtual time: how late something is depends on no machine.
+func virtually(t *testing.T, home bool, test func(m *virtualMasters)) {
+	t.Helper()
+	parallel(t)
+	synctest.Test(t, func(t *testing.T) {
+		c, err := redistest.EmbedCluster()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		m := &virtualMasters{EmbeddedCluster: c, masters: masters[*redistest.Embedded]{t: t, ctx: ctx, master: c.Master}}
+		t.Cleanup(func() {
+			<-time.After(2 * time.Second) // go-redis may be about to dial once more
+			c.Close()
+			cancel()
+		})
+		m.client = func() *redis.ClusterClient { return closed(t, c.Client()) }
+		m.choose(home)
+		test(m)
+	})
+}
+
+// closed closes a client when the test ends.
+func closed(t *testing.T, client *redis.ClusterClient) *redis.ClusterClient {
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// realMasters is a Cluster of redis-servers, for what an embedded one does not do: fail over.
+type realMasters struct {
+	masters[*redistest.Server]
+	*redistest.Cluster
+}
+
+// startReal starts redis-servers. Tests of them wait for events, most of the time, and run in parallel.
+func startReal(t *testing.T, home bool) *realMasters {
 	t.Helper()
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // a loaded machine takes long to start six servers
+	ctx, cancel := context.WithTimeout(t.Context(), standstill)
 	t.Cleanup(cancel)
-	m := &masters{Cluster: redistest.StartCluster(t), t: t, ctx: ctx}
-	of := m.master(controlKey)
-	_, m.away = m.jobAt("any", func(s *redistest.Server) bool { return (s == of) == home })
+	m := &realMasters{Cluster: redistest.StartCluster(t), masters: masters[*redistest.Server]{t: t, ctx: ctx}}
+	m.client = func() *redis.ClusterClient { return m.Client(t) }
+	m.master = func(key string) *redistest.Server {
+		for {
+			s, err := m.Master(m.ctx, key)
+			if err == nil {
+				return s
+			}
+			m.until(time.Now().Add(50*time.Millisecond), err.Error()) // on a busy machine a Cluster starts slowly
+		}
+	}
+	m.choose(home)
 	return m
 }
 
-func (m *masters) master(key string) *redistest.Server {
-	m.t.Helper()
-	for {
-		s, err := m.Master(m.ctx, key)
-		if err == nil {
-			return s
-		}
-		m.until(time.Now().Add(50*time.Millisecond), err.Error()) // on a busy machine it takes long
-	}
-}
+// standstill is longer than any event takes on a machine that still does anything.
+const standstill = 5 * time.Minute
 
 // jobAt names a job whose partition lives at such a master.
-func (m *masters) jobAt(prefix string, at func(*redistest.Server) bool) (job string, master *redistest.Server) {
+func (m *masters[S]) jobAt(prefix string, at func(S) bool) (job string, master S) {
 	m.t.Helper()
-	for i := 0; master == nil || !at(master); i++ {
+	for i := 0; ; i++ {
 		job = fmt.Sprint(prefix, "-", i)
-		master = m.master(partitionKey(job, "jobs"))
+		if master = m.master(partitionKey(job, "jobs")); at(master) {
+			return job, master
+		}
 	}
-	return job, master
 }
 
 // job is one that ticks each second, and whose partition lives at the master that is going to be away, or at another one.
-func (m *masters) job(prefix string, there bool, f jobs.Func) jobs.Job {
+func (m *masters[S]) job(prefix string, there bool, f jobs.Func) jobs.Job {
 	m.t.Helper()
-	name, _ := m.jobAt(prefix, func(s *redistest.Server) bool { return (s == m.away) == there })
+	name, _ := m.jobAt(prefix, func(s S) bool { return (s == m.away) == there })
 	return jobs.Job{Name: name, Schedule: "@every 1s", Func: f}
 }
 
 // jobs are some of these.
-func (m *masters) jobs(n int, prefix string, there bool, f jobs.Func) (list []jobs.Job) {
+func (m *masters[S]) jobs(n int, prefix string, there bool, f jobs.Func) (list []jobs.Job) {
 	m.t.Helper()
 	for i := range n {
 		list = append(list, m.job(fmt.Sprint(prefix, "-", i), there, f))
@@ -88,13 +139,14 @@ func (m *masters) jobs(n int, prefix string, there bool, f jobs.Func) (list []jo
 // roads are the networks of one node: one to the master that is going to be away, one to all others.
 type roads struct{ away, others redistest.Net }
 
-func (m *masters) over(r *roads) *redis.ClusterClient {
-	client := m.ClientOver(m.t, func(addr string) *redistest.Net {
+// over is a client over networks.
+func (m *virtualMasters) over(r *roads) *redis.ClusterClient {
+	client := closed(m.t, m.ClientOver(func(addr string) *redistest.Net {
 		if addr == m.away.Addr() {
 			return &r.away
 		}
 		return &r.others
-	})
+	}))
 	m.t.Cleanup(func() {
 		r.away.Heal()
 		r.others.Heal()
@@ -103,7 +155,7 @@ func (m *masters) over(r *roads) *redis.ClusterClient {
 }
 
 // run runs a node in the namespace of these tests until the test ends.
-func (m *masters) run(client redis.UniversalClient, cfg scheduler.Config, list ...jobs.Job) *scheduler.Node {
+func (m *masters[S]) run(client redis.UniversalClient, cfg scheduler.Config, list ...jobs.Job) *scheduler.Node {
 	m.t.Helper()
 	cfg.Namespace, cfg.Partitions = clusterNamespace, clusterPartitions
 	return runNode(m.t, client, cfg, list...)
@@ -142,7 +194,7 @@ func next[T any](ctx context.Context, t *testing.T, what string, from <-chan T) 
 }
 
 // ran waits for a run of a job.
-func (m *masters) ran(what string, j jobs.Job, s *sink, after time.Time) sunk {
+func (m *masters[S]) ran(what string, j jobs.Job, s *sink, after time.Time) sunk {
 	m.t.Helper()
 	for {
 		for _, r := range s.all() {
@@ -155,7 +207,7 @@ func (m *masters) ran(what string, j jobs.Job, s *sink, after time.Time) sunk {
 }
 
 // until waits for an instant and returns it.
-func (m *masters) until(at time.Time, what ...string) time.Time {
+func (m *masters[S]) until(at time.Time, what ...string) time.Time {
 	m.t.Helper()
 	select {
 	case <-time.After(time.Until(at)):

@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
@@ -25,7 +24,7 @@ const stint = 600 * time.Millisecond
 
 // busyMasters is a Cluster with two nodes and jobs of all masters.
 type busyMasters struct {
-	*masters
+	*virtualMasters
 	s                *sink
 	n1, n2           roads
 	node             *scheduler.Node // the first one
@@ -34,8 +33,8 @@ type busyMasters struct {
 	healed           chan struct{} // closed when the master is back: what waited for it is quick then
 }
 
-func startBusyMasters(t *testing.T, home bool) *busyMasters {
-	b := &busyMasters{masters: startMasters(t, home), s: &sink{}, lost: make(chan string, 100), healed: make(chan struct{})}
+func startBusyMasters(m *virtualMasters) *busyMasters {
+	b := &busyMasters{virtualMasters: m, s: &sink{}, lost: make(chan string, 100), healed: make(chan struct{})}
 	b.elsewhere = b.jobs(8, "elsewhere", false, b.s.note)
 	b.there = b.jobs(8, "there", true, func(ctx context.Context, r *jobs.Run) error {
 		b.s.write(r)
@@ -96,60 +95,64 @@ func (b *busyMasters) onTime(what string, list []jobs.Job, from, to time.Time, m
 func TestJobsOfOtherMastersGoOn(t *testing.T) {
 	for _, home := range []bool{false, true} {
 		t.Run(fmt.Sprint("home ", home), func(t *testing.T) {
-			b := startBusyMasters(t, home)
-			cut := b.until(time.Now().Add(5 * time.Second).Truncate(time.Second).Add(stint / 2))
-			b.n1.away.Cut()
-			b.n2.away.Cut()
-			dead := cut.Truncate(time.Second).Add(5*time.Second + stint/2) // between ticks, else what it was granted would wait for the end of its leases
-			for b.until(time.Now().Add(2 * time.Second)); time.Now().Before(dead); b.until(time.Now().Add(10 * time.Millisecond)) {
-				if err := b.node.Ready(); err != nil {
-					t.Fatalf("not ready while one master is silent: %v", err)
-				}
-			}
-			b.kept("n1", "n2")
-			b.onTime("a master is silent", b.elsewhere, cut, time.Now(), 2*time.Second)
-			long := 0 // runs of the dead node that another one is to take over
-			for _, r := range b.s.all() {
-				if r.node == "n2" && strings.HasPrefix(r.job, "long-false") {
-					long++
-				}
-			}
-			b.n2.others.Cut()
-			over := b.until(dead.Add(4 * time.Second))
-			if !home {
-				b.onTime("a node is dead besides", b.elsewhere, dead, over, 2*time.Second)
-			}
-			for again := 0; again < long; b.until(time.Now().Add(50*time.Millisecond), "a dead node's runs are reaped") {
-				again = 0
-				for _, r := range b.s.all() {
-					if r.node == "n1" && strings.HasPrefix(r.job, "long-false") && r.at.After(dead) {
-						again++
+			virtually(t, home, func(m *virtualMasters) {
+				t, b := m.t, startBusyMasters(m)
+				cut := b.until(time.Now().Add(5 * time.Second).Truncate(time.Second).Add(stint / 2))
+				b.n1.away.Cut()
+				b.n2.away.Cut()
+				dead := cut.Truncate(time.Second).Add(5*time.Second + stint/2) // between ticks, else what it was granted would wait for the end of its leases
+				for b.until(time.Now().Add(2 * time.Second)); time.Now().Before(dead); b.until(time.Now().Add(10 * time.Millisecond)) {
+					if err := b.node.Ready(); err != nil {
+						t.Fatalf("not ready while one master is silent: %v", err)
 					}
 				}
-			}
-			b.kept("n1")
-			close(b.healed)
-			b.n1.away.Heal()
-			back, last := time.Now(), make(map[string]string)
-			for _, r := range b.s.all() {
-				last[r.job] = r.node
-			}
-			for _, j := range b.there {
-				if last[j.Name] != "n1" {
-					continue // held by a run of the dead node
+				b.kept("n1", "n2")
+				b.onTime("a master is silent", b.elsewhere, cut, time.Now(), 2*time.Second)
+				long := 0 // runs of the dead node that another one is to take over
+				for _, r := range b.s.all() {
+					if r.node == "n2" && strings.HasPrefix(r.job, "long-false") {
+						long++
+					}
 				}
-				if r := b.ran("the master is back", j, b.s, back); r.at.Sub(back) > 3*time.Second {
-					t.Errorf("%s ran there %s after the master was back", j.Name, r.at.Sub(back))
+				b.n2.others.Cut()
+				over := b.until(dead.Add(4 * time.Second))
+				if !home {
+					b.onTime("a node is dead besides", b.elsewhere, dead, over, 2*time.Second)
 				}
-			}
+				for again := 0; again < long; b.until(time.Now().Add(50*time.Millisecond), "a dead node's runs are reaped") {
+					again = 0
+					for _, r := range b.s.all() {
+						if r.node == "n1" && strings.HasPrefix(r.job, "long-false") && r.at.After(dead) {
+							again++
+						}
+					}
+				}
+				b.kept("n1")
+				close(b.healed)
+				b.n1.away.Heal()
+				back, last := time.Now(), make(map[string]string)
+				for _, r := range b.s.all() {
+					last[r.job] = r.node
+				}
+				for _, j := range b.there {
+					if last[j.Name] != "n1" {
+						continue // held by a run of the dead node
+					}
+					if r := b.ran("the master is back", j, b.s, back); r.at.Sub(back) > 3*time.Second {
+						t.Errorf("%s ran there %s after the master was back", j.Name, r.at.Sub(back))
+					}
+				}
+			})
 		})
 	}
 }
 
 // A node starts with a job that follows one at a silent master. Jobs of the same partition, behind it in the batch, are registered all the
 // same, and it is when the master is back; also where the namespace has a generation.
-func TestFollowerOfASilentMaster(t *testing.T) {
-	m, s := startMasters(t, false), &sink{}
+func TestFollowerOfASilentMaster(t *testing.T) { virtually(t, false, followerOfASilentMaster) }
+
+func followerOfASilentMaster(m *virtualMasters) {
+	s := &sink{}
 	up, follower := m.job("up", true, s.note), m.job("follower", false, s.note)
 	follower.Schedule, follower.After = "", []string{up.Name}
 	behind := m.job("z", false, s.note) // after it by name
@@ -158,7 +161,7 @@ func TestFollowerOfASilentMaster(t *testing.T) {
 	}
 	cfg := scheduler.Config{Name: "n1", Generation: "green", FailoverHold: time.Second}
 	first := m.job("first", false, s.note)
-	m.run(m.Client(t), cfg, first)
+	m.run(m.client(), cfg, first)
 	m.ran("the namespace", first, s, time.Time{})
 	var r roads
 	client := m.over(&r)
@@ -175,7 +178,7 @@ const fewSlots = 10
 
 // narrow is a Cluster with one node that has few slots.
 type narrow struct {
-	*masters
+	*virtualMasters
 	r         roads
 	s         *sink
 	elsewhere []jobs.Job
@@ -193,8 +196,8 @@ func (a *narrow) locked(do func()) {
 	do()
 }
 
-func startNarrow(t *testing.T, skew time.Duration) *narrow {
-	a := &narrow{masters: startMasters(t, false), s: &sink{}, granted: make(map[string]int), begun: make(map[string]int)}
+func startNarrow(m *virtualMasters, skew time.Duration) *narrow {
+	a := &narrow{virtualMasters: m, s: &sink{}, granted: make(map[string]int), begun: make(map[string]int)}
 	work := func(ctx context.Context, r *jobs.Run, until <-chan time.Time) error {
 		a.s.write(r)
 		var full chan struct{}
@@ -242,19 +245,21 @@ func startNarrow(t *testing.T, skew time.Duration) *narrow {
 func TestSilentMasterTakesNoSlots(t *testing.T) {
 	for name, past := range map[string]time.Duration{"claims": time.Second - 20*time.Millisecond, "ends of runs": stint / 2} {
 		t.Run(name, func(t *testing.T) {
-			a := startNarrow(t, time.Second)
-			cut := a.until(time.Now().Add(4 * time.Second).Truncate(time.Second).Add(past))
-			a.r.away.Cut()
-			over := a.until(cut.Add(6 * time.Second))
-			a.r.away.Heal()
-			a.until(over.Add(3 * time.Second))
-			if latest := a.s.each(t, a.elsewhere, cut.Add(time.Second), over); latest > 2*time.Second {
-				t.Errorf("a run elsewhere started %s late", latest)
-			}
-			a.locked(func() {
-				if a.most > fewSlots {
-					t.Errorf("%d runs at once on a node with %d slots", a.most, fewSlots)
+			virtually(t, false, func(m *virtualMasters) {
+				t, a := m.t, startNarrow(m, time.Second)
+				cut := a.until(time.Now().Add(4 * time.Second).Truncate(time.Second).Add(past))
+				a.r.away.Cut()
+				over := a.until(cut.Add(6 * time.Second))
+				a.r.away.Heal()
+				a.until(over.Add(3 * time.Second))
+				if latest := a.s.each(t, a.elsewhere, cut.Add(time.Second), over); latest > 2*time.Second {
+					t.Errorf("a run elsewhere started %s late", latest)
 				}
+				a.locked(func() {
+					if a.most > fewSlots {
+						t.Errorf("%d runs at once on a node with %d slots", a.most, fewSlots)
+					}
+				})
 			})
 		})
 	}
@@ -263,7 +268,11 @@ func TestSilentMasterTakesNoSlots(t *testing.T) {
 // Claims are granted whose answers are lost, and their slots are taken by others before the answers are heard. The runs are handed back
 // then, however long that is not answered, and begun when there is a slot for them, each once.
 func TestSlotsOfClaimsInDoubtAreTaken(t *testing.T) {
-	a := startNarrow(t, 6*time.Second) // leases begin with 18 s then, which is longer than the hand-backs take
+	virtually(t, false, slotsOfClaimsInDoubtAreTaken)
+}
+
+func slotsOfClaimsInDoubtAreTaken(m *virtualMasters) {
+	t, a := m.t, startNarrow(m, 6*time.Second) // leases begin with 18 s then, which is longer than the hand-backs take
 	tick := a.until(time.Now().Add(4*time.Second).Truncate(time.Second).Add(-20*time.Millisecond)).Unix() + 1
 	a.r.away.CutReplies()
 	a.until(time.Unix(tick, 0).Add(stint))
@@ -303,8 +312,10 @@ func TestSlotsOfClaimsInDoubtAreTaken(t *testing.T) {
 // A master of a Cluster answers late, but soon enough to count as there. Its claims and ends, of which some are always under way, keep
 // those of no other master waiting, who would be 350 ms late: half of their runs begin 100 ms later at most than while it is fast, also
 // on a machine that is busy with something else.
-func TestSlowMaster(t *testing.T) {
-	m, s := startMasters(t, false), &sink{}
+func TestSlowMaster(t *testing.T) { virtually(t, false, slowMaster) }
+
+func slowMaster(m *virtualMasters) {
+	t, s := m.t, &sink{}
 	elsewhere := m.jobs(8, "elsewhere", false, s.note)
 	var there atomic.Int64
 	all := slices.Clone(elsewhere)
@@ -318,7 +329,6 @@ func TestSlowMaster(t *testing.T) {
 	}
 	var r roads
 	client := m.over(&r)
-	client.Options().PoolSize = 64 // who waits for a connection too long was not answered
 	m.run(client, scheduler.Config{Name: "n1"}, all...)
 	// The master is slow and fast by turns, so that both are measured under whatever else the machine does. Ticks come half a second
 	// after a turn at the earliest.
@@ -369,18 +379,20 @@ func (s *sink) median(t *testing.T, list []jobs.Job, from, to time.Time, among f
 
 // A master of a Cluster answers what is read, and refuses what is written for want of memory. A node that starts meanwhile runs what lives
 // elsewhere. What is read from it is not to hide that its jobs wait, or their claims would take all slots by and by.
-func TestMasterThatTakesNoWrites(t *testing.T) {
-	b := startBusyMasters(t, false)
+func TestMasterThatTakesNoWrites(t *testing.T) { virtually(t, false, masterThatTakesNoWrites) }
+
+func masterThatTakesNoWrites(m *virtualMasters) {
+	b := startBusyMasters(m)
 	full := b.until(time.Now().Add(5 * time.Second).Truncate(time.Second).Add(stint / 2))
-	b.set(b.away, "maxmemory", "1")
+	b.away.RefuseWrites("OOM command not allowed when used memory > 'maxmemory'.")
 	late := &sink{}
 	there, elsewhere := b.job("new-there", true, late.note), b.job("new-elsewhere", false, late.note)
-	b.run(b.Client(t), scheduler.Config{Name: "n3", FailoverHold: time.Second}, there, elsewhere)
+	b.run(b.client(), scheduler.Config{Name: "n3", FailoverHold: time.Second}, there, elsewhere)
 	b.ran("a run elsewhere at a node that starts meanwhile", elsewhere, late, time.Time{})
 	over := b.until(full.Add(6 * time.Second))
 	b.kept("n1", "n2")
 	close(b.healed)
-	b.set(b.away, "maxmemory", "0")
+	b.away.RefuseWrites("")
 	b.onTime("a master refuses", b.elsewhere, full, over, time.Second)
 	for _, j := range b.there { // on a busy machine a tick may come so late that the next one is passed over
 		for last := over.Add(time.Second); last.Before(over.Add(4 * time.Second)); {
@@ -389,18 +401,12 @@ func TestMasterThatTakesNoWrites(t *testing.T) {
 	}
 }
 
-// set changes a setting of a server.
-func (m *masters) set(server *redistest.Server, setting, value string) {
-	m.t.Helper()
-	if err := server.Client(m.t).ConfigSet(m.ctx, setting, value).Err(); err != nil {
-		m.t.Fatal(err)
-	}
-}
-
 // A master of a Cluster takes no writes until leases of nodes that live have lapsed. What succeeded there meanwhile is recorded as that
 // when it takes them again, and not reaped and run once more.
-func TestReapableAfterAnOutage(t *testing.T) {
-	m := startMasters(t, false)
+func TestReapableAfterAnOutage(t *testing.T) { virtually(t, false, reapableAfterAnOutage) }
+
+func reapableAfterAnOutage(m *virtualMasters) {
+	t := m.t
 	called, away := make(chan string, 100), make(chan struct{})
 	list := m.jobs(5, "there", true, func(ctx context.Context, r *jobs.Run) error {
 		called <- r.ID()
@@ -415,7 +421,7 @@ func TestReapableAfterAnOutage(t *testing.T) {
 		list[i].Schedule, list[i].TTL, list[i].OnCrash = "@every 24h", 6*time.Second, jobs.OnCrashRerun
 	}
 	for _, name := range []string{"n1", "n2"} {
-		client = m.Client(t)
+		client = m.client()
 		m.run(client, scheduler.Config{Name: name, FailoverHold: time.Second}, list...)
 	}
 	for _, j := range list {
@@ -425,10 +431,10 @@ func TestReapableAfterAnOutage(t *testing.T) {
 		next(m.ctx, t, "a run was wanted", called)
 	}
 	m.until(time.Now().Add(2500 * time.Millisecond)) // the leases were renewed
-	m.set(m.away, "min-replicas-to-write", "9")
+	m.away.RefuseWrites("NOREPLICAS Not enough good replicas to write.")
 	close(away)
 	m.until(time.Now().Add(6500 * time.Millisecond)) // the leases have lapsed
-	m.set(m.away, "min-replicas-to-write", "0")
+	m.away.RefuseWrites("")
 	m.until(time.Now().Add(6 * time.Second))
 	if more := len(called); more > 0 {
 		t.Errorf("functions were called %d times more than there are runs", more)
@@ -436,7 +442,7 @@ func TestReapableAfterAnOutage(t *testing.T) {
 }
 
 // trigger asks for a run of a job until the nodes have made the job.
-func (m *masters) trigger(client redis.UniversalClient, j jobs.Job) {
+func (m *masters[S]) trigger(client redis.UniversalClient, j jobs.Job) {
 	m.t.Helper()
 	asks := must[*scheduler.Client](m.t)(scheduler.NewClient(client, clusterNamespace))
 	for {

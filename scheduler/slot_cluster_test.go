@@ -14,8 +14,10 @@ import (
 )
 
 // A slot is on its way to another master for some seconds, and its partition's jobs wait. Those of other partitions at the same master go on.
-func TestSlotOnItsWay(t *testing.T) {
-	m, s := startMasters(t, false), &sink{}
+func TestSlotOnItsWay(t *testing.T) { virtually(t, false, slotOnItsWay) }
+
+func slotOnItsWay(m *virtualMasters) {
+	t, s := m.t, &sink{}
 	moving := m.job("moving", true, s.note)
 	part := ledger.Partition(moving.Name, clusterPartitions)
 	var others []jobs.Job
@@ -24,15 +26,13 @@ func TestSlotOnItsWay(t *testing.T) {
 			others = append(others, j)
 		}
 	}
-	m.run(m.Client(t), scheduler.Config{Name: "n1", FailoverHold: time.Second}, append(others, moving)...)
+	m.run(m.client(), scheduler.Config{Name: "n1", FailoverHold: time.Second}, append(others, moving)...)
 	m.ran("before the slot moves", moving, s, time.Time{})
-	_, to := m.jobAt("any", func(master *redistest.Server) bool { return master != m.away })
+	_, to := m.jobAt("any", func(master *redistest.Embedded) bool { return master != m.away })
 	key := partitionKey(moving.Name, "jobs")
 	m.until(time.Now().Add(3 * time.Second))
-	if err := m.OpenSlot(m.ctx, key, to); err != nil {
-		t.Fatal(err)
-	}
-	opened := time.Now() // not before: with no processor to spare the two masters take seconds to be told
+	m.OpenSlot(key)
+	opened := time.Now()
 	over := m.until(opened.Add(6 * time.Second))
 	for _, at := range s.ticks(moving.Name) {
 		if at.After(opened.Add(time.Second)) {
@@ -42,8 +42,6 @@ func TestSlotOnItsWay(t *testing.T) {
 	if latest := s.each(t, others, opened, over.Add(-time.Second)); latest > time.Second {
 		t.Errorf("a run of another partition started %s late", latest)
 	}
-	if err := m.MoveSlot(m.ctx, key, to); err != nil {
-		t.Fatal(err)
-	}
+	m.MoveSlot(key, to)
 	m.ran("the slot has moved", moving, s, time.Now())
 }

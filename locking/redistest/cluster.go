@@ -18,14 +18,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The shape of every Cluster.
 const (
-	clusterMasters = 3 // each has one replica
-	clusterSlots   = 16384
-	nodeTimeout    = 1500 * time.Millisecond
-)
+	// nodeTimeout is how long a master may be silent before its replica takes its place.
+	nodeTimeout = 1500 * time.Millisecond
 
-const (
 	// busOffset is how far above its port a node listens for the other nodes.
 	busOffset = 10000
 
@@ -224,22 +220,11 @@ func (c *Cluster) Servers() []*Server { return c.servers }
 // follows one also repeats a call whose connection broke: redisconn.Check lets
 // it, because every script of this library may be repeated.
 func (c *Cluster) Options() *redis.ClusterOptions {
-	o := ClientOptions("")
 	addrs := make([]string, len(c.servers))
 	for i, s := range c.servers {
 		addrs[i] = s.Addr()
 	}
-	return &redis.ClusterOptions{
-		Addrs:                    addrs,
-		MaxRetries:               o.MaxRetries,
-		DialerRetries:            o.DialerRetries,
-		ContextTimeoutEnabled:    o.ContextTimeoutEnabled,
-		DialTimeout:              o.DialTimeout,
-		ReadTimeout:              o.ReadTimeout,
-		WriteTimeout:             o.WriteTimeout,
-		DisableIdentity:          o.DisableIdentity,
-		MaintNotificationsConfig: o.MaintNotificationsConfig,
-	}
+	return clusterOptions(addrs)
 }
 
 // Client returns a client of the whole cluster, closed when the test ends.
@@ -253,13 +238,7 @@ func (c *Cluster) Client(tb TB) *redis.ClusterClient {
 func (c *Cluster) ClientOver(tb TB, road func(addr string) *Net) *redis.ClusterClient {
 	tb.Helper()
 	o := c.Options()
-	dial := redis.NewDialer(&redis.Options{})
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if n := road(addr); n != nil {
-			return n.Wrap(dial)(ctx, network, addr)
-		}
-		return dial(ctx, network, addr)
-	}
+	o.Dialer = dialOver(road, redis.NewDialer(&redis.Options{}))
 	return c.client(tb, o)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ const embeddedAddr = "127.0.0.1:6379"
 // Embedded is a Redis server inside this process, without a port.
 type Embedded struct {
 	mini *miniredis.Miniredis
+	addr string
 
 	// dialMu guards up, and is held while miniredis is dialled: its Close waits for its connections, and must not get another
 	// one. It is not mu, because a dial waits for scripts, and scripts wait for mu.
@@ -36,12 +38,13 @@ type Embedded struct {
 	hook  server.Hook // the caller's, called after ours
 
 	clockOff time.Duration // what TIME answers, less the true time
+	refusal  string        // the answer to commands that write; "": writes are taken
 }
 
 // Embed starts an embedded server. In a synctest bubble, call it inside the
 // bubble and Close it there.
 func Embed() (*Embedded, error) {
-	e := &Embedded{mini: miniredis.NewMiniRedis()}
+	e := &Embedded{mini: miniredis.NewMiniRedis(), addr: embeddedAddr}
 	e.mini.ClockTTL(true)
 	if err := e.start(); err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func (e *Embedded) Mini() *miniredis.Miniredis { return e.mini }
 
 // Addr returns the address that its clients show in messages. Nothing listens
 // there.
-func (e *Embedded) Addr() string { return embeddedAddr }
+func (e *Embedded) Addr() string { return e.addr }
 
 // RunID returns the run_id that INFO server answers now, which is its replication id as well.
 func (e *Embedded) RunID() string {
@@ -95,9 +98,17 @@ func (e *Embedded) SetHook(h server.Hook) {
 	e.hook = h
 }
 
+// RefuseWrites makes the server answer all commands that write, also those of scripts, with an error such as
+// "OOM command not allowed when used memory > 'maxmemory'.". An empty text ends the refusal.
+func (e *Embedded) RefuseWrites(reply string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refusal = reply
+}
+
 // Options returns the settings of Client, for tests that wrap the Dialer.
 func (e *Embedded) Options() *redis.Options {
-	o := ClientOptions(embeddedAddr)
+	o := ClientOptions(e.addr)
 	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dial(ctx) }
 	return o
 }
@@ -169,9 +180,13 @@ func (e *Embedded) dialUp() (net.Conn, error) {
 // of clients and of scripts, with the name in capitals.
 func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 	e.mu.Lock()
-	runID, hook, off := e.runID, e.hook, e.clockOff
+	runID, hook, off, refusal := e.runID, e.hook, e.clockOff, e.refusal
 	e.mu.Unlock()
 	if hook != nil && hook(c, cmd, args...) {
+		return true
+	}
+	if refusal != "" && writes(e.mini.Server(), cmd) {
+		c.WriteError(refusal)
 		return true
 	}
 	if cmd == "TIME" && off != 0 {
@@ -192,6 +207,11 @@ func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 		return false
 	}
 	return true
+}
+
+// writes reports whether a command changes keys. A script does so by the commands that it calls.
+func writes(s *server.Server, cmd string) bool {
+	return cmd != "EVAL" && cmd != "EVALSHA" && !slices.Contains(keyless, cmd) && !s.IsReadOnlyCommand(cmd)
 }
 
 // newRunID returns 40 hex digits, as Redis does.

@@ -1,6 +1,8 @@
 package redistest
 
 import (
+	"context"
+	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,5 +35,37 @@ func ClientOptions(addr string) *redis.Options {
 		MaintNotificationsConfig: &maintnotifications.Config{
 			Mode: maintnotifications.ModeDisabled,
 		},
+	}
+}
+
+// The shape of every Cluster.
+const (
+	clusterMasters = 3 // on real servers each has one replica
+	clusterSlots   = 16384
+)
+
+// clusterOptions returns the same settings for a client of a Cluster.
+func clusterOptions(addrs []string) *redis.ClusterOptions {
+	o := ClientOptions("")
+	return &redis.ClusterOptions{
+		Addrs:                    addrs,
+		MaxRetries:               o.MaxRetries,
+		DialerRetries:            o.DialerRetries,
+		ContextTimeoutEnabled:    o.ContextTimeoutEnabled,
+		DialTimeout:              o.DialTimeout,
+		ReadTimeout:              o.ReadTimeout,
+		WriteTimeout:             o.WriteTimeout,
+		DisableIdentity:          o.DisableIdentity,
+		MaintNotificationsConfig: o.MaintNotificationsConfig,
+	}
+}
+
+// dialOver returns dial over networks: road returns the one for an address, nil for a healthy one.
+func dialOver(road func(addr string) *Net, dial Dialer) Dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if n := road(addr); n != nil {
+			return n.Wrap(dial)(ctx, network, addr)
+		}
+		return dial(ctx, network, addr)
 	}
 }

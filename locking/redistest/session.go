@@ -98,22 +98,26 @@ func (e *Embedded) Restore(s Snapshot) {
 	m := e.mini
 	m.FlushAll()
 	for key, k := range s.keys {
-		switch {
-		case k.text != nil:
-			_ = m.Set(key, *k.text) // an error says that the key has another kind, but there is none
-		case k.hash != nil:
-			for f, v := range k.hash {
-				m.HSet(key, f, v)
-			}
-		case k.list != nil:
-			_, _ = m.Push(key, k.list...)
-		default:
-			for member, score := range k.zset {
-				_, _ = m.ZAdd(key, score, member)
-			}
+		k.put(m, key)
+	}
+}
+
+func (k keep) put(m *miniredis.Miniredis, key string) {
+	switch {
+	case k.text != nil:
+		_ = m.Set(key, *k.text) // an error says that the key has another kind, but there is none
+	case k.hash != nil:
+		for f, v := range k.hash {
+			m.HSet(key, f, v)
 		}
-		if k.ttl > 0 {
-			m.SetTTL(key, k.ttl)
+	case k.list != nil:
+		_, _ = m.Push(key, k.list...)
+	default:
+		for member, score := range k.zset {
+			_, _ = m.ZAdd(key, score, member)
 		}
+	}
+	if k.ttl > 0 {
+		m.SetTTL(key, k.ttl)
 	}
 }
