@@ -185,7 +185,7 @@ func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 	if hook != nil && hook(c, cmd, args...) {
 		return true
 	}
-	if refusal != "" && writes(e.mini.Server(), cmd) {
+	if refusal != "" && changesKeys(e.mini.Server(), cmd) {
 		c.WriteError(refusal)
 		return true
 	}
@@ -209,8 +209,8 @@ func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 	return true
 }
 
-// writes reports whether a command changes keys. A script does so by the commands that it calls.
-func writes(s *server.Server, cmd string) bool {
+// changesKeys reports whether a command changes keys. A script does so by the commands that it calls.
+func changesKeys(s *server.Server, cmd string) bool {
 	return cmd != "EVAL" && cmd != "EVALSHA" && !slices.Contains(keyless, cmd) && !s.IsReadOnlyCommand(cmd)
 }
 
