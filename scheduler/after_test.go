@@ -190,9 +190,6 @@ func TestJoinAfterALongOutage(t *testing.T) {
 // TestJoinIsGivenUp: a tick that one upstream has not ended when the history forgets the other's end is recorded as missed then, and not
 // when another tick comes.
 func TestJoinIsGivenUp(t *testing.T) {
-	if testing.Short() {
-		t.Skip("half an hour of virtual time: make sim plays it")
-	}
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		job := func(name string, lasts time.Duration, after ...string) jobs.Job {
 			j := jobs.Job{Name: name, TTL: time.Minute, After: after, Func: func(ctx context.Context, _ *jobs.Run) error {

@@ -75,14 +75,10 @@ func hours(from time.Time, n int) (ticks []time.Time) {
 	return ticks
 }
 
-// A backfill of a thousand ticks goes on over the death of the node that takes it on.
+// A backfill of 200 ticks goes on over the death of the node that takes it on.
 func TestBackfillOutlivesItsNode(t *testing.T) {
-	n := 1000
-	if testing.Short() { // make sim plays all of it
-		n = 100
-	}
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
-		c.backfillOutlivesItsNode(server.Options(), n)
+		c.backfillOutlivesItsNode(server.Options(), 200)
 	})
 }
 

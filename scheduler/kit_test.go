@@ -26,7 +26,7 @@ import (
 )
 
 // partitions is how many a namespace of these tests has: fewer than usual, for each costs the race detector a lot.
-const partitions = 4
+const partitions = 2
 
 // whenDue asks for ticks when they are due: between them no run is in flight.
 var whenDue = scheduler.Config{ClaimAhead: -1}

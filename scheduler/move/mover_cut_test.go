@@ -15,15 +15,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-var stride = flag.Int("move.stride", 3, "how many calls lie between two at which a move is cut; with -short four times as many")
-
-// strides is how many calls lie between two that are cut: more under the race detector; make sim cuts more of them without it.
-func strides() int {
-	if testing.Short() {
-		return 4 * *stride
-	}
-	return *stride
-}
+var stride = flag.Int("move.stride", 3, "how many calls lie between two at which a move is cut")
 
 // cut fails one call of the clients that it hooks: before it is sent, or after it was carried out. It also remembers the
 // scripts that were called.
@@ -199,7 +191,7 @@ func TestKilled(t *testing.T) {
 	if d := s.late(s.cut.sent); len(d) > 0 || len(s.cut.sent) < 20 {
 		t.Fatalf("%d scripts that came late changed %v", len(s.cut.sent), d)
 	}
-	for at := 1; at <= calls; at += strides() {
+	for at := 1; at <= calls; at += *stride {
 		for _, after := range []bool{false, true} {
 			s.reset()
 			s.cut.arm(at, after)
@@ -224,10 +216,10 @@ func TestKilled(t *testing.T) {
 			}
 		}
 	}
-	if undone < calls/strides()/2 || refused == 0 {
+	if undone < calls / *stride / 2 || refused == 0 {
 		t.Errorf("undone %d times, refused %d times; %d calls", undone, refused, calls)
 	}
-	t.Logf("%d calls, every %d cut before and after: undone %d times, refused %d times", calls, strides(), undone, refused)
+	t.Logf("%d calls, every %d cut before and after: undone %d times, refused %d times", calls, *stride, undone, refused)
 }
 
 // aborted does the steps until one is cut, and undoes them. It says whether that was not refused; then the move goes on to its end.
@@ -277,7 +269,7 @@ func TestAbortKilled(t *testing.T) {
 	s.cut.arm(0, false)
 	s.through(s.m.Abort)
 	calls := s.cut.calls
-	for at := 1; at <= calls; at += strides() {
+	for at := 1; at <= calls; at += *stride {
 		for _, after := range []bool{false, true} {
 			s.ea.Restore(a)
 			s.eb.Restore(b)

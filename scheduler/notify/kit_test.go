@@ -47,14 +47,6 @@ func bubble(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// long leaves a test that takes an hour of virtual time to make sim, where the race detector does not make it ten times as slow.
-func long(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("an hour of virtual time: make sim plays it")
-	}
-}
-
 func (w *world) end() {
 	for _, stop := range w.stops {
 		stop()

@@ -199,7 +199,6 @@ func TestGrouping(t *testing.T) {
 
 // TestAtMost: a target gets so many messages an hour, and then one that says what was held back.
 func TestAtMost(t *testing.T) {
-	long(t)
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
 		var runs atomic.Int32
@@ -228,7 +227,6 @@ func TestAtMost(t *testing.T) {
 
 // TestDeadline: a job that does not fail and does not succeed either is told of when its deadline is over.
 func TestDeadline(t *testing.T) {
-	long(t)
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
 		var works atomic.Bool
@@ -268,7 +266,6 @@ func TestDeadline(t *testing.T) {
 
 // TestNeverSucceeded: the deadline of a job that has never succeeded counts from when it was seen first, also across notifiers.
 func TestNeverSucceeded(t *testing.T) {
-	long(t)
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
 		var broken atomic.Bool

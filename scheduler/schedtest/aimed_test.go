@@ -22,10 +22,7 @@ var moreSeeds = map[string]uint64{"old grant": 6, "step forward": 6, "dead owner
 
 // TestAimed plays plans that are aimed at the guards of the protocol: each fails when its guard is removed.
 func TestAimed(t *testing.T) {
-	for i, a := range aims() {
-		if testing.Short() && i%8 > 0 {
-			continue // as TestScenarios
-		}
+	for _, a := range aims() {
 		t.Run(strings.ReplaceAll(a.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			for seed := uint64(1); seed <= max(1, moreSeeds[a.name]); seed++ {

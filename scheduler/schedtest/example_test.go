@@ -27,9 +27,6 @@ func mail(sent map[time.Time]int) jobs.Func {
 // Put your own jobs under faults, as the README does: a node that dies between the grant and the start of its first run, and one
 // that stands still in the middle of its work for longer than its lease.
 func TestExample(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a quarter of an hour of virtual time: make sim plays it")
-	}
 	sent := make(map[time.Time]int)
 	r := schedtest.Run(t, schedtest.Plan{
 		Seed: 1,

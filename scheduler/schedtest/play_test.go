@@ -44,10 +44,7 @@ func TestFaults(t *testing.T) {
 		"flip Redis":       {Fault{Do: FlipRedis, At: AfterStart, For: 300 * time.Millisecond, Writes: 2}, "Redis lost something: flip Redis"},
 		"flush scripts":    {Fault{Do: FlushScripts, At: BeforeClaim}, "script asked for again after it was flushed"},
 	}
-	for i, name := range slices.Sorted(maps.Keys(faults)) {
-		if testing.Short() && i%4 > 0 {
-			continue // as TestScenarios
-		}
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := faults[name]

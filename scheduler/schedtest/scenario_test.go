@@ -22,10 +22,7 @@ func TestScenarios(t *testing.T) {
 	if len(files) < 200 {
 		t.Errorf("%d scenarios", len(files))
 	}
-	for i, file := range files {
-		if testing.Short() && i%16 > 0 {
-			continue // under the race detector some; all are played without it
-		}
+	for _, file := range files {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), scenarios+"/"), ".txt")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

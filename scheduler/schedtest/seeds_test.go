@@ -52,9 +52,6 @@ func (s *suite) run(t *testing.T) {
 		s.replay(t)
 		return
 	}
-	if testing.Short() {
-		s.seeds = (s.seeds + 39) / 40
-	}
 	if *seeds > 0 {
 		s.seeds = *seeds
 	}

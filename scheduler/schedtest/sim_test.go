@@ -4,7 +4,7 @@ import "testing"
 
 // TestSim plays random plans: jobs with and without shards, faults of messages, nodes and Redis, rolling deploys.
 func TestSim(t *testing.T) {
-	s := &suite{name: "TestSim", plan: planOf, seeds: 270, enough: 400, shows: simShows}
+	s := &suite{name: "TestSim", plan: planOf, seeds: 100, enough: 400, shows: simShows}
 	s.run(t)
 	if aimed, timed := s.seen["aimed faults"], s.seen["timed faults"]; s.played >= s.enough && aimed < timed {
 		t.Errorf("%d faults were aimed at a point and %d were not: at least half should be", aimed, timed)
@@ -31,7 +31,7 @@ func healthy(seed uint64) Plan {
 
 // The control: without faults nothing is late and nothing is missed.
 func TestSimWithoutFaults(t *testing.T) {
-	for seed := range few(8) {
+	for seed := range uint64(6) {
 		r := Run(t, healthy(seed))
 		if r.Stale > 0 || r.Excused > 0 || r.Verdicts["satisfied"] < 15 {
 			t.Errorf("seed %d: %v, %d stale writes, %d faults excused", seed, r.Verdicts, r.Stale, r.Excused)
@@ -46,16 +46,8 @@ func TestSimWithoutFaults(t *testing.T) {
 
 // The same seed gives the same history, message by message. make sim-same compares numbers of cores and builds.
 func TestSameSeedSameHistory(t *testing.T) {
-	for seed := range few(3) {
+	for seed := range uint64(2) {
 		wantSame(t, Play(t, planOf(seed)), Play(t, planOf(seed)))
 		wantSame(t, Play(t, policiesPlan(seed)), Play(t, policiesPlan(seed)))
 	}
-}
-
-// few is n, or with -short one.
-func few(n uint64) uint64 {
-	if testing.Short() {
-		return 1
-	}
-	return n
 }

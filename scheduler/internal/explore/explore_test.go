@@ -16,15 +16,10 @@ var explored = func() map[string]func() Result {
 	return once
 }()
 
-// walked are the scenarios that are walked whole: all, or with -short a small one.
-func walked() []Scenario {
-	return slices.DeleteFunc(Scenarios(), func(s Scenario) bool { return testing.Short() && s.Name != "same schedule" })
-}
-
 // TestPromisesHoldInEveryState walks every scenario whole, with every guard on.
 func TestPromisesHoldInEveryState(t *testing.T) {
 	t.Parallel()
-	for _, sc := range walked() {
+	for _, sc := range Scenarios() {
 		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
 			r := explored[sc.Name]()
@@ -42,7 +37,7 @@ func TestPromisesHoldInEveryState(t *testing.T) {
 // TestGoalStaysReachable: whatever has happened, all ticks can still get their answers.
 func TestGoalStaysReachable(t *testing.T) {
 	t.Parallel()
-	for _, sc := range walked() {
+	for _, sc := range Scenarios() {
 		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
 			if r := explored[sc.Name](); r.Stuck > 0 {
@@ -118,9 +113,6 @@ func TestEveryGuardIsNeeded(t *testing.T) {
 		}
 	}
 	for _, need := range needs {
-		if testing.Short() && need.scenario != "deploy" {
-			continue
-		}
 		t.Run(need.guard.String(), func(t *testing.T) {
 			t.Parallel()
 			sc := scenario(t, need.scenario)
