@@ -15,6 +15,16 @@ TEST_TIMEOUT := 15m
 # More for `go test` or a program, e.g. make test ARGS='-run Lease -count 10'.
 ARGS :=
 
+# Packages whose tests play Redis and time inside the process. They run without the race detector, which makes the interpreter of
+# Redis' scripts seven times as slow; make prove runs them with it. The longest begins.
+SIMULATED := ./scheduler ./scheduler/schedtest ./scheduler/internal/ledger ./scheduler/move ./scheduler/notify ./locking/redlock \
+	./scheduler/internal/explore ./scheduler/internal/audit
+# This one has tests of both kinds. These are played inside the process.
+LOCKS := ./locking/redislock
+SIMULATED_LOCKS := 'Histories|Trace|Embedded|Shares|FullQueue|DeadWaiters|OutlivesALongHold'
+# Tests that take long in real time, and promise nothing that a shorter one does not. They are in make prove.
+LONG := 'TestThreeNodes$$'
+
 SIM := ./scheduler/schedtest
 # How many seeds make prove plays of TestSim; of the other simulations it plays a share.
 SEEDS := 20000
@@ -50,6 +60,7 @@ help: ## print this
 # without a command to follow, bash would start the program in its own place.
 .PHONY: run
 run: ## three nodes and an embedded Redis in one process, with the jobs of config.yaml
+	@echo "building bin/escapement; the first time takes one to two minutes" >&2
 	@go build -buildvcs=false -o bin/ ./cmd/escapement
 	@if [ -t 0 ]; then set -m; fi; bin/escapement dev --redis "" $(ARGS); exit $$?
 
@@ -59,26 +70,31 @@ build: ## the program, in bin/
 
 ##@ Check it
 
-.PHONY: test
-test: redis-server postgresql ## every test with the race detector, real servers, and 500 simulated clusters
-	@for target in race sim guards example; do $(MAKE) --no-print-directory $$target; done
-
-# Two lanes of targets, each in its order. In the first one tests mostly wait: it comes first to the processor. The second one is
-# nice, and takes what is left. What fails is named again at the end.
-WAITING_LANE := race bench-once guards example torture-short
-CALCULATING_LANE := lint sim mutants-sample
-# Nobody debugs what a check builds: without DWARF a sixth of the time that it compiles and links is saved. What go test
-# would vet, lint vets.
+# Two lanes at once. Tests of the first one mostly wait, so that it comes first to the processor; the second one is nice, and takes
+# what is left. What fails is named again at the end.
+WAITING_LANE := race guards example
+CALCULATING_LANE := sim
+# Nobody debugs what a check builds: without DWARF a tenth of the time that it compiles and links is saved. What go test would
+# vet, lint vets.
 PLAIN := GOFLAGS="-vet=off -ldflags=-w -gcflags=all=-dwarf=false"
+LANES = @mkdir -p .bin; rm -f .bin/failed; export $(PLAIN); \
+	$(MAKE) --no-print-directory -j2 -Otarget waiting-lane calculating-lane WAITING_LANE="$(WAITING_LANE)" CALCULATING_LANE="$(CALCULATING_LANE)" || { cat .bin/failed; exit 1; }; \
+	echo "in make prove only: $(LONG), more seeds, simulations with the race detector, other stores, mutants, long torture"
+
+.PHONY: test
+test: redis-server postgresql ## every promise: real servers with the race detector, simulated clusters without
+	$(LANES)
 
 .PHONY: check
-check: redis-server postgresql ## what a continuous-integration machine runs: lint, test, benchmarks, ten mutants, a short torture
-	@mkdir -p .bin; rm -f .bin/failed; export $(PLAIN); \
-	$(MAKE) --no-print-directory -j2 -Otarget waiting-lane calculating-lane || { cat .bin/failed; exit 1; }
+check: CALCULATING_LANE := lint sim
+check: WAITING_LANE := race guards example torture-short
+check: redis-server postgresql ## what a continuous-integration machine runs: lint, test, a short torture
+	$(LANES)
 
 .PHONY: prove
-prove: redis-server postgresql ## the long list, hours: SEEDS simulated clusters, all mutants, long torture
+prove: redis-server postgresql ## the long list, hours: SEEDS simulated clusters, the race detector, all mutants, long torture
 	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory long race-simulated bench-once lint-modules
 	$(MAKE) --no-print-directory seeds T=TestSim N=$(SEEDS)
 	$(MAKE) --no-print-directory seeds T=TestPolicies N=$$(( $(SEEDS) / 4 ))
 	$(MAKE) --no-print-directory seeds T=TestStored N=$$(( $(SEEDS) / 4 ))
@@ -99,18 +115,29 @@ waiting-lane calculating-lane:
 		echo "make $$target: $$((SECONDS - begun)) s"; \
 	done
 
-# All is compiled before anything runs: tests that wait for real servers are to have the processor. The longest packages begin.
-# -short plays few of the simulations, which take ten times as long under the race detector; all are in sim.
+# All is compiled before anything runs: tests that wait for real servers are to have the processor.
 .PHONY: race
 race: redis-server
-	go list -race -deps -test -export ./... >/dev/null
-	go test -race -vet=off -short -p 3 -parallel 5 -timeout $(TEST_TIMEOUT) -v $(ARGS) ./scheduler ./locking/redislock ./scheduler/move ./... | awk -f .ci/tests.awk
+	packages=$$(go list ./... | grep -vxF -f <(go list $(SIMULATED) $(LOCKS))); \
+	go list -race -deps -test -export $$packages $(LOCKS) >/dev/null; \
+	go test -race -vet=off -p 3 -timeout $(TEST_TIMEOUT) -skip $(LONG) -v $(ARGS) $$packages | awk -f .ci/tests.awk
+	go test -race -vet=off -timeout $(TEST_TIMEOUT) -skip $(SIMULATED_LOCKS) -v $(ARGS) $(LOCKS) | awk -f .ci/tests.awk
 
-# All that is simulated, without the race detector. A seed that fails prints how to replay it alone.
+# A seed that fails prints how to replay it alone.
 .PHONY: sim
-sim: redis-server ## 500 clusters under random faults, all scenarios, every state of the model
-	go test -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(SIM) ./scheduler/internal/explore ./scheduler/notify $(ARGS) | grep -Ev '^(=== | *--- PASS)'
-	go test -timeout $(TEST_TIMEOUT) -run 'Killed$$|OutlivesItsNode$$|IsGivenUp$$' -v ./scheduler/move ./scheduler | grep -Ev '^(=== | *--- PASS)'
+sim: redis-server ## all that is simulated: clusters under random faults, all scenarios, every state of the model
+	go test -vet=off -p 2 -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(ARGS) $(SIMULATED) | awk -f .ci/tests.awk
+	go test -vet=off -timeout $(TEST_TIMEOUT) $(RARE_GC) -run $(SIMULATED_LOCKS) -v $(LOCKS) | awk -f .ci/tests.awk
+
+# What make test leaves out.
+.PHONY: long
+long: redis-server
+	go test -count=1 -timeout $(TEST_TIMEOUT) -run $(LONG) -v ./... | grep -v 'no test' | awk -f .ci/tests.awk
+
+.PHONY: race-simulated
+race-simulated: redis-server
+	go test -race -count=1 -p 1 -timeout 3h -v $(SIMULATED) | awk -f .ci/tests.awk
+	go test -race -count=1 -timeout 1h -run $(SIMULATED_LOCKS) -v $(LOCKS) | awk -f .ci/tests.awk
 
 # As many of one kind as it takes: make seeds T=TestPolicies N=1000.
 T := TestSim
@@ -153,12 +180,12 @@ alerts: redis-server prometheus $(GOLANGCI) ## alert rules and dashboard on a re
 mutants: redis-server ## each marked guard is removed in turn, and a named test must fail
 	go run ./cmd/mutants -p 2 $(ARGS)
 
-.PHONY: mutants-sample
-mutants-sample: redis-server ## the same of ten guards, others each day
-	go run ./cmd/mutants -p 2 -sample 10 $(ARGS)
-
 .PHONY: lint
 lint: fmt-check golangci pruning ## formatting, golangci-lint with what go vet checks, and what the linker must be able to prune
+
+.PHONY: lint-modules
+lint-modules: $(GOLANGCI) ## the linter for the modules that are nobody's dependency
+	for m in $(EXAMPLE) $(TRACED) $(GUARDS) $(PEERS); do (cd $$m && $(GC) $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...); done
 
 .PHONY: bench
 bench: ## every benchmark, with allocations
@@ -276,10 +303,9 @@ fmt-check:
 
 # It reads all sources of all dependencies: a collection more or less is a fifth of its time.
 .PHONY: golangci
-golangci: GC := GOGC=800 GOMEMLIMIT=4GiB
+golangci lint-modules: GC := GOGC=800 GOMEMLIMIT=4GiB
 golangci: $(GOLANGCI)
 	$(GC) $(GOLANGCI) run --allow-parallel-runners ./...
-	for m in $(EXAMPLE) $(TRACED) $(GUARDS) $(PEERS); do (cd $$m && $(GC) $(CURDIR)/$(GOLANGCI) run --allow-parallel-runners ./...); done
 
 $(GOLANGCI):
 	GOGC=400 GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -24,7 +24,7 @@ func nth(n string) string { return name + "/" + n }
 func wantNone(tb testing.TB, d locking.Driver, when string, names ...string) {
 	tb.Helper()
 	for _, n := range names {
-		lease, err := locker(tb, d).Acquire(tb.Context(), n, locking.Options{TTL: long, Wait: slack})
+		lease, err := locker(tb, d).Acquire(tb.Context(), n, locking.Options{TTL: long, Wait: slack()})
 		noError(tb, "acquire "+n+" "+when, err)
 		noError(tb, "release", lease.Release(tb.Context()))
 	}
@@ -109,7 +109,7 @@ func allLost(tb testing.TB, s Store) {
 		ended <- err
 	}()
 	var token locking.Token
-	await(tb, "the first lock is held", slack, func() bool {
+	await(tb, "the first lock is held", slack(), func() bool {
 		own, err := ol.Owner(tb.Context(), nth("a"))
 		token = own.Token
 		return err == nil && own.Held()

@@ -158,7 +158,7 @@ func renewLasts(tb testing.TB, s Store) {
 	})
 	if refused := new(locking.InputError); errors.As(err, &refused) {
 		longer, least = ttl, ttl/2
-		<-time.After(ttl/2 + slack/10)
+		<-time.After(ttl/2 + 100*time.Millisecond)
 		err = nil
 		renew(tb, d, renewal(a, ttl))
 	}
@@ -228,9 +228,9 @@ func callsEnd(tb testing.TB, s Store) {
 		case err := <-came:
 			n.Heal()
 			wantIs(tb, what+" over a cut network", err, locking.ErrUnreachable)
-		case <-time.After(reply + slack):
+		case <-time.After(reply + slack()):
 			n.Heal()
-			tb.Fatalf("%s: no answer %s after its context had ended", what, slack)
+			tb.Fatalf("%s: no answer %s after its context had ended", what, slack())
 		}
 	}
 }

@@ -16,13 +16,21 @@ const (
 	ttl    = 2 * time.Second  // one that does; with its half in whole seconds, as some stores have them
 	margin = 500 * time.Millisecond
 	reply  = 300 * time.Millisecond // how long to wait for a reply that was lost
-	slack  = time.Second            // for a call and the scheduler, where something must happen in time
 	name   = "order:42"
 )
 
+// slack is what a call and the scheduler may add where something must happen in time: a second in virtual time, which begins in
+// the year 2000. In real time it ends what stands still, and judges nothing: how fast a machine is does not fail a driver.
+func slack() time.Duration {
+	if time.Now().Year() < 2020 {
+		return time.Second
+	}
+	return 2 * time.Minute
+}
+
 // call calls f with a context for one call to a healthy store.
 func call[T any](tb testing.TB, f func(ctx context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	return f(ctx)
 }
@@ -96,7 +104,7 @@ func owner(tb testing.TB, d locking.Driver) (o locking.Ownership) {
 	var err error
 	for start := time.Now(); ; <-time.After(2 * time.Millisecond) {
 		o, err = call(tb, func(ctx context.Context) (locking.Ownership, error) { return d.Owner(ctx, name) })
-		if !errors.Is(err, locking.ErrUnreachable) || time.Since(start) > slack {
+		if !errors.Is(err, locking.ErrUnreachable) || time.Since(start) > slack() {
 			break
 		}
 	}
@@ -174,7 +182,7 @@ func mustExtend(tb testing.TB, a *locking.Lease) {
 	tb.Helper()
 	var err error
 	for start := time.Now(); ; {
-		if err = a.Extend(tb.Context()); !errors.Is(err, locking.ErrUnreachable) || time.Since(start) > slack {
+		if err = a.Extend(tb.Context()); !errors.Is(err, locking.ErrUnreachable) || time.Since(start) > slack() {
 			break
 		}
 	}

@@ -127,7 +127,7 @@ func grantTooLate(tb testing.TB, s Store) {
 		late <- err
 	}()
 	other, _ := s.Connect(tb)
-	await(tb, "the request whose answer is delayed is carried out or given up", 4*ttl+slack, func() bool {
+	await(tb, "the request whose answer is delayed is carried out or given up", 4*ttl+slack(), func() bool {
 		return len(late) > 0 || owner(tb, other).Held()
 	})
 	b := mustTake(tb, locker(tb, other), locking.Options{TTL: long, Wait: long})

@@ -40,7 +40,7 @@ func fixed(tb testing.TB, s Store) {
 	deadline := a.Deadline()
 	told, seen := watch(a)
 	other, _ := s.Connect(tb)
-	b, err := take(tb, other, locking.Options{TTL: ttl, Wait: ttl + slack})
+	b, err := take(tb, other, locking.Options{TTL: ttl, Wait: ttl + slack()})
 	taken := time.Now()
 	noError(tb, "acquire after a fixed lease", err)
 	wantLost(tb, a, seen)
@@ -104,7 +104,7 @@ func delayed(tb testing.TB, s Store) {
 	if got := renew(tb, d, renewal(a, ttl)); got[0] != locking.Renewed {
 		tb.Fatalf("renew: %v", got[0])
 	}
-	b, err := take(tb, other, locking.Options{TTL: ttl, Delay: long, Wait: ttl + delay + slack})
+	b, err := take(tb, other, locking.Options{TTL: ttl, Delay: long, Wait: ttl + delay + slack()})
 	noError(tb, "acquire after ttl and delay", err)
 	if early := ttl + delay - time.Since(sent); early > 0 {
 		tb.Fatalf("the store gave the lock away %s before ttl %s and delay %s had passed", early, ttl, delay)

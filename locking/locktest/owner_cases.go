@@ -77,7 +77,7 @@ func revoked(tb testing.TB, s Store) {
 	if ended.After(granted) {
 		tb.Fatalf("the holder's context ended %s after another had the lock", ended.Sub(granted))
 	}
-	if took := ended.Sub(start); took > 2*ttl/3+slack {
+	if took := ended.Sub(start); took > 2*ttl/3+slack() {
 		tb.Fatalf("the holder's context ended after %s; it renews every %s", took, 2*ttl/3)
 	}
 	if b.Token() <= a.Token() {
@@ -108,7 +108,7 @@ func revokeCutOff(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	a := mustAcquire(tb, d, "a", ttl)
 	noError(tb, "revoke", revoke(tb, d, a.Token))
-	b, err := take(tb, d, locking.Options{TTL: long, Wait: ttl + slack})
+	b, err := take(tb, d, locking.Options{TTL: long, Wait: ttl + slack()})
 	noError(tb, "acquire after a revoked lease lapsed", err)
 	if early := ttl - time.Since(a.Asked); early > 0 {
 		tb.Fatalf("a revoked lease, whose holder does not know, was granted to another %s before its end", early)

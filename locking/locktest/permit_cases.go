@@ -125,7 +125,7 @@ func permitsLapse(tb testing.TB, s Store) {
 	if early := ttl - time.Since(start); early > 0 {
 		tb.Fatalf("the permit was granted %s before the lost lease ended", early)
 	}
-	if late := time.Since(start) - ttl - slack; late > 0 {
+	if late := time.Since(start) - ttl - slack(); late > 0 {
 		tb.Fatalf("the permit was granted %s too late", late)
 	}
 	if !kept.Valid() {
@@ -175,7 +175,7 @@ func firstComePermits(tb testing.TB, s Store) {
 	}
 	for i, w := range waiters {
 		noError(tb, "release", queue[i].Release(tb.Context()))
-		lease := w.mustGet(tb, locking.QueueTimeout+slack)
+		lease := w.mustGet(tb, locking.QueueTimeout+slack())
 		if lease.Token() <= queue[i+1].Token() {
 			tb.Fatalf("token %d after %d", lease.Token(), queue[i+1].Token())
 		}
@@ -203,7 +203,7 @@ func notifiedPermit(tb testing.TB, s Store) {
 		w := join(tb, s, d, 1, o)
 		start := time.Now()
 		noError(tb, "release", a.Release(tb.Context()))
-		b := w.mustGet(tb, locking.QueueTimeout+slack)
+		b := w.mustGet(tb, locking.QueueTimeout+slack())
 		idle = append(idle, time.Since(start))
 		noError(tb, "release", b.Release(tb.Context()))
 	}
@@ -248,7 +248,7 @@ func fairPermits(tb testing.TB, s Store) {
 			}
 		})
 	}
-	await(tb, "all contenders are queued", slack, func() bool { return owner(tb, d).Waiters == contenders })
+	await(tb, "all contenders are queued", slack(), func() bool { return owner(tb, d).Waiters == contenders })
 	for _, lease := range held {
 		noError(tb, "release", lease.Release(tb.Context()))
 	}

@@ -58,7 +58,7 @@ func join(tb testing.TB, s Store, watcher locking.Driver, place int, o locking.O
 			w.lease.Close()
 		}
 	})
-	await(tb, fmt.Sprintf("%d are queued", place), slack, func() bool { return owner(tb, watcher).Waiters == place })
+	await(tb, fmt.Sprintf("%d are queued", place), slack(), func() bool { return owner(tb, watcher).Waiters == place })
 	<-time.After(connectTime)
 	return w
 }
@@ -87,7 +87,7 @@ func firstCome(tb testing.TB, s Store) {
 	mustRelease(tb, d, "a")
 	var last locking.Token
 	for i, w := range queue {
-		lease := w.mustGet(tb, locking.QueueTimeout+slack)
+		lease := w.mustGet(tb, locking.QueueTimeout+slack())
 		if lease.Token() <= last {
 			tb.Fatalf("token %d after %d", lease.Token(), last)
 		}
@@ -117,7 +117,7 @@ func notified(tb testing.TB, s Store) {
 		w := join(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
 		start := time.Now()
 		noError(tb, "release", a.Release(tb.Context()))
-		b := w.mustGet(tb, locking.QueueTimeout+slack)
+		b := w.mustGet(tb, locking.QueueTimeout+slack())
 		idle = append(idle, time.Since(start))
 		noError(tb, "release", b.Release(tb.Context()))
 	}
@@ -130,19 +130,19 @@ func notified(tb testing.TB, s Store) {
 func givesUp(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	mustAcquire(tb, d, "a", long)
-	w := join(tb, s, d, 1, locking.Options{TTL: long, Wait: slack})
+	w := join(tb, s, d, 1, locking.Options{TTL: long, Wait: time.Second})
 	behind := join(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
 	var held *locking.HeldError
-	if err := <-w.result; !errors.As(err, &held) || held.Place != 1 || held.Waited != slack {
+	if err := <-w.result; !errors.As(err, &held) || held.Place != 1 || held.Waited != time.Second {
 		tb.Fatalf("the first waiter gave up with %v; want a *HeldError with its place and how long it waited", err)
 	}
-	await(tb, "the waiter that gave up has left the queue", locking.QueueTimeout/2, func() bool { return owner(tb, d).Waiters == 1 })
+	await(tb, "the waiter that gave up has left the queue", locking.QueueTimeout/2+slack(), func() bool { return owner(tb, d).Waiters == 1 })
 	gone := join(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
 	gone.stop()
 	wantIs(tb, "acquire whose context was cancelled", <-gone.result, context.Canceled)
-	await(tb, "the cancelled waiter has left the queue", locking.QueueTimeout/2, func() bool { return owner(tb, d).Waiters == 1 })
+	await(tb, "the cancelled waiter has left the queue", locking.QueueTimeout/2+slack(), func() bool { return owner(tb, d).Waiters == 1 })
 	mustRelease(tb, d, "a")
-	noError(tb, "release", behind.mustGet(tb, locking.QueueTimeout+slack).Release(tb.Context()))
+	noError(tb, "release", behind.mustGet(tb, locking.QueueTimeout+slack()).Release(tb.Context()))
 }
 
 // cutOffWaiter gives the lock to a waiter that is cut off.
@@ -154,7 +154,7 @@ func cutOffWaiter(tb testing.TB, s Store) {
 	cutOff.net.Cut()
 	start := time.Now()
 	mustRelease(tb, d, "a")
-	lease := behind.mustGet(tb, locking.QueueTimeout+slack)
+	lease := behind.mustGet(tb, locking.QueueTimeout+slack())
 	tb.Logf("the second waiter had the lock after %s; the queue timeout is %s", time.Since(start), locking.QueueTimeout)
 	cutOff.net.Heal()
 	cutOff.stop()
@@ -174,7 +174,7 @@ func newcomerWaits(tb testing.TB, s Store) {
 	_, err := acquire(tb, d, "newcomer", long)
 	wantIs(tb, "acquire with a queue", err, locking.ErrHeld)
 	first.net.Heal()
-	noError(tb, "release", first.mustGet(tb, locking.QueueTimeout+slack).Release(tb.Context()))
+	noError(tb, "release", first.mustGet(tb, locking.QueueTimeout+slack()).Release(tb.Context()))
 }
 
 // queueWaits loses a holder while others are queued.
@@ -186,7 +186,7 @@ func queueWaits(tb testing.TB, s Store) {
 	first := join(tb, s, d, 1, locking.Options{TTL: long, Wait: long})
 	join(tb, s, d, 2, locking.Options{TTL: long, Wait: long})
 	a.Close() // as a crash: nothing is released
-	lease := first.mustGet(tb, 3*ttl+slack)
+	lease := first.mustGet(tb, 3*ttl+slack())
 	if early := 2*ttl - time.Since(start); early > 0 {
 		tb.Fatalf("the lock was handed over %s before the lost lease ended", early)
 	}
@@ -232,7 +232,7 @@ func fairShares(tb testing.TB, s Store) {
 	}
 	defer wg.Wait() // also when the queue never fills
 	defer cancel()
-	await(tb, "all contenders are queued", slack, func() bool { return owner(tb, d).Waiters == contenders })
+	await(tb, "all contenders are queued", slack(), func() bool { return owner(tb, d).Waiters == contenders })
 	mustRelease(tb, d, "a")
 	wg.Wait()
 	tb.Logf("shares %v", shares)

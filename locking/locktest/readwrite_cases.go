@@ -65,18 +65,18 @@ func writerWaits(tb testing.TB, s Store) {
 	_, err := takeFrom(tb, l, mode(locking.Read, locking.Options{TTL: long}))
 	wantHeld(tb, err, first.Owner(), long)
 	noError(tb, "release", first.Release(tb.Context()))
-	w := writer.mustGet(tb, locking.QueueTimeout+slack)
+	w := writer.mustGet(tb, locking.QueueTimeout+slack())
 	if all := holders(tb, d); len(all) != 1 || all[0].Owner != w.Owner() || all[0].Waiters != 3 {
 		tb.Fatalf("the writer has it, and the store says %+v", all)
 	}
 	noError(tb, "release", w.Release(tb.Context()))
-	b, c := second.mustGet(tb, locking.QueueTimeout+slack), third.mustGet(tb, locking.QueueTimeout+slack)
+	b, c := second.mustGet(tb, locking.QueueTimeout+slack()), third.mustGet(tb, locking.QueueTimeout+slack())
 	noError(tb, "release", b.Release(tb.Context()))
 	if all := holders(tb, d); len(all) != 1 || all[0].Owner != c.Owner() {
 		tb.Fatalf("a reader has it, and the store says %+v", all)
 	}
 	noError(tb, "release", c.Release(tb.Context()))
-	noError(tb, "release", last.mustGet(tb, locking.QueueTimeout+slack).Release(tb.Context()))
+	noError(tb, "release", last.mustGet(tb, locking.QueueTimeout+slack()).Release(tb.Context()))
 }
 
 // writerGone: a writer that gives up its place, or is cut off, leaves the way to the readers behind it.
@@ -89,15 +89,15 @@ func writerGone(tb testing.TB, s Store) {
 	first, second := join(tb, s, d, 2, read), join(tb, s, d, 3, read)
 	writer.stop()
 	start := time.Now()
-	first.mustGet(tb, slack)
-	second.mustGet(tb, slack)
+	first.mustGet(tb, slack())
+	second.mustGet(tb, slack())
 	tb.Logf("the readers were served %s after the writer had given up", time.Since(start))
 
 	writer = join(tb, s, d, 1, write)
 	first, second = join(tb, s, d, 2, read), join(tb, s, d, 3, read)
 	writer.net.Cut()
-	first.mustGet(tb, locking.QueueTimeout+2*slack)
-	second.mustGet(tb, locking.QueueTimeout+2*slack)
+	first.mustGet(tb, locking.QueueTimeout+2*slack())
+	second.mustGet(tb, locking.QueueTimeout+2*slack())
 	writer.stop()
 	if err := <-writer.result; err == nil {
 		tb.Fatal("the writer that was cut off has a lease")

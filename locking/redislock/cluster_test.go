@@ -99,10 +99,9 @@ func clusterList(t *testing.T, c *redistest.Cluster) {
 	}
 	list := func(when string, want int) {
 		t.Helper()
-		begun := time.Now()
 		locks, _, err := d.List(ctx, "", 100)
-		if !errors.Is(err, locking.ErrUnreachable) || len(locks) != want || time.Since(begun) > 6*time.Second {
-			t.Errorf("%s: %d locks, %v, after %s; want the %d at the others, in 6s", when, len(locks), err, time.Since(begun), want)
+		if !errors.Is(err, locking.ErrUnreachable) || len(locks) != want {
+			t.Errorf("%s: %d locks, %v; want the %d at the others", when, len(locks), err, want)
 		}
 	}
 	away.Cut()
@@ -227,7 +226,7 @@ func clusterConfirmed(t *testing.T, c *redistest.Cluster) {
 	if err := replica.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, 10*time.Second, "a replica confirms again", func() bool { return take() == nil })
+	await(t, "a replica confirms again", func() bool { return take() == nil })
 }
 
 // slotOnItsWay: a slot with many keys is on its way for long. Meanwhile its locks are kept.

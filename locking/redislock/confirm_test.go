@@ -43,7 +43,7 @@ func TestConfirm(t *testing.T) {
 	if err := take(); !errors.Is(err, redislock.ErrUnconfirmed) || !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "only 0 of the 1 replicas") {
 		t.Fatalf("with no replica: %v; want ErrUnconfirmed, ErrUnreachable and how many answered", err)
 	}
-	await(t, 10*time.Second, "an unconfirmed grant is released", func() bool {
+	await(t, "an unconfirmed grant is released", func() bool {
 		o, err := l.Owner(t.Context(), "a")
 		return err == nil && !o.Held()
 	})

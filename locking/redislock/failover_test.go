@@ -22,9 +22,6 @@ const (
 	crewTTL    = 1500 * time.Millisecond
 	crewMargin = 300 * time.Millisecond
 	crewCall   = 300 * time.Millisecond
-
-	// resumeWithin bounds a failover of some three seconds, and a lease that lapses.
-	resumeWithin = 20 * time.Second
 )
 
 // sink is what the lock guards. It refuses a write with a smaller token than it
@@ -155,7 +152,7 @@ func (w *crew) note(t turn) {
 func (w *crew) since(moment time.Time, n int) time.Time {
 	w.tb.Helper()
 	var first time.Time
-	await(w.tb, resumeWithin, fmt.Sprintf("%d more turns", n), func() bool {
+	await(w.tb, fmt.Sprintf("%d more turns", n), func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		found := 0
