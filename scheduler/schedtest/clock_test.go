@@ -54,7 +54,7 @@ func TestClockTakenBack(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 10 * 24 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
 			t.Parallel()
-			for seed := range few(2) {
+			for seed := range uint64(2) {
 				rows := make(map[string]bool)
 				r := Play(t, Plan{
 					// The judge counts all ticks that came due by Redis' clock: those of ten days are too many.
