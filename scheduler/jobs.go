@@ -52,7 +52,7 @@ type JobView struct {
 	HistoryFrom *Stamp `json:"history_from"`
 	// LastOutcome is how the run or tick ended that was recorded last, "" before the first.
 	LastOutcome string `json:"last_outcome"`
-	// LastSuccess is when a run last succeeded; null where none did, or the history does not go back so far.
+	// LastSuccess is when a run last succeeded, however long that is ago; null where none did.
 	LastSuccess *Stamp `json:"last_success"`
 	// TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it
 	// takes the whole history: only Job fills it in.

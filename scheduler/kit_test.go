@@ -373,6 +373,14 @@ func outcomes(runs []scheduler.RunView) map[string]int64 {
 	return count
 }
 
+// nothing fails the test on an error.
+func nothing(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // must is for calls that have to succeed.
 func must[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {

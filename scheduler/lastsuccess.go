@@ -9,7 +9,7 @@ import (
 )
 
 // LastSuccess reads when runs of some jobs last succeeded, by the job's name. Jobs are left out that have not
-// succeeded, as far back as their history goes, and jobs that are not there. It is JobView.LastSuccess for many jobs,
+// succeeded, and jobs that are not there. It is JobView.LastSuccess for many jobs,
 // in a few calls. Beside an error stand those that could be read.
 func (c *Client) LastSuccess(ctx context.Context, names ...string) (map[string]time.Time, error) {
 	l, err := c.open(ctx)

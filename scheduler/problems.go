@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -78,7 +77,7 @@ func (c *Client) namespaceProblems(ctx context.Context, to *diagnose.List) error
 		return err
 	}
 	d := &doctor{Client: c, l: l, to: to}
-	if d.now, _, err = l.Time(ctx); err != nil {
+	if d.now, err = l.Now(ctx); err != nil {
 		return err
 	}
 	closed, err := c.Closed(ctx)
@@ -160,7 +159,8 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 	for _, s := range stored {
 		there[s.Job] = true
 	}
-	var paused []string
+	var paused []ledger.Stored
+	var waiting []string
 	for _, s := range stored {
 		definition, err := jobs.ParseDefinition(s.Definition)
 		if s.Err != nil || err != nil {
@@ -171,19 +171,22 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 		if whole {
 			d.upstreams(definition, there)
 		}
+		d.ahead(s, definition)
 		switch {
 		case s.Pause.Holds(d.now.UnixMilli()):
-			if d.now.Sub(time.UnixMilli(s.Pause.From)) > pausedLong {
-				paused = append(paused, s.Job)
+			if s.Pause.To != 0 || d.now.Sub(time.UnixMilli(s.Pause.From)) > pausedLong {
+				paused = append(paused, s)
 			}
 		case living && held[s.Job].NoNode != "":
 			d.noNode(s, definition, held[s.Job])
 		case living && s.Cursor != 0 && s.Open == "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
 			d.add("job_overdue", diagnose.Error, diagnose.OnJob, s.Job, "its tick of "+stampOf(s.Cursor).String()+" is due, a node can run it, and nobody does",
 				"see what the nodes say: `nodes list`, /readyz and the log of "+held[s.Job].Owner+"; are their slots taken (node.max_running)?")
+		case s.Cursor != 0 && s.Open != "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
+			waiting = append(waiting, s.Job)
 		}
 	}
-	return d.paused(ctx, paused)
+	return errors.Join(d.paused(ctx, paused), d.waiting(ctx, waiting))
 }
 
 // named notes a job of a program and a stored one, of some version, that have one name.
@@ -223,23 +226,4 @@ func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.H
 		cure = fmt.Sprintf("start a node with the labels %v (node.labels), or change those of the job", definition.Labels)
 	}
 	d.add("job_no_node", severity, diagnose.OnJob, s.Job, h.NoNode+since, cure)
-}
-
-func (d *doctor) paused(ctx context.Context, names []string) error {
-	slices.Sort(names)
-	pauses, err := d.l.Pauses(ctx, names...)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		text := fmt.Sprintf("it is paused for more than %d days", int(pausedLong.Hours()/24))
-		if p := pauses[name]; p.Author != "" {
-			text += ", by " + p.Author
-			if p.Reason != "" {
-				text += ": " + p.Reason
-			}
-		}
-		d.add("job_paused_long", diagnose.Warning, diagnose.OnJob, name, text, "`jobs resume "+name+"`, or remove it where it is configured")
-	}
-	return nil
 }

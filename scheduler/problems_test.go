@@ -110,3 +110,52 @@ func TestProblemsOfNodes(t *testing.T) {
 		client.HDel(t.Context(), "{escapement}:control", "move")
 	})
 }
+
+// TestJobsThatStandStill: the doctor names the command that frees a job which a clock that was ahead has left behind. The command does so.
+func TestJobsThatStandStill(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, e *redistest.Embedded) {
+		s := &sink{}
+		first := c.start("a", scheduler.Config{Revision: "1"}, eachSecond("ahead", s), eachSecond("resumed", s))
+		time.Sleep(5 * time.Second)
+		nothing(t, c.ops().Pause(t.Context(), "resumed", scheduler.PauseOptions{Reason: "why"}))
+		c.leave(first)
+		e.StepClock(time.Hour)
+		nothing(t, c.ops().Resume(t.Context(), "resumed")) // no node lives that knows better
+		second := c.start("b", scheduler.Config{Revision: "1"}, eachSecond("ahead", s))
+		time.Sleep(10 * time.Second)
+		c.leave(second)
+		e.StepClock(-time.Hour)
+		c.start("c", scheduler.Config{Revision: "1"}, eachSecond("ahead", s), eachSecond("resumed", s))
+		time.Sleep(5 * time.Second)
+		cures := make(map[string]string)
+		for _, p := range must[[]scheduler.Problem](t)(c.ops().Problems(t.Context())) {
+			if p.Code == "job_stands_still" {
+				cures[p.On] = p.Cure
+			}
+		}
+		now := time.Now()
+		var to time.Time
+		rewind, found := strings.CutPrefix(cures["ahead"], "`jobs rewind ahead --to ")
+		if at, err := time.Parse(time.RFC3339, strings.TrimSuffix(rewind, "`")); err == nil {
+			to = at
+		}
+		if !found || to.Before(now) || to.After(now.Add(5*time.Second)) || cures["resumed"] != "`jobs resume resumed`" || len(cures) != 2 {
+			t.Fatalf("cures %q", cures)
+		}
+		must[time.Time](t)(c.ops().Rewind(t.Context(), "ahead", to))
+		nothing(t, c.ops().Resume(t.Context(), "resumed"))
+		time.Sleep(6 * time.Second)
+		c.found()
+		for _, job := range []string{"ahead", "resumed"} {
+			n := 0
+			for _, tick := range s.ticks(job) {
+				if tick.After(now) && tick.Before(now.Add(time.Minute)) {
+					n++
+				}
+			}
+			if n < 2 {
+				t.Errorf("job %s has run %d ticks since", job, n)
+			}
+		}
+	})
+}

@@ -14,7 +14,7 @@ const tailRows = 16
 type Latest struct {
 	Tick    int64  // the newest tick, ms, 0 for none
 	Outcome string // of the row that was recorded last, "" for none
-	Success int64  // when a run last succeeded, ms, 0 for never, or not as far back as the history goes
+	Success int64  // when a run last succeeded, ms, 0 for never
 }
 
 // ReadLatest reads the latest runs of jobs. Those that follow others have no cursor: their whole history is read for
@@ -22,9 +22,12 @@ type Latest struct {
 func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, follows func(job string) bool) (by map[string]Latest, unread []error, err error) {
 	by = make(map[string]Latest, len(all))
 	var tails, whole []string
-	succeeded := make(map[string]bool, len(all))
+	succeeded, won := make(map[string]bool, len(all)), make(map[string]int64)
 	for _, s := range all {
 		succeeded[s.Job] = s.Counts[jobs.OutcomeSucceeded] > 0
+		if s.Won != 0 {
+			won[s.Job] = s.Won
+		}
 		if follows(s.Job) {
 			whole = append(whole, s.Job)
 		} else {
@@ -47,6 +50,11 @@ func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, foll
 		by[h.Job], unread = latestOf(h.Rows), append(unread, HistoryError(h.Job, h.Err))
 		return true
 	})
+	for job, at := range won { // its row has left the history
+		latest := by[job]
+		latest.Success = max(latest.Success, at)
+		by[job] = latest
+	}
 	return by, unread, err
 }
 

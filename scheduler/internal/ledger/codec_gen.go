@@ -24,7 +24,7 @@ func (r *Entry) readEntry(record string) error {
 	r.Pause = f.window()
 	r.Busy = f.window()
 	r.ReattemptUntil, r.Reattempt = f.attempts()
-	r.Counts, r.Restored, r.Ran = f.counts()
+	r.Counts, r.Restored, r.Ran, r.Won = f.counts()
 	return f.bad
 }
 

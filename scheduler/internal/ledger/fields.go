@@ -94,13 +94,13 @@ func (f *fields) attempts() (until int64, attempt int) {
 	return w.From, int(w.To)
 }
 
-func (f *fields) counts() (counts map[jobs.Outcome]int64, retold, ran int64) {
+func (f *fields) counts() (counts map[jobs.Outcome]int64, retold, ran, won int64) {
 	return countsOf(f.text())
 }
 
 // tally reads counts by outcome.
 func (f *fields) tally() map[jobs.Outcome]int64 {
-	counts, _, _ := countsOf(f.text())
+	counts, _, _, _ := countsOf(f.text())
 	return counts
 }
 
@@ -120,9 +120,9 @@ func windowOf(s string) Window {
 	return Window{number(from), number(to)}
 }
 
-// countsOf reads 'succeeded=12,missed=3', and among the counts the restored tick and the ticks that were granted. Unknown words are
-// left out.
-func countsOf(s string) (counts map[jobs.Outcome]int64, retold, ran int64) {
+// countsOf reads 'succeeded=12,missed=3', and among the counts the restored tick, the ticks that were granted, and when the last run
+// succeeded whose row has left. Unknown words are left out.
+func countsOf(s string) (counts map[jobs.Outcome]int64, retold, ran, won int64) {
 	counts = make(map[jobs.Outcome]int64)
 	for part := range strings.SplitSeq(s, ",") {
 		word, n, _ := strings.Cut(part, "=")
@@ -134,7 +134,9 @@ func countsOf(s string) (counts map[jobs.Outcome]int64, retold, ran int64) {
 			retold = number(n)
 		case word == "ran":
 			ran = number(n)
+		case word == "won":
+			won = number(n)
 		}
 	}
-	return counts, retold, ran
+	return counts, retold, ran, won
 }

@@ -36,6 +36,8 @@ type Entry struct {
 	Restored int64
 	// Ran is, of a job with MaxRuns, how many of its ticks were granted.
 	Ran int64
+	// Won is when the last run succeeded whose row has left the history, ms; 0 for none.
+	Won int64
 }
 
 // Lease is a granted run that has not ended or, with a Token of 0, a pending one.

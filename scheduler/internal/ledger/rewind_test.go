@@ -177,3 +177,17 @@ func TestRewindOfAJobThatFollowed(t *testing.T) {
 		r.sound(t)
 	})
 }
+
+// A job that was created by a clock which was taken back begins in the future. It can be set back to where it would have begun.
+func TestRewindBeforeABeginningAhead(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 3_600_000}}))
+		back := Rewind{Job: "a", Digest: "d-second", From: noon + 3_600_000, To: noon + 1000}
+		if got := must(r.led.Rewind(t.Context(), r.now, back)); got != Rewound {
+			t.Fatal(got)
+		}
+		r.pass(t, time.Second)
+		r.runOne(t, "a", 1)
+		r.sound(t)
+	})
+}

@@ -203,10 +203,20 @@ func (m *twin) write(j *twinJob, row twinRow) {
 	if n := len(j.rows); n%16 != 0 && (n > 32 || j.rows[0].At >= m.ms()-m.keepFor) {
 		return
 	}
+	won := int64(0)
+	defer func() { j.Won = max(j.Won, won) }()
 	for dropped := 0; dropped < 64 && len(j.rows) > 1; dropped++ {
-		old := j.rows[0]
-		if len(j.rows) <= m.keep && old.At >= m.ms()-m.keepFor {
+		old, ranges := j.rows[0], 0
+		for _, r := range j.rows {
+			if r.Ranged {
+				ranges++
+			}
+		}
+		if len(j.rows)-ranges <= m.keep && ranges <= 4*m.keep && old.At >= m.ms()-m.keepFor {
 			return
+		}
+		if old.Outcome == jobs.OutcomeSucceeded && (old.Whole || old.Shards < 2) {
+			won = old.At // the last one of those that leave
 		}
 		j.first, j.rows = max(j.first, old.step+1), j.rows[1:]
 		delete(m.kept, old.Run)

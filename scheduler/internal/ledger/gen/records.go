@@ -61,8 +61,8 @@ var entry = record{
 			doc: "with overlap queue or replace: from the grant to the end of the last run that held the job; empty again from the next grant on"},
 		{name: "reattempt", kind: attempts, into: "ReattemptUntil, Reattempt",
 			doc: "ticks before 'until' were accounted for before a rewind; granted anew, they are that attempt"},
-		{name: "counts", kind: counts, into: "Counts, Restored, Ran",
-			doc: "ticks and runs by how they ended; 'retold', the latest tick of which a failover lost a shard or a later attempt, ms; and 'ran', of a job with max_runs, the ticks that were granted"},
+		{name: "counts", kind: counts, into: "Counts, Restored, Ran, Won",
+			doc: "ticks and runs by how they ended; 'retold', the latest tick of which a failover lost a shard or a later attempt, ms; 'ran', of a job with max_runs, the ticks that were granted; 'apart', how many rows of the history are ranges; and 'won', when the last run succeeded whose row has left, ms"},
 	},
 }
 

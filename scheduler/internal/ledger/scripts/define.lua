@@ -99,6 +99,21 @@ local function unfit(c, e)
   return false
 end
 
+-- Carries on the row of the change before this one, when no tick came due since: that row then leads from the definition before both to the
+-- new one. Returns false when there is no such row.
+local function changed_again(key, c)
+  local tail = redis.pcall('LINDEX', key, -1)
+  local r = type(tail) == 'string' and range_of(tail)
+  if not r or r.reason ~= 'definition replaced' or r.count ~= '0' or c.count ~= '0' or r.next ~= c.was_cursor then return false end
+  if r.prev == '' or r.next == '' or c.cursor == '' then return false end
+  local stays = c.same == '1' and r.prev == r.next and r.note == c.old -- a tick that is due goes on
+  if not stays and tonumber(r.prev) <= ms then return false end
+  r.next, r.at = c.cursor, int(ms)
+  redis.call('LSET', key, -1, range_text(r))
+  note_recent(ms, c.job)
+  return true
+end
+
 -- Whether the job is another generation's: a later promotion has come here, or the job is new and not for this generation to make.
 local function apart(c, exists)
   -- guard:promotion-epoch P7 what an older promotion sends changes nothing
@@ -137,8 +152,8 @@ for i = 1, n do
     if c.same == '1' then c.was_cursor, c.cursor, c.last, c.count = e.cursor, e.cursor, '', '0' end
     -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
     -- no more ticks ('' to cursor). It may lead back: to before the old cursor, not before e.last.
-    if not append(k.histories[i], k.kept, range_text({prev = c.was_cursor, next = c.cursor, at = int(ms), tick = c.was_cursor, last = c.last,
-      count = c.count, outcome = 'superseded', reason = 'definition replaced', note = c.old}), e, ms, keep, keep_for) then
+    if not changed_again(k.histories[i], c) and not append_range(k.histories[i], k.kept, {prev = c.was_cursor, next = c.cursor, at = int(ms),
+      tick = c.was_cursor, last = c.last, count = c.count, outcome = 'superseded', reason = 'definition replaced', note = c.old}, e, ms, keep, keep_for) then
       answer(i, 'foreign', none, '')
     else
       if c.count ~= '0' then

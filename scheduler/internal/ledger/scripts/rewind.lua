@@ -26,15 +26,16 @@ for _, row in ipairs(rows) do
   local r = range_of(row)
   if r and r.prev == '' and r.next ~= '' and r.outcome == 'superseded' then base = base or r.next end
 end
-if not base or tonumber(to) < tonumber(base) then return {'trimmed'} end
+-- A history that begins in the future was begun by a clock that was taken back: nothing is missing before it.
+if not base or tonumber(to) < tonumber(base) and tonumber(base) <= ms then return {'trimmed'} end
 if e.cursor ~= '' and tonumber(to) >= tonumber(e.cursor) then return {'forward'} end
 local attempt = 0
 for _, row in ipairs(rows) do
   local kind, tick, _, _, nth, top = string.match(row, ROW_ENDED)
   if tick and tonumber(tick) >= tonumber(to) then attempt = math.max(attempt, kind == 'T' and top or nth) end
 end
-if not append(k.history, k.kept, range_text({prev = from, next = to, at = int(ms), tick = to, last = '', count = '0', outcome = 'superseded',
-  reason = 'rewound', note = ''}), e, ms, args.keep, args.keep_for) then
+if not append_range(k.history, k.kept, {prev = from, next = to, at = int(ms), tick = to, last = '', count = '0', outcome = 'superseded',
+  reason = 'rewound', note = ''}, e, ms, args.keep, args.keep_for) then
   return {'foreign'}
 end
 local bound = tonumber(from) or (tonumber(e.last) or ms) + 1

@@ -38,7 +38,7 @@ local function finish(i, e, job)
   local at = e.cursor
   if early(tonumber(at), 0) then answer(i, 'early', '', granted, '') return false end
   local row = {prev = at, next = '', at = int(ms), tick = at, last = '', count = '0', outcome = 'superseded', reason = 'max_runs', note = ''}
-  if not append(k.histories[i], k.kept, range_text(row), e, ms, keep, keep_for) then answer(i, 'foreign', '', '', '') return false end
+  if not append_range(k.histories[i], k.kept, row, e, ms, keep, keep_for) then answer(i, 'foreign', '', '', '') return false end
   step_to(e, job, '', e.last)
   answer(i, 'passed', '', '', 'max_runs')
   return true

@@ -1,6 +1,9 @@
 -- Writing a job's history, and keeping it short.
 -- needs: lib/base lib/windows codec/row
 
+-- How many rows of ticks that did not run a history keeps for each run that it may keep.
+local APART_MOST = 4
+
 -- How many lines 'recent' keeps at least, of those that were written.
 local RECENT_MOST = 1000
 
@@ -11,6 +14,27 @@ local function count(e, outcome, n)
     e.counts = string.sub(before .. int(was + n) .. after, 2, -2)
   else
     e.counts = (e.counts == '' and '' or e.counts .. ',') .. outcome .. '=' .. int(n)
+  end
+end
+
+-- Numbers that stand among the counts and are none: 'apart', how many rows of the history are of ticks that did not run, and 'won', when the
+-- last run succeeded whose row has left, ms.
+local function noted(e, word) return tonumber(string.match(',' .. e.counts, ',' .. word .. '=(%d+)') or 0) end
+
+local function set_noted(e, word, n)
+  local was = noted(e, word)
+  if n ~= was then count(e, word, n - was) end
+end
+
+-- Notes the last success of the runs whose rows leave.
+local function note_success(e, rows)
+  for i = #rows, 1, -1 do
+    local kind, _, shards, _, outcome = string.match(rows[i], ROW_OUTCOME)
+    if outcome == 'succeeded' and (kind == 'T' or shards == '1') then
+      -- guard:success-noted P2 when a job last succeeded is known as long as the job is
+      set_noted(e, 'won', math.max(noted(e, 'won'), tonumber(string.match(rows[i], ROW_AT))))
+      return
+    end
   end
 end
 
@@ -39,21 +63,25 @@ local function due_to_trim(key, n, ms, keep_for)
   return at ~= nil and ms - at > keep_for + 0
 end
 
--- Keeps a history of n rows short: rows beyond keep, or older than keep_for, leave at the head, at most 64 rows a time,
--- and e.base moves to where the remaining chain begins. A superseded row moves the base to its end, also back (a replaced
+-- Keeps a history of n rows short: runs beyond keep leave at the head, and rows that are older than keep_for, at most 64 rows a time,
+-- and e.base moves to where the remaining chain begins. Rows of ticks that did not run have a bound of their own. A superseded row moves the base to its end, also back (a replaced
 -- definition may begin before the old cursor). Any other may stand after later steps, because its run took long or
 -- waited: it moves the base only if its step does not lie before it. A row without prev is no step.
 -- What is kept beside a row leaves with it.
 local function trim(key, kept, n, e, ms, keep, keep_for)
-  local over, horizon = n - tonumber(keep), ms - tonumber(keep_for)
-  local kept_any, fields, drop = redis.call('EXISTS', kept) == 1, {}, 0
+  local over, apart, horizon = n - tonumber(keep), math.min(noted(e, 'apart'), n), ms - tonumber(keep_for)
+  -- guard:runs-kept P2 rows of ticks that did not run push no run out of the history
+  over = over - apart
+  local kept_any, fields, drop, won = redis.call('EXISTS', kept) == 1, {}, 0, {}
   local base = tonumber(e.base)
   local function leaves(i, old)
-    if i > over then
+    if over <= 0 and apart <= keep * APART_MOST then
       local at = string.match(old, ROW_AT)
       if i == n or tonumber(at or ms) >= horizon then return false end
     end
     local kind, prev, nxt = string.match(old, ROW_STEP)
+    if kind == 'S' and apart > 0 then apart = apart - 1 else over = over - 1 end
+    if string.find(old, '|succeeded|', 1, true) then won[#won + 1] = old end
     if kind == 'S' and string.find(old, '|superseded|', 1, true) or kind and prev ~= '' and base and tonumber(prev) >= base then
       e.base, base = nxt, tonumber(nxt)
     end
@@ -77,7 +105,10 @@ local function trim(key, kept, n, e, ms, keep, keep_for)
     from, to = to + 1, 63
   until #rows == 0 or from > 63
   if #fields > 0 then redis.call('HDEL', kept, unpack(fields)) end
-  if drop > 0 then redis.call('LTRIM', key, drop, -1) end
+  if drop == 0 then return end
+  redis.call('LTRIM', key, drop, -1)
+  set_noted(e, 'apart', apart)
+  note_success(e, won)
 end
 
 -- Appends a row and trims the history. Returns false, and does nothing, when the key holds no list.
@@ -87,6 +118,14 @@ local function append(key, kept, row, e, ms, keep, keep_for)
   note_recent(ms, job_at(key))
   if due_to_trim(key, n, ms, keep_for) then trim(key, kept, n, e, ms, keep, keep_for) end
   return true
+end
+
+-- Appends a row of ticks that did not run. Returns what append does.
+local function append_range(key, kept, r, e, ms, keep, keep_for)
+  set_noted(e, 'apart', noted(e, 'apart') + 1) -- before the history is trimmed
+  if append(key, kept, range_text(r), e, ms, keep, keep_for) then return true end
+  set_noted(e, 'apart', noted(e, 'apart') - 1)
+  return false
 end
 
 -- Records ticks that did not run, [first, last], as one row; a row that carries on the one
@@ -99,8 +138,8 @@ local function pass(key, kept, e, prev, first, last, n, nxt, outcome, reason, no
     r.next, r.at, r.last, r.count = nxt, int(ms), last, int(r.count + n)
     redis.call('LSET', key, -1, range_text(r))
     note_recent(ms, job_at(key))
-  elseif not append(key, kept, range_text({prev = prev, next = nxt, at = int(ms), tick = first, last = last, count = int(n),
-    outcome = outcome, reason = reason, note = note}), e, ms, keep, keep_for) then
+  elseif not append_range(key, kept, {prev = prev, next = nxt, at = int(ms), tick = first, last = last, count = int(n),
+    outcome = outcome, reason = reason, note = note}, e, ms, keep, keep_for) then
     return false
   end
   count(e, outcome, n)

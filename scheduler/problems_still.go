@@ -1,0 +1,79 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/diagnose"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// aheadMargin is how far ahead of Redis' clock ticks may be claimed, with some room.
+const aheadMargin = 2 * time.Second
+
+// ahead notes a job whose next tick is not the next one of its schedule.
+func (d *doctor) ahead(s ledger.Stored, definition jobs.Definition) {
+	schedule, err := definition.Job().ParsedSchedule()
+	if err != nil || schedule == nil || s.Cursor == 0 {
+		return
+	}
+	next := schedule.Next(d.now.Add(aheadMargin))
+	if next.IsZero() || s.Cursor <= next.UnixMilli() {
+		return
+	}
+	at := Stamp(next).String()
+	d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, fmt.Sprintf("it runs nothing until %s, though its schedule has a tick at %s: its cursor is ahead, as after a step of Redis' clock", stampOf(s.Cursor), at),
+		fmt.Sprintf("`jobs rewind %s --to %s`", s.Job, at))
+}
+
+// paused notes jobs that are paused for long, and jobs that were resumed by a clock that was ahead.
+func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
+	slices.SortFunc(all, func(a, b ledger.Stored) int { return strings.Compare(a.Job, b.Job) })
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Job
+	}
+	pauses, err := d.l.Pauses(ctx, names...)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		p, noted := pauses[s.Job]
+		if !noted && s.Pause.To != 0 {
+			d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, "it was resumed, and its ticks up to "+stampOf(s.Pause.To).String()+" are recorded as paused all the same, as after a step of Redis' clock",
+				"`jobs resume "+s.Job+"`")
+			continue
+		}
+		if d.now.Sub(time.UnixMilli(s.Pause.From)) <= pausedLong {
+			continue
+		}
+		text := fmt.Sprintf("it is paused for more than %d days", int(pausedLong.Hours()/24))
+		if p.Author != "" {
+			text += ", by " + p.Author
+			if p.Reason != "" {
+				text += ": " + p.Reason
+			}
+		}
+		d.add("job_paused_long", diagnose.Warning, diagnose.OnJob, s.Job, text, "`jobs resume "+s.Job+"`, or remove it where it is configured")
+	}
+	return nil
+}
+
+// waiting notes jobs that are due and wait for an attempt that may start only later.
+func (d *doctor) waiting(ctx context.Context, names []string) error {
+	open, err := d.l.Open(ctx, names...)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		if at := time.UnixMilli(r.Granted); r.Pending() && r.Holds && at.Sub(d.now) > overdueAfter {
+			d.add("job_stands_still", diagnose.Warning, diagnose.OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.Run, Stamp(at.UTC())),
+				"if that is too late, `runs cancel "+r.Run+"`")
+		}
+	}
+	return nil
+}
