@@ -89,3 +89,34 @@ func TestRerunCountsAllAttempts(t *testing.T) {
 		r.sound(t)
 	})
 }
+
+// The attempts of a run by hand have numbers of their own too, whichever of its shards ran again before it did as a whole.
+func TestRerunOfAShardedRunByHand(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 500*time.Millisecond)
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "hand"}))
+		r.want(t, Opened, sharded(2, pendingClaim("a", "hand")))
+		for shard := range 2 {
+			r.want(t, Granted, shardClaim("a", "hand", shard))
+			r.settle(t, Settled, "a", ShardRun("hand", shard), jobs.OutcomeFailed)
+		}
+		again := must(r.led.Rerun(t.Context(), "a", ShardRun("hand", 1)))
+		if _, err := r.led.Rerun(t.Context(), "a", "hand"); !errors.Is(err, ErrRefused) {
+			t.Errorf("a shard of the run waits: %v", err)
+		}
+		if a := r.want(t, Granted, shardAgain("a", again)); a.Run.Attempt != 2 {
+			t.Errorf("the shard's attempt is %d, want 2", a.Run.Attempt)
+		}
+		r.settle(t, Settled, "a", again, jobs.OutcomeSucceeded)
+		whole := must(r.led.Rerun(t.Context(), "a", "hand"))
+		r.want(t, Opened, sharded(2, pendingClaim("a", whole)))
+		for shard := range 2 {
+			if a := r.want(t, Granted, shardClaim("a", whole, shard)); a.Run.Attempt != 3 {
+				t.Errorf("shard %d: attempt %d, want 3", shard, a.Run.Attempt)
+			}
+			r.settle(t, Settled, "a", ShardRun(whole, shard), jobs.OutcomeSucceeded)
+		}
+		r.sound(t)
+	})
+}

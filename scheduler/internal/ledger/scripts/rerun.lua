@@ -1,6 +1,6 @@
 -- Puts the next attempt of a run that has ended into pending. Its id follows from the run's, so a
 -- repeated request, and a crash that has led to it already, are one run. Attempts of one tick come one
--- after another, so that no number is given twice. The run may be a shard, or a sharded tick as a whole: then its next
+-- after another, so that no number is given twice; so do those of a run by hand, which are told from a tick's by their request. The run may be a shard, or a sharded tick as a whole: then its next
 -- attempt is opened as the definition then says.
 -- keys: jobs runs pending waiting kept history gate
 -- Arguments: rerunArgs in operate.go.
@@ -29,7 +29,10 @@ local attempt = row.kind == 'T' and row.tries or row.attempt -- the rows of its 
 local whole = row.kind == 'T' or shards == '1'
 if whole then shard, shards = '0', '1' end
 
-local function same(r) return r.tick == tick and (whole or r.shard == shard or r.shards == '1') and r.request == '' end
+-- Whether a request is of the same kind: all attempts of a run by hand have one, and those of a tick have none.
+local function alike(asked) return (asked == '') == (request == '') end
+
+local function same(r) return r.tick == tick and (whole or r.shard == shard or r.shards == '1') and alike(r.request) end
 
 local function payload()
   if of == '' then return redis.call('HGET', k.kept, 'p:' .. id) or '' end
@@ -37,17 +40,15 @@ local function payload()
   return t and t.payload or redis.call('HGET', k.kept, 'p:' .. of) or ''
 end
 
-if request == '' then
-  local bound = pair(e.reattempt) or 0
-  local ahead = e.cursor ~= '' and tonumber(tick) >= tonumber(e.cursor) and tonumber(tick) < bound
-  -- guard:rerun-waits P1 attempts of a tick come one after another
-  if ahead or any(k.runs, run_of, job, same) or any(k.waiting, pending_of, job, same) then return 'going' end
-  for _, other in ipairs(redis.call('LRANGE', k.history, 0, -1)) do
-    local also, t, s, n, a, highest, q = string.match(other, ROW_ENDED)
-    if also == 'T' and whole then a = highest end
-    local mine = whole or s == shard or also == 'T' and tonumber(shard) < tonumber(n)
-    if t == tick and mine and q == '' then attempt = math.max(attempt, a) end
-  end
+local bound = request == '' and pair(e.reattempt) or 0
+local ahead = e.cursor ~= '' and tonumber(tick) >= tonumber(e.cursor) and tonumber(tick) < bound
+-- guard:rerun-waits P1 attempts of a tick come one after another
+if ahead or any(k.runs, run_of, job, same) or any(k.waiting, pending_of, job, same) then return 'going' end
+for _, other in ipairs(redis.call('LRANGE', k.history, 0, -1)) do
+  local also, t, s, n, a, highest, q = string.match(other, ROW_ENDED)
+  if also == 'T' and whole then a = highest end
+  local mine = whole or s == shard or also == 'T' and tonumber(shard) < tonumber(n)
+  if t == tick and mine and alike(q) then attempt = math.max(attempt, a) end
 end
 if redis.call('ZCARD', k.pending) >= args.most then return 'full' end
 redis.call('HSET', k.waiting, fresh, pending_text({job = job, tick = tick, shard = shard, shards = shards, attempt = int(attempt + 1),
