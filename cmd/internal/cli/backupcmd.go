@@ -108,7 +108,7 @@ the nodes first, or they register their jobs anew before the backup has brought 
 there stays as it is, and is named: exit code 5.
 
 Each job goes on from its cursor: ticks since the backup are treated as after an outage, by the
-job's catch_up. A run that was in flight is recorded as abandoned when its lease has lapsed, and
+job's catch_up; those that are at most 10 s late run in any case. A run that was in flight is recorded as abandoned when its lease has lapsed, and
 runs again where on_crash says so. Tokens are greater than all that were given before, if the clock of
 this Redis is right; it is refused when it is behind the backup. Ticks that
 ran after the backup was taken may so run once more: the backup does not know of them.
