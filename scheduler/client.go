@@ -125,7 +125,7 @@ func (c *Client) Closed(ctx context.Context) (string, error) {
 	switch {
 	case unread != nil:
 		return "a move has left a note here that cannot be read by this version: the namespace may be elsewhere", nil //nolint:nilerr // it is what is said
-	case !cluster.Closes(m):
+	case !m.Closes():
 		return "", nil
 	case m.State == ledger.MoveMoved:
 		return fmt.Sprintf("the namespace has moved to %s; this is what was here", m.Peer), nil

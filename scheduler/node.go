@@ -38,16 +38,17 @@ type Node struct {
 	handlers map[string]jobs.Func
 	shapes   map[string]string // of the payloads of these handlers
 
-	clock    *lane.Clock
-	health   *lane.Health
-	moves    *cluster.Moves
-	state    *cluster.NodeState
-	events   *events
-	changing sync.Mutex            // guards changes of the jobs and of roles
-	roles    atomic.Pointer[roles] // set once the ledger is open
-	started  atomic.Bool
-	followed atomic.Bool // the stored jobs have been read
-	caughtUp atomic.Bool // and registered
+	clock        *lane.Clock
+	health       *lane.Health
+	moves        *cluster.Moves
+	state        *cluster.NodeState
+	events       *events
+	changing     sync.Mutex            // guards changes of the jobs and of roles
+	roles        atomic.Pointer[roles] // set once the ledger is open
+	incarnations atomic.Int64          // how many ids of incarnations this node has made
+	started      atomic.Bool
+	followed     atomic.Bool // the stored jobs have been read
+	caughtUp     atomic.Bool // and registered
 }
 
 // New makes a node from a client that the caller keeps, a registry and settings. It checks all

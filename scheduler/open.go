@@ -45,7 +45,9 @@ func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	redisconn.LoadTopology(ctx, n.client)
 	call, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	l, err := ledger.Open(call, n.client, n.cfg.ledger())
+	cfg := n.cfg.ledger()
+	cfg.NewID = func() string { return fmt.Sprint(n.id, ".", n.incarnations.Add(1)) }
+	l, err := ledger.Open(call, n.client, cfg)
 	if err != nil {
 		return nil, err
 	}

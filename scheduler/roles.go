@@ -49,7 +49,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Stopping: n.state.Stopping.Load,
 		TakesWork: func() bool { return n.state.Drain.Load() == nil && !closed() }, Closed: closed,
-		Beat: beat, Lost: lost,
+		Beat: beat, Lost: lost, Restore: func(ctx context.Context) error { return r.cluster.Restore(ctx) },
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.limits = redislock.New(n.client, redislock.Config{Namespace: c.Namespace, Margin: c.MaxSkew, Logger: n.log})
@@ -59,7 +59,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	})
 	r.cluster = cluster.New(cluster.Config{
 		ID: n.id, Name: c.Name, Namespace: c.Namespace, Version: c.Version, Generation: c.Generation,
-		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, Wall: c.seam.Wall, ZoneData: c.seam.ZoneData(),
+		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, FailoverHold: c.FailoverHold, Wall: c.seam.Wall, ZoneData: c.seam.ZoneData(),
 		Ledger: l, Roster: roster.New(n.client, roster.Config{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Moves: n.moves, View: view, State: n.state, Beat: beat, Lost: lost, Log: n.log,

@@ -183,12 +183,15 @@ func dump(t testing.TB, client redis.UniversalClient) map[string]string {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, key := range names {
-			if strings.HasSuffix(key, "}:anew") {
-				continue // it is of a minute, and of the Redis in which jobs were made
+			if strings.HasSuffix(key, "}:anew") || strings.HasSuffix(key, "}:incarnation") {
+				continue // they are of the Redis in which jobs were made
 			}
 			switch kind := c.Type(ctx, key).Val(); kind {
 			case "hash":
 				for f, v := range c.HGetAll(ctx, key).Val() {
+					if f == "incarnation" {
+						continue
+					}
 					all[key+" "+f] = v
 				}
 			case "zset":

@@ -72,13 +72,15 @@ func TestMoveRightAfterAFailover(t *testing.T) {
 				lease = l
 			}
 		}
-		old, next := s.ea.RunID(), strings.Repeat("f", 40)
+		old := must(p.led.Servers(t.Context()))
 		s.ea.Restore(snap)
-		s.ea.SetRunID(next)
+		s.ea.SetRunID(strings.Repeat("f", 40))
+		next := must(p.led.Servers(t.Context()))
+		epochs := must(p.led.Identities(t.Context(), nil))
 		roster := "{" + ns + "}:roster"
 		s.a.HSet(t.Context(), roster, "n1", `{"v":1,"id":"n1","told":"`+old+`","placed":"`+old+`"}`)
 		stop := every(t, func(int) bool {
-			got, err := p.led.Reassert(t.Context(), p.clock(), next, []ledger.Assertion{{Digest: "d:plain", Lease: lease}})
+			got, err := p.led.At(epochs[p.led.Partition("plain")]).Reassert(t.Context(), p.clock(), []ledger.Assertion{{Digest: "d:plain", Lease: lease}})
 			if err != nil {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -102,7 +104,7 @@ func TestSealWaitsForNodes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
 			if c.placed == "this" {
-				c.placed = s.ea.RunID()
+				c.placed = must(must(ledger.OpenExisting(t.Context(), s.a, ledger.Config{Namespace: ns})).Servers(t.Context()))
 			}
 			s.a.HSet(t.Context(), "{"+ns+"}:roster", "n1", `{"v":1,"id":"n1","placed":"`+c.placed+`"}`)
 			begin := time.Now()

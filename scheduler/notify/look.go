@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
@@ -31,7 +30,7 @@ func (w *watch) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m, err := ledger.ParseMove(control.Move); err != nil || cluster.Closes(m) {
+	if m, err := ledger.ParseMove(control.Move); err != nil || m.Closes() {
 		return nil //nolint:nilerr // a move closes the namespace: nothing starts here, and that is meant
 	}
 	at, err := w.l.Now(ctx)

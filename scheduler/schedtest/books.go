@@ -56,7 +56,7 @@ func (c *cluster) books(ctx context.Context) (evidence, error) {
 // handed back at the end. That no pending run is old, the audit holds. What is kept beside rows, who paused
 // what, ids that are remembered and who follows whom stays as well; no wish to cancel a run does.
 func keeps(key string) bool {
-	for _, end := range []string{"}:control", "}:jobs", "}:defs", "}:due", "}:sets", "}:sets:seen", "}:pending", "}:waiting", "}:kept", "}:pauses", "}:unique", "}:followers", "}:chunks", "}:announced", "}:gate", "}:anew", "}:recent", "}:catalog", "}:catalogat", "}:catalogdropped", "}:handlers"} {
+	for _, end := range []string{"}:control", "}:jobs", "}:defs", "}:due", "}:sets", "}:sets:seen", "}:pending", "}:waiting", "}:kept", "}:pauses", "}:unique", "}:followers", "}:chunks", "}:announced", "}:gate", "}:incarnation", "}:anew", "}:recent", "}:catalog", "}:catalogat", "}:catalogdropped", "}:handlers"} {
 		if strings.HasSuffix(key, end) {
 			return true
 		}

@@ -97,3 +97,35 @@ func TestEmptied(t *testing.T) {
 		shows: []string{"Redis lost something: empty Redis", "asserted: restored"}}
 	s.run(t)
 }
+
+// aheadPlan is a cluster of which Redis is emptied, restarted or not, while all nodes but one stand still. That node meets the empty Redis 0.2 to
+// 2 s before the others, and asks it for nothing before they have told what they run.
+func aheadPlan(seed uint64) Plan {
+	d := &dice{rand.New(rand.NewPCG(seed, 0xa4ead))}
+	p := emptiedPlan(seed)
+	p.Nodes = 2 + d.IntN(3)
+	p.Jobs = append(p.Jobs, jobs.Job{Name: "most", Schedule: "@every 2s", TTL: 3 * time.Second, Func: patient(1300 * time.Millisecond)})
+	p.Faults = nil
+	for i := range 1 + d.IntN(3) {
+		at := time.Duration(6+6*i)*time.Second + d.between(0, time.Second)
+		f := Fault{Do: pick(d, []Action{EmptyRedis, FlushRedis}), When: at}
+		if f.Do == EmptyRedis {
+			f.For = d.between(20*time.Millisecond, 700*time.Millisecond)
+		}
+		first, ahead := d.IntN(p.Nodes), d.between(200*time.Millisecond, waitedFor)
+		for n, name := range p.names() {
+			if n != first {
+				p.Faults = append(p.Faults, Fault{Do: Pause, Node: name, When: at - 20*time.Millisecond, For: 20*time.Millisecond + f.For + ahead})
+			}
+		}
+		p.Faults = append(p.Faults, f)
+	}
+	return p
+}
+
+// TestAhead holds P1 and P2 to what is promised of nodes that do not notice the emptied Redis at once.
+func TestAhead(t *testing.T) {
+	s := &suite{name: "TestAhead", plan: aheadPlan, seeds: 20, enough: 10,
+		shows: []string{"Redis lost something: empty Redis", "Redis lost something: flush Redis", "asserted: restored"}}
+	s.run(t)
+}

@@ -58,6 +58,8 @@ const (
 	StopRedis Action = "stop Redis"
 	// EmptyRedis stops it for For; it comes back without data.
 	EmptyRedis Action = "empty Redis"
+	// FlushRedis empties it while it runs, as FLUSHALL does: its id stays, no connection ends, and nobody is told.
+	FlushRedis Action = "flush Redis"
 	// RollBackRedis stops it for For; what comes back has not got its last writes, like a replica
 	// that a failover promoted. Writes is how many are lost, 1 to 8.
 	RollBackRedis Action = "roll Redis back"
@@ -96,7 +98,7 @@ const (
 var (
 	actions = []Action{
 		DropRequest, DropReply, Delay, Refuse, Reset, Crash, Pause, Cut, CutRequests, CutReplies, Drain, Deploy, StepNode,
-		StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlipRedis, FlushScripts,
+		StepRedis, StopRedis, EmptyRedis, FlushRedis, RollBackRedis, FlipRedis, FlushScripts,
 	}
 	lasting = []Action{Delay, Pause, Cut, CutRequests, CutReplies, FlipRedis}
 	points  = []Point{
@@ -162,7 +164,7 @@ func (f Fault) ofMessage() bool {
 // ofRedis says whether the fault hits Redis.
 func (f Fault) ofRedis() bool {
 	switch f.Do {
-	case StepRedis, StopRedis, EmptyRedis, RollBackRedis, FlipRedis, FlushScripts:
+	case StepRedis, StopRedis, EmptyRedis, FlushRedis, RollBackRedis, FlipRedis, FlushScripts:
 		return true
 	default:
 		return false
@@ -170,7 +172,10 @@ func (f Fault) ofRedis() bool {
 }
 
 // loses says whether the fault may lose writes that Redis has acknowledged.
-func (f Fault) loses() bool { return f.Do == EmptyRedis || f.rollsBack() }
+func (f Fault) loses() bool { return f.empties() || f.rollsBack() }
+
+// empties says whether all data are lost.
+func (f Fault) empties() bool { return f.Do == EmptyRedis || f.Do == FlushRedis }
 
 // rollsBack says whether what it loses are the last writes.
 func (f Fault) rollsBack() bool { return f.Do == RollBackRedis || f.Do == FlipRedis }

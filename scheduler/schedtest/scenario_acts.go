@@ -37,7 +37,7 @@ type operation struct {
 var verbs = []string{"pause", "resume", "trigger", "cancel", "rerun", "rewind", "backfill", "backfill-cancel", "remove"}
 
 var faultWords = map[string]Action{
-	"crash": Crash, "drain": Drain, "deploy": Deploy, "suspend": Pause, "cut": Cut, "stop-redis": StopRedis, "empty-redis": EmptyRedis,
+	"crash": Crash, "drain": Drain, "deploy": Deploy, "suspend": Pause, "cut": Cut, "stop-redis": StopRedis, "empty-redis": EmptyRedis, "flush-redis": FlushRedis,
 	"drop-request": DropRequest, "drop-reply": DropReply, "delay": Delay,
 }
 

@@ -126,11 +126,11 @@ func (c *cluster) rename() {
 	c.server.SetRunID(fmt.Sprintf("%040d", c.redis.runs))
 }
 
-// restart brings Redis back after a fault.
+// restart brings Redis back after a fault, or empties it.
 func (c *cluster) restart(f Fault) {
 	held := c.server.Mini().Dump()
 	switch f.Do {
-	case EmptyRedis:
+	case EmptyRedis, FlushRedis:
 		c.server.Mini().FlushAll()
 	case RollBackRedis, FlipRedis:
 		if n := len(c.redis.past); n > 0 {
@@ -145,10 +145,13 @@ func (c *cluster) restart(f Fault) {
 		c.seen["Redis lost something: "+string(f.Do)]++
 	}
 	c.redis.past = nil
+	c.failedOver(f.loses())
+	if f.Do == FlushRedis {
+		return
+	}
 	c.flushScripts()
 	c.rename()
 	c.redis.up = true
-	c.failedOver(f.loses())
 	c.note("redis", "is back")
 }
 
@@ -157,7 +160,7 @@ func (c *cluster) oldestLost(f Fault) time.Time {
 	if n := len(c.redis.past); f.rollsBack() && n > 0 {
 		return c.redis.past[max(0, n-f.Writes)].at
 	}
-	if f.Do == EmptyRedis {
+	if f.empties() {
 		return c.began
 	}
 	return time.Now()

@@ -89,7 +89,7 @@ func (c *cluster) apply(f Fault, p *process) {
 	}
 	until := time.Now().Add(f.For)
 	d := audit.Disturbance{Span: audit.Span{From: c.oldestLost(f), Until: until}, What: string(f.Do), Lossy: f.loses(), Loses: f.loses() && !c.plan.strict}
-	if f.Do == EmptyRedis {
+	if f.empties() {
 		d.Struck = time.Now()
 	}
 	who := "redis"
@@ -179,6 +179,8 @@ func (c *cluster) applyToRedis(f Fault, until time.Time) {
 	case FlushScripts:
 		c.flushScripts()
 		c.redis.forgot = true
+	case FlushRedis:
+		c.restart(f)
 	case FlipRedis:
 		c.restart(f)
 		c.post(until, -1, fold(1, f.String()), func() {

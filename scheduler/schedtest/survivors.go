@@ -7,6 +7,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
+// waitedFor is for how long after Redis is back the other nodes surely wait for one that is paused: failover_hold, less the time that it
+// needs then.
+const waitedFor = 2 * time.Second
+
 // survived notes of each emptied Redis whether processes lived through it, who then tell it what it has lost. Where its clock was
 // stepped, nobody can say what came due when.
 func (c *cluster) survived(disturbed []audit.Disturbance) {
@@ -39,6 +43,12 @@ func (c *cluster) livedThrough(p *process, d audit.Disturbance) bool {
 	return !slices.ContainsFunc(c.disturbed, func(o audit.Disturbance) bool {
 		other := o.What != d.What || !o.Struck.Equal(d.Struck)
 		hits := len(o.Nodes) == 0 || slices.Contains(o.Nodes, p.slot.name)
+		if !o.Struck.IsZero() {
+			return false // whoever lives through the one lives through the other
+		}
+		if o.What == string(Pause) && !o.Until.After(d.Until.Add(waitedFor)) {
+			return false // the others wait for it
+		}
 		return other && hits && o.Job == "" && !o.From.After(to) && !o.Until.Before(from)
 	})
 }

@@ -64,14 +64,15 @@ func (c *Case) lossBetween(from, to time.Time) bool {
 // instant: one that is emptied loses all that went before.
 func (c *Case) lossAfter(at time.Time) bool { return c.lossBetween(at, c.Read) }
 
-// remembered says whether what Redis lost of a tick is known to nodes that lived through it: all of them (P1), or some (P2).
+// remembered says whether what Redis lost of a tick is known to nodes that lived through it: all of them (P1), or some (P2). Rows of
+// ticks that were due before are gone, so P2 is judged of later ones; that they ran, the nodes know.
 func (c *Case) remembered(at time.Time, all bool) bool {
 	known := false
 	for _, d := range c.Disturbed {
 		if !d.Loses || !c.acts(d, at, c.Read) {
 			continue
 		}
-		if d.Struck.IsZero() || at.Before(d.Struck) || !d.SomeLived || all && !d.AllLived {
+		if d.Struck.IsZero() || !all && at.Before(d.Struck) || !d.SomeLived || all && !d.AllLived {
 			return false
 		}
 		known = true

@@ -25,6 +25,7 @@ type Config struct {
 	Labels              map[string]string
 	Weight              int
 	Grace, DrainTimeout time.Duration
+	FailoverHold        time.Duration
 	Wall                func() time.Time
 	ZoneData            string // version of its time zone rules
 	Ledger              *ledger.Ledger
@@ -90,6 +91,15 @@ func (n *Cluster) Attend(ctx context.Context) { n.members.run(ctx) }
 
 // Register stores definitions until ctx ends.
 func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
+
+// Restore writes again what Redis has lost of the control record, gates and incarnations. It returns ledger.ErrClosed when a move has
+// taken the namespace away.
+func (n *Cluster) Restore(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	defer cancel()
+	_, err := n.registrar.restore(call)
+	return err
+}
 
 // Rejected notes jobs that cannot be claimed until they are registered again. It does not wait.
 func (n *Cluster) Rejected(all []work.Rejection) { n.registrar.Rejected(all) }

@@ -38,6 +38,7 @@ type members struct {
 	epoch          int64     // the epoch of promotions, as the last heartbeat showed it
 	lastBeat       time.Time // when a heartbeat was last answered
 	uncertainUntil time.Time // until then, nodes that are missing in the roster may come back
+	source         string    // the server and the incarnation that answered the last heartbeat
 
 	unknown, damaged lane.UnknownFormats
 	warned           map[string]bool // other nodes with this node's name, by id
@@ -129,7 +130,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		wait.Signal(m.n.registrar.epoch)
 	}
 	old := m.n.View.Load()
-	nodes := m.keepMissing(old, view.Nodes())
+	nodes := m.keepMissing(old, view)
 	next, err := m.readView(ctx, old, nodes)
 	if err != nil {
 		return false, err
@@ -147,16 +148,21 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 	return !same, nil
 }
 
-// keepMissing adds nodes that the roster dropped while no heartbeat was answered: they have most
-// likely lived through that, as this node has. Otherwise the first node to be answered would go
-// first for everything.
-func (m *members) keepMissing(old *View, nodes []sharding.Node) []sharding.Node {
-	now := time.Now()
+// keepMissing adds nodes that the roster has lost. They have most likely lived through that, as this node has, and others wait for
+// their reports. The roster drops nodes while no heartbeat is answered. A Redis that was emptied or restarted may have lost any of
+// them; so the view does not shrink until all epochs that have begun are open, and for FailoverHold from the first answer.
+func (m *members) keepMissing(old *View, view roster.View) []sharding.Node {
+	now, nodes := time.Now(), view.Nodes()
 	if !m.lastBeat.IsZero() && now.Sub(m.lastBeat) > RosterTTL/2 {
 		m.uncertainUntil = now.Add(2 * beatEvery)
 	}
-	m.lastBeat = now
-	if old == nil || !now.Before(m.uncertainUntil) {
+	//guard:view-frozen P1 whom a node waits for and who goes first is not asked of a Redis that has lost its data
+	if m.source != "" && view.Source != m.source {
+		m.uncertainUntil = now.Add(m.n.FailoverHold)
+		m.n.Lanes.Recheck()
+	}
+	m.lastBeat, m.source = now, view.Source
+	if old == nil || !now.Before(m.uncertainUntil) && !m.n.Lanes.Held() {
 		return nodes
 	}
 	for _, was := range old.Nodes {

@@ -136,7 +136,7 @@ func (r *Moves) check(ctx context.Context, l *ledger.Ledger) bool {
 	case errors.Is(err, ledger.ErrNoNamespace):
 		r.vanished()
 	case err != nil: // other roles log it
-	case unread == nil && !Closes(m):
+	case unread == nil && !m.Closes():
 		r.notClosed(m)
 	default:
 		r.close(m, unread)

@@ -58,11 +58,6 @@ func absent(there ledger.Control, err error, here, next string) error {
 		ledger.ErrRefused, here, m.ID, m.Peer, next)
 }
 
-// Closes reports whether nothing may be claimed under this record.
-func Closes(m ledger.Move) bool {
-	return m.Role == ledger.MoveFrom || m.Role == ledger.MoveTo && m.State != ledger.MoveOpen
-}
-
 // closedBy is the error that the gates of such a move answer.
 func closedBy(m ledger.Move) error {
 	e := &ledger.ClosedError{State: ledger.MoveSealed, Move: m.ID, Where: m.Peer}

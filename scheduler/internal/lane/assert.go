@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -25,14 +26,12 @@ type ownRun struct {
 // assertCounts are the results of assertions, in runs.
 type assertCounts struct{ restored, left, lost int }
 
-// assert asserts all runs of this node to a server, in the partitions that it has newly, and
-// reports whether all are restored. A repeated call asserts only the runs that are left. With last,
-// it no longer waits for runs that other nodes would have to assert first.
-func (f *failover) assert(ctx context.Context, server string, last bool) bool {
-	if err := f.recall(ctx, server); err != nil {
-		if ctx.Err() == nil && !errors.Is(err, ledger.ErrServer) {
-			f.l.fail("recall", err)
-		}
+// assert reports all runs of this node in the current epochs, in partitions where they are not in place, and reports whether all are. A
+// repeated call reports only the runs that are left. With last, it no longer waits for runs that other nodes would have to report first.
+// Nothing is noted when another epoch has begun since changes were counted.
+func (f *epochs) assert(ctx context.Context, changes int, last bool) bool {
+	if err := f.recall(ctx); err != nil {
+		f.failed(ctx, "recall", err)
 		return false
 	}
 	rounds := 1
@@ -41,17 +40,14 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 	}
 	var sum assertCounts
 	for range rounds {
-		left, got, err := f.assertOnce(ctx, server, last)
+		left, got, err := f.assertOnce(ctx, last)
 		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, ledger.ErrServer) { // another server again: the next check finds it
-				f.l.fail("reassert", err)
-			}
+			f.failed(ctx, "reassert", err)
 			return false // there is nobody to assert runs to
 		}
-		f.mu.Lock()
-		f.eachNoticed(server, func(e *epoch) { e.asserted = server })
-		f.unrestored, f.unrestoredOf = left, server
-		f.mu.Unlock()
+		if !f.reached(changes, (*failover.Epoch).Asserted, left) {
+			return false
+		}
 		sum.restored, sum.lost, sum.left = sum.restored+got.restored, sum.lost+got.lost, len(left)
 		if sum.left == 0 {
 			break
@@ -61,24 +57,38 @@ func (f *failover) assert(ctx context.Context, server string, last bool) bool {
 	if sum.left > 0 && !last {
 		return false
 	}
+	return f.reached(changes, (*failover.Epoch).Restored, nil)
+}
+
+// failed notes that nothing could be reported. In another epoch the next check finds it.
+func (f *epochs) failed(ctx context.Context, role string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, ledger.ErrServer) {
+		f.recheck()
+		return
+	}
+	f.l.fail(role, err)
+}
+
+// reached takes all epochs a step further, with the runs that are left to restore. It returns false when another epoch has begun since
+// changes were counted.
+func (f *epochs) reached(changes int, step func(*failover.Epoch), left map[string]int64) bool {
 	f.mu.Lock()
-	f.eachNoticed(server, func(e *epoch) { e.restored = server })
-	f.unrestored = nil
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	if f.changes != changes {
+		return false
+	}
+	for _, e := range f.epochs {
+		step(e)
+	}
+	f.unrestored = left
 	return true
 }
 
-// eachNoticed calls do for all partitions that have noticed a server. The caller holds the lock.
-func (f *failover) eachNoticed(server string, do func(*epoch)) {
-	for _, e := range f.epochs {
-		if e.noticed == server {
-			do(e)
-		}
-	}
-}
-
 // logAsserted logs the result of asserting.
-func (f *failover) logAsserted(sum assertCounts, last bool) {
+func (f *epochs) logAsserted(sum assertCounts, last bool) {
 	if sum.restored > 0 {
 		f.l.Log.Warn("Redis had lost runs of this node; they are restored", "runs", sum.restored)
 	}
@@ -93,13 +103,13 @@ func (f *failover) logAsserted(sum assertCounts, last bool) {
 	}
 }
 
-// assertOnce asserts all runs once, or those that this server has not restored yet. It returns
+// assertOnce reports all runs once, or those that are not restored yet. It returns
 // those that are left.
-func (f *failover) assertOnce(ctx context.Context, server string, last bool) (left map[string]int64, got assertCounts, err error) {
-	l := f.l.Ledger.At(server)
+func (f *epochs) assertOnce(ctx context.Context, last bool) (left map[string]int64, got assertCounts, err error) {
 	left = make(map[string]int64)
-	for _, batch := range f.batches(server) {
-		answers, err := f.assertBatch(ctx, l, server, batch, last)
+	for _, batch := range f.batches() {
+		l := f.l.Ledger.At(f.id(batch[0].grant.Job.Part))
+		answers, err := f.assertBatch(ctx, l, batch, last)
 		if err != nil {
 			return nil, got, err
 		}
@@ -129,14 +139,14 @@ func (f *failover) assertOnce(ctx context.Context, server string, last bool) (le
 
 // assertBatch asserts runs of one partition. Where that partition alone fails, all answers are
 // empty, and the other partitions go on.
-func (f *failover) assertBatch(ctx context.Context, l *ledger.Ledger, server string, batch []ownRun, last bool) ([]ledger.Asserted, error) {
+func (f *epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []ownRun, last bool) ([]ledger.Asserted, error) {
 	list := make([]ledger.Assertion, len(batch))
 	for i, c := range batch {
 		list[i] = f.assertion(c, last)
 	}
 	call, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	answers, err := l.Reassert(call, f.l.Clock.lastRead().UnixMilli(), server, list)
+	answers, err := l.Reassert(call, f.l.Clock.lastRead().UnixMilli(), list)
 	switch {
 	case err == nil:
 		return answers, nil
@@ -164,12 +174,10 @@ func resettle(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) error
 	return err
 }
 
-// batches are this node's runs, going or ended lately, in the partitions that the server has newly;
-// or only those that the server has not restored yet. Each batch is of one partition, ordered by
-// token, as the runs were granted.
-func (f *failover) batches(server string) [][]ownRun {
+// batches are this node's runs, going or ended lately, in the partitions where they are not in place; or only those that are not restored
+// yet. Each batch is of one partition, ordered by token, as the runs were granted.
+func (f *epochs) batches() [][]ownRun {
 	f.mu.Lock()
-	left := f.unrestoredOf == server
 	all, known := []ownRun(nil), make(map[string]bool)
 	//guard:ends-asserted P2 the ends of runs are asserted to a Redis that has lost them
 	for _, e := range f.l.lanes.ended.list() {
@@ -185,7 +193,7 @@ func (f *failover) batches(server string) [][]ownRun {
 	all = slices.DeleteFunc(all, func(c ownRun) bool {
 		_, is := f.unrestored[c.grant.Lease.Run]
 		e := f.epochs[c.grant.Job.Part]
-		return left && !is || e == nil || e.noticed != server || e.restored == server
+		return f.unrestored != nil && !is || e == nil || e.State() >= failover.Waiting
 	})
 	f.mu.Unlock()
 	slices.SortFunc(all, func(a, b ownRun) int {
@@ -195,7 +203,7 @@ func (f *failover) batches(server string) [][]ownRun {
 }
 
 // assertion is what the ledger needs to restore a run.
-func (f *failover) assertion(c ownRun, last bool) ledger.Assertion {
+func (f *epochs) assertion(c ownRun, last bool) ledger.Assertion {
 	j, l := c.grant.Job, c.grant.Lease
 	a := ledger.Assertion{Digest: j.Digest, Lease: l}
 	if c.report != nil {

@@ -141,9 +141,10 @@ func (c *Clock) Unbelieved() time.Duration {
 
 // change is what a sample showed.
 type change struct {
-	Step    time.Duration // how far Redis' clock stepped; 0 when it ran steadily
-	Restart bool          // another server, or the same one restarted
-	Refused bool          // the step is not believed: the node stops claiming
+	Step      time.Duration // how far Redis' clock stepped; 0 when it ran steadily
+	Overtaken bool          // a later sample has overtaken this one, which is dropped
+	Restart   bool          // another server, or the same one restarted
+	Refused   bool          // the step is not believed: the node stops claiming
 }
 
 // add takes a sample; sent and received are local instants around the request. A difference beyond
@@ -156,7 +157,7 @@ func (c *Clock) add(sent, received, redis time.Time, runID string) change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if sent.Before(c.sent) { // a later sample has overtaken it
-		return change{} // it was overtaken by one that knows better who the server is
+		return change{Overtaken: true}
 	}
 	c.sent = sent
 	if len(c.samples) == 0 {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -17,6 +18,7 @@ type cursors struct {
 // knownCursor is the last known cursor of one job.
 type knownCursor struct {
 	cursor, at  int64 // cursor is 0 when the schedule has no more ticks; at is when it was last seen; both ms of Redis' time
+	opened      int64 // the cursor after the last tick of which this node was granted a shard, ms; 0 for none
 	claimedFrom int64 // the cursor from which this node claims a tick at the moment
 }
 
@@ -88,12 +90,16 @@ func (c *cursors) answered(b *work.Batch, sent int64) {
 
 // stepped notes the step of the cursor that comes with a granted run.
 func (c *cursors) stepped(g work.Grant, now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.of(g.Job)
+	if t := g.Lease.Trigger; g.Lease.Of != "" && g.Job.Schedule != nil && (t == jobs.TriggerSchedule.String() || t == jobs.TriggerCatchUp.String()) {
+		h.opened = max(h.opened, work.Millis(g.Job.Schedule.Next(time.UnixMilli(g.Lease.Tick))))
+	}
 	if g.Lease.Prev == 0 {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if h := c.of(g.Job); !g.WasPending || h.cursor < g.Lease.Next {
+	if !g.WasPending || h.cursor < g.Lease.Next {
 		h.cursor, h.at = g.Lease.Next, now
 	}
 }
@@ -133,6 +139,9 @@ func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r led
 	r = ledger.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Heard: true}
 	if h.cursor < last && h.claimedFrom != h.cursor && h.at < last-fresh.Milliseconds() {
 		r.Cursor, r.Heard = work.Millis(j.Schedule.Next(time.UnixMilli(last-1))), false
+	}
+	if h.opened > r.Cursor && r.Cursor != 0 {
+		r.Opened = h.opened
 	}
 	return r, r.Cursor != 0
 }

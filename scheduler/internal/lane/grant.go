@@ -36,7 +36,7 @@ func (s sender) granted(b *work.Batch, i int, slotLost bool) work.Grant {
 	c, a := b.Claims[i], b.Answers[i]
 	first := s.l.Ledger.FirstLease(c.TTL)
 	g := work.Grant{
-		Job: b.Jobs[i], Lease: c.Lease(a, ledger.Claimer{ID: s.l.ID, Name: s.l.Name}, s.l.Clock.Now().UnixMilli()), Server: b.Server,
+		Job: b.Jobs[i], Lease: c.Lease(a, ledger.Claimer{ID: s.l.ID, Name: s.l.Name}, s.l.Clock.Now().UnixMilli()), Epoch: b.Epoch,
 		FirstSent: leaseStart(b, first, a), Suspended: b.Suspended, FirstTTL: first, WasPending: c.Pending,
 	}
 	// Only ticks of a schedule are granted ahead. A delayed run that was cancelled may be rerun

@@ -27,7 +27,7 @@ type Lane struct {
 	addr      string // the master's address; "" for an only server
 	clustered bool   // there are other masters
 	breaker   *breaker
-	failover  *failover
+	epochs    *epochs
 	settler   *settler
 	feeder    *feeder
 	watchdog  *watchdog
@@ -45,7 +45,7 @@ func newLane(n *Lanes, m ledger.Master) *Lane {
 		breaker: &breaker{health: n.Health, master: m.Addr, clustered: n.clustered, others: n},
 		claims:  make(chan *work.Batch, n.Slots.Size()), sweep: make(chan struct{}, 1), stop: func() {},
 	}
-	l.failover = newFailover(l, m)
+	l.epochs = newEpochs(l, m)
 	l.settler, l.feeder = newSettler(l), newFeeder(l)
 	l.watchdog = newWatchdog(n.mayClaim, n.Ledger.Job, n.Log)
 	// The keeper does not log: the runner logs lost runs, and Health logs Redis.
@@ -81,7 +81,7 @@ type Terms struct {
 }
 
 // blocked reports whether nothing is claimed from one of the lane's partitions.
-func (l *Lane) blocked(part int) bool { return l.breaker.blocks() || l.failover.holds(part) }
+func (l *Lane) blocked(part int) bool { return l.breaker.blocks() || l.epochs.holds(part) }
 
 // fail notes that a role's call failed.
 func (l *Lane) fail(role string, err error) { l.breaker.fail(role, err) }

@@ -72,7 +72,9 @@ type Config struct {
 	TakesWork func() bool     // the node may take work: nobody has drained its name, and no move has closed the namespace
 	Closed    func() bool     // a move has closed the namespace
 	Beat      chan<- struct{} // holds one signal: send a heartbeat now
-	Lost      chan<- struct{} // holds one signal: Redis may have lost data
+	// Restore writes again what Redis has lost of the control record, gates and incarnations.
+	Restore func(ctx context.Context) error
+	Lost    chan<- struct{} // holds one signal: Redis may have lost data
 
 	MaxSkew, Grace, SweepEvery, FailoverHold time.Duration
 	Log                                      *slog.Logger
@@ -142,11 +144,23 @@ func (n *Lanes) Hold(parent context.Context, part int, g locking.Grant) *locking
 // Holding returns why the node claims nothing; nil when it may claim from some partition.
 func (n *Lanes) Holding() error {
 	for _, l := range n.all() {
-		if l.failover.someOpen() {
+		if l.epochs.someOpen() {
 			return nil
 		}
 	}
 	return errHolding
+}
+
+// Recheck asks all lanes for an early check of their epochs.
+func (n *Lanes) Recheck() {
+	for _, l := range n.all() {
+		l.epochs.recheck()
+	}
+}
+
+// Held reports whether an epoch has begun in which this node does not claim yet.
+func (n *Lanes) Held() bool {
+	return slices.ContainsFunc(n.all(), func(l *Lane) bool { return l.epochs.held() })
 }
 
 // Blocked reports whether nothing is claimed from a partition.
@@ -194,7 +208,7 @@ func (n *Lanes) Unreachable() bool {
 func (n *Lanes) Servers() (asserted, restored string) {
 	var all, have []string
 	for _, l := range n.all() {
-		t, p := l.failover.servers()
+		t, p := l.epochs.servers()
 		if t != "" {
 			all = append(all, t)
 		}
@@ -208,7 +222,7 @@ func (n *Lanes) Servers() (asserted, restored string) {
 // Seen notes what the roster says of the masters.
 func (n *Lanes) Seen(members []roster.Member, nodes []sharding.Node) {
 	for _, l := range n.all() {
-		l.failover.seen(members, nodes)
+		l.epochs.seen(members, nodes)
 	}
 }
 
@@ -257,20 +271,20 @@ func (n *Lanes) AssertBeforeLeaving(ctx context.Context) {
 	if n.clustered {
 		var all sync.WaitGroup
 		for _, l := range n.all() {
-			all.Go(func() { l.failover.identify(ctx) })
+			all.Go(func() { l.epochs.look(ctx) })
 		}
 		all.Wait()
 	}
 	for end := time.Now().Add(n.FailoverHold); time.Now().Before(end) && !n.Unreachable(); {
 		asserted := true
 		for _, l := range n.all() {
-			asserted = asserted && (l.breaker.open() || l.failover.allAssertedHere() && !l.failover.unidentified.Load())
+			asserted = asserted && (l.breaker.open() || l.epochs.allAssertedHere() && !l.epochs.unidentified.Load())
 		}
 		if asserted || !wait.For(ctx, assertEvery/4) {
 			return
 		}
 		for _, l := range n.all() {
-			l.failover.recheck()
+			l.epochs.recheck()
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (s *sweep) reapable(ctx context.Context, lapsed []ledger.Lease) []ledger.Le
 func (l *Lane) steadyFor() time.Duration {
 	steady := l.Clock.steadyFor()
 	if l.clustered { // else the clock knows
-		steady = min(steady, l.failover.unchangedFor())
+		steady = min(steady, l.epochs.unchangedFor())
 	}
 	return steady
 }
@@ -73,7 +73,7 @@ func (s *sweep) writtenFor(ctx context.Context, part int) time.Duration {
 	}
 	now, w := time.Now(), s.writes
 	if now.Sub(w.last) >= reclaimDelay {
-		if err := s.l.Ledger.Writable(ctx, s.l.failover.at(), part); err != nil {
+		if err := s.l.Ledger.Writable(ctx, s.l.epochs.at(), part); err != nil {
 			s.writes = writes{}
 			return 0
 		}

@@ -180,7 +180,7 @@ func (s *sweep) giveUp(ctx context.Context, stored ledger.Stored, d jobs.Definit
 	}
 	cursor = stored.Cursor
 	s.ask(ctx, stored.Job, func(ctx context.Context) error {
-		server, may := s.l.failover.claims(s.l.Ledger.Partition(stored.Job))
+		server, may := s.l.epochs.claims(s.l.Ledger.Partition(stored.Job))
 		if !may {
 			return nil // the next check does it
 		}

@@ -8,50 +8,54 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// begins reports whether the server that granted a run is still the last one that this node has
-// noticed. That server knows of the run from now on. A run that another server granted must not
+// begins reports whether the epoch in which a run was granted is still the last one that this node has
+// noticed. In that one the node reports the run from now on. A run of another epoch must not
 // begin, because it can no longer be asserted.
-func (f *failover) begins(g work.Grant) bool {
+func (f *epochs) begins(g work.Grant) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e := f.epochs[g.Job.Part]; e == nil || e.noticed != g.Server {
+	if e := f.epochs[g.Job.Part]; e == nil || e.ID() != g.Epoch {
 		return false
 	}
 	f.l.lanes.cursors.stepped(g, f.l.Clock.Now().UnixMilli())
 	return true
 }
 
-// answered notes the cursors in a server's answers, if it is the last one that this node has
+// answered notes the cursors in answers, if they are of the last epoch that this node has
 // noticed.
-func (f *failover) answered(b *work.Batch) {
+func (f *epochs) answered(b *work.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e := f.epochs[b.Part]; e != nil && e.noticed == b.Server {
-		e.answeredBy(b.Server, f.l.Clock)
+	if e := f.epochs[b.Part]; e != nil && e.ID() == b.Epoch {
+		e.Answered(b.Epoch, f.l.Clock.Now().UnixMilli())
 		f.l.lanes.cursors.answered(b, f.l.Clock.Now().Add(-time.Since(b.LastSent)).UnixMilli())
 	}
 }
 
-// answeredBy notes that a server has answered, if it is the one that may be asked for runs.
-func (e *epoch) answeredBy(server string, c *Clock) {
-	if e.open == server {
-		e.lastAnswer = c.Now().UnixMilli()
+// id is the id of a partition's current epoch; one that every script refuses when none is known.
+func (f *epochs) id(part int) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.epochs[part]; e != nil {
+		return cmp.Or(e.ID(), ledger.Nobody)
 	}
+	return ledger.Nobody
 }
 
-// recall reports to a server, before any run is asserted, the cursors of this node's jobs as known
-// from the previous server. A job that the server has lost begins there, at the latest cursor that
+// recall reports, before any run is asserted, the cursors of this node's jobs as known
+// from the last open epoch. A job that Redis has lost begins there, at the latest cursor that
 // a node reports. Jobs whose cursor is behind are left to level.
-func (f *failover) recall(ctx context.Context, server string) error {
+func (f *epochs) recall(ctx context.Context) error {
 	last := make(map[int]int64)
 	f.mu.Lock()
 	for part, e := range f.epochs {
-		if e.noticed == server && e.asserted != server && e.lastAnswer != 0 {
-			last[part] = e.lastAnswer
+		if e.State() == failover.Asserting && e.LastAnswer() != 0 {
+			last[part] = e.LastAnswer()
 		}
 	}
 	f.mu.Unlock()
@@ -67,7 +71,7 @@ func (f *failover) recall(ctx context.Context, server string) error {
 	var behind []*work.Job
 	for _, part := range f.parts() {
 		for list := range slices.Chunk(byPart[part], ledger.RecallMax) {
-			some, err := f.recallOf(ctx, server, list, last[part])
+			some, err := f.recallOf(ctx, list, last[part])
 			if err != nil {
 				return err
 			}
@@ -82,9 +86,9 @@ func (f *failover) recall(ctx context.Context, server string) error {
 
 // recallOf reports jobs of one partition. It fills the gaps of jobs that were claimed anew before
 // this node could report, and returns the jobs whose cursor is behind.
-func (f *failover) recallOf(ctx context.Context, server string, list []*work.Job, last int64) (behind []*work.Job, err error) {
+func (f *epochs) recallOf(ctx context.Context, list []*work.Job, last int64) (behind []*work.Job, err error) {
 	known, batch := f.recollections(list, last)
-	again, err := f.remind(ctx, server, batch)
+	again, err := f.remind(ctx, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +102,12 @@ func (f *failover) recallOf(ctx context.Context, server string, list []*work.Job
 		r.Gap = gapOf(known[a.At], r.Cursor, a.Cursor)
 		gaps = append(gaps, r)
 	}
-	_, err = f.remind(ctx, server, gaps)
+	_, err = f.remind(ctx, gaps)
 	return behind, err
 }
 
 // recollections are the known cursors of jobs, and their jobs.
-func (f *failover) recollections(list []*work.Job, last int64) (known []*work.Job, batch []ledger.KnownCursor) {
+func (f *epochs) recollections(list []*work.Job, last int64) (known []*work.Job, batch []ledger.KnownCursor) {
 	for _, j := range list {
 		if r, some := f.l.lanes.cursors.recollect(j, last, 2*f.l.SweepEvery); some {
 			known, batch = append(known, j), append(batch, r)
@@ -114,16 +118,14 @@ func (f *failover) recollections(list []*work.Job, last int64) (known []*work.Jo
 
 // level records the ticks that Redis has lost and that no node was granted, after all nodes have
 // reported their runs or FailoverHold is over. It reports whether that is done.
-func (f *failover) level(ctx context.Context, server string) bool {
+func (f *epochs) level(ctx context.Context) bool {
 	f.mu.Lock()
 	behind, last := f.behind, f.last
 	f.mu.Unlock()
 	slices.SortFunc(behind, func(a, b *work.Job) int { return cmp.Or(a.Part-b.Part, a.Index-b.Index) })
 	for list := range work.Batches(behind, ledger.BatchMax, func(j *work.Job) int { return j.Part }) {
-		if err := f.levelOf(ctx, server, list, last[list[0].Part]); err != nil {
-			if !errors.Is(err, ledger.ErrServer) {
-				f.l.fail("recall", err)
-			}
+		if err := f.levelOf(ctx, list, last[list[0].Part]); err != nil {
+			f.failed(ctx, "recall", err)
 			return false
 		}
 	}
@@ -133,9 +135,9 @@ func (f *failover) level(ctx context.Context, server string) bool {
 	return true
 }
 
-func (f *failover) levelOf(ctx context.Context, server string, list []*work.Job, last int64) error {
+func (f *epochs) levelOf(ctx context.Context, list []*work.Job, last int64) error {
 	known, batch := f.recollections(list, last)
-	again, err := f.remind(ctx, server, batch)
+	again, err := f.remind(ctx, batch)
 	if err != nil {
 		return err
 	}
@@ -147,7 +149,7 @@ func (f *failover) levelOf(ctx context.Context, server string, list []*work.Job,
 			"tick", time.UnixMilli(r.Gap.First).UTC(), "until", time.UnixMilli(r.Gap.Last).UTC(), "count", r.Gap.Count)
 		gaps = append(gaps, r)
 	}
-	_, err = f.remind(ctx, server, gaps)
+	_, err = f.remind(ctx, gaps)
 	return err
 }
 
@@ -160,13 +162,13 @@ func gapOf(j *work.Job, from, to int64) *ledger.SkippedRange {
 
 // remind reports jobs of one partition once. Where that partition alone fails, there is no answer,
 // and the other partitions go on.
-func (f *failover) remind(ctx context.Context, server string, batch []ledger.KnownCursor) ([]ledger.Recalled, error) {
+func (f *epochs) remind(ctx context.Context, batch []ledger.KnownCursor) ([]ledger.Recalled, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
 	call, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	again, err := f.l.Ledger.Recall(call, f.l.Clock.lastRead().UnixMilli(), server, batch)
+	again, err := f.l.Ledger.At(f.id(f.l.Ledger.Partition(batch[0].Job))).Recall(call, f.l.Clock.lastRead().UnixMilli(), batch)
 	switch {
 	case err == nil:
 		return again, nil

@@ -100,7 +100,7 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 		err := r.l.Ledger.At(upstream).Relayed(ctx, e)
 		switch {
 		case errors.Is(err, ledger.ErrServer):
-			r.l.failover.recheck()
+			r.l.epochs.recheck()
 			return nil
 		case err == nil:
 			r.notified.forget(e)
@@ -109,9 +109,10 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 	})
 }
 
-// server is the id of a job's master.
+// server is the id of the epoch of a job's partition.
 func (r *relay) server(job string) string {
-	return r.l.lanes.of(r.l.Ledger.Partition(job)).failover.current()
+	part := r.l.Ledger.Partition(job)
+	return r.l.lanes.of(part).epochs.id(part)
 }
 
 // unheldSince is a follower that no node can run: since when living nodes hold it in other definitions

@@ -24,7 +24,7 @@ func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
 func (n *Lanes) Save(ctx context.Context, run ledger.Lease, before string, data []byte) error {
 	part := n.Ledger.Partition(run.Job)
 	of := n.of(part)
-	server, waits := of.failover.keeps(part)
+	server, waits := of.epochs.keeps(part)
 	_, unrestored := waits[run.Run]
 	switch {
 	case of.breaker.open():
@@ -34,7 +34,7 @@ func (n *Lanes) Save(ctx context.Context, run ledger.Lease, before string, data 
 	}
 	err := n.Ledger.Save(ctx, server, run, before, data)
 	if errors.Is(err, ledger.ErrServer) {
-		of.failover.recheck()
+		of.epochs.recheck()
 		err = fmt.Errorf("%w: %w", locking.ErrUnreachable, err)
 	}
 	return err
@@ -52,7 +52,7 @@ func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.R
 	asked, servers := make([]locking.Renewal, 0, len(batch)), make(map[int]string)
 	for i, b := range batch {
 		part := n.Ledger.Partition(b.Name)
-		server, waits := n.of(part).failover.keeps(part)
+		server, waits := n.of(part).epochs.keeps(part)
 		if _, is := waits[b.Owner]; !is {
 			asked, places, servers[part] = append(asked, b), append(places, i), server
 		}
@@ -63,7 +63,7 @@ func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.R
 	got, err := n.Ledger.RenewAt(ctx, asked, func(part int) string { return servers[part] }, n.Runs.Progress)
 	if errors.Is(err, ledger.ErrServer) {
 		for part := range servers {
-			n.of(part).failover.recheck()
+			n.of(part).epochs.recheck()
 		}
 	}
 	for i, a := range got {

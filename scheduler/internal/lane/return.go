@@ -12,9 +12,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Begins reports whether a granted run may begin: whether the server that granted it is still the
-// last one that this node has noticed. That server knows of the run from now on.
-func (n *Lanes) Begins(g work.Grant) bool { return n.of(g.Job.Part).failover.begins(g) }
+// Begins reports whether a granted run may begin: whether the epoch in which it was granted is still the
+// last one that this node has noticed. The node reports the run in later ones from now on.
+func (n *Lanes) Begins(g work.Grant) bool { return n.of(g.Job.Part).epochs.begins(g) }
 
 // handBackTries is how often a hand-back is tried at least.
 const handBackTries = 4

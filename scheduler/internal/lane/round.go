@@ -18,7 +18,7 @@ type round struct {
 func (r *round) ask(ctx context.Context, job string, f func(context.Context) error) {
 	part := r.l.Ledger.Partition(job)
 	of := r.l.lanes.of(part)
-	if ctx.Err() != nil || of.breaker.open() || of.failover.holds(part) || of == r.l && errors.Is(r.failed, locking.ErrUnreachable) {
+	if ctx.Err() != nil || of.breaker.open() || of.epochs.holds(part) || of == r.l && errors.Is(r.failed, locking.ErrUnreachable) {
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, CallTimeout)

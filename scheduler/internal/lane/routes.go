@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
@@ -34,7 +35,7 @@ func (n *Lanes) all() []*Lane { return n.routes.Load().all }
 
 // Begin samples the clock, makes the lanes, and trusts the servers that it finds.
 func (n *Lanes) Begin(ctx context.Context) error {
-	server, err := n.sampleClock(ctx)
+	sample, err := n.sampleClock(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,12 +44,11 @@ func (n *Lanes) Begin(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, l := range n.all() {
 		all.Go(func() {
+			at := sample
 			if n.clustered {
-				l.failover.identify(ctx)
-			} else {
-				l.failover.setID(server)
+				at, _ = l.epochs.identify(ctx)
 			}
-			l.failover.begin()
+			l.epochs.begin(at)
 		})
 	}
 	all.Wait()
@@ -60,7 +60,7 @@ func (n *Lanes) watchRoutes(ctx context.Context) {
 	watch(ctx, n.routesChanged, sampleEvery, func() time.Duration {
 		n.route(ctx)
 		for _, l := range n.all() {
-			if l.breaker.open() || l.failover.unidentified.Load() {
+			if l.breaker.open() || l.epochs.unidentified.Load() {
 				return assertEvery
 			}
 		}
@@ -76,7 +76,7 @@ func (n *Lanes) route(ctx context.Context) {
 	for p, l := range old.byPart {
 		m, err := n.Ledger.Master(ctx, p)
 		if err != nil && l != nil {
-			m = l.failover.at()
+			m = l.epochs.at()
 		}
 		masters[p] = m
 	}
@@ -84,22 +84,22 @@ func (n *Lanes) route(ctx context.Context) {
 	defer n.mu.Unlock()
 	byPart := slices.Clone(old.byPart)
 	for p, m := range masters {
-		from, e := byPart[p], &epoch{}
+		from, e := byPart[p], &failover.Epoch{}
 		if from != nil && m.Addr == from.addr {
-			from.failover.setMaster(m)
+			from.epochs.setMaster(m)
 			continue
 		}
 		to := n.laneFor(byPart, m)
 		if from != nil {
-			e = from.failover.removePart(p)
+			e = from.epochs.removePart(p)
 			came[to]++
 		}
-		to.failover.addPart(p, e)
+		to.epochs.addPart(p, e)
 		byPart[p] = to
 	}
 	for to, count := range came {
 		n.Log.Info("partitions have another master", "master", to.addr, "partitions", count)
-		wait.Signal(to.failover.check)
+		wait.Signal(to.epochs.check)
 	}
 	next := newRoutes(byPart)
 	n.routes.Store(next)

@@ -44,7 +44,7 @@ func (s sender) carry(b *work.Batch) {
 		return
 	}
 	if b.Err == nil {
-		s.l.failover.answered(b)
+		s.l.epochs.answered(b)
 	}
 	s.start(b)
 	s.l.lanes.cursors.came(b)
@@ -100,7 +100,7 @@ func (s sender) claim(draining context.Context, b *work.Batch) (done bool) {
 		if draining.Err() != nil && !b.FirstSent.IsZero() && time.Since(b.FirstSent) > 3*skew {
 			return true
 		}
-		held := anew || l.failover.holds(b.Part) // or it has another lane
+		held := anew || l.epochs.holds(b.Part) // or it has another lane
 		if l.clustered && b.Err != nil {
 			s.freeSlots(b)
 			if held {
@@ -126,7 +126,7 @@ func (s sender) failed(b *work.Batch) (again, anew bool) {
 		return false, false
 	case errors.Is(b.Err, errHolding), errors.Is(b.Err, ledger.ErrServer):
 		if errors.Is(b.Err, ledger.ErrServer) {
-			s.l.failover.recheck()
+			s.l.epochs.recheck()
 		}
 		if !b.Unanswered {
 			b.FirstSent = time.Time{} // nothing was carried out
@@ -187,14 +187,14 @@ func (s sender) once(b *work.Batch) ([]ledger.Answer, error) {
 	if err := l.Clock.Usable(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrClock, err)
 	}
-	server, may := l.failover.claims(b.Part)
+	epoch, may := l.epochs.claims(b.Part)
 	if !may {
 		return nil, errHolding
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
 	defer cancel()
 	by := ledger.Claimer{ID: l.ID, Name: l.Name}
-	b.Server = server
-	answers, err := l.Ledger.At(server).Claim(ctx, by, l.Clock.Now().UnixMilli(), b.Claims)
+	b.Epoch = epoch
+	answers, err := l.Ledger.At(epoch).Claim(ctx, by, l.Clock.Now().UnixMilli(), b.Claims)
 	return answers, l.breaker.full(err)
 }

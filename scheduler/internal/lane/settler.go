@@ -266,10 +266,10 @@ func (s *settler) freeSlots(batch []settling, queues map[int]*reportQueue) {
 	}
 }
 
-// settle sends a batch once. The answer of a server that has been replaced does not count.
+// settle sends a batch once. The answer in an epoch that is over does not count.
 func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]ledger.Status, error) {
-	f := l.failover
-	server, waits := f.keeps(part)
+	f := l.epochs
+	epoch, waits := f.keeps(part)
 	for _, r := range reports {
 		if _, is := waits[r.Run]; is {
 			return nil, errHolding
@@ -277,7 +277,7 @@ func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]le
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
 	defer cancel()
-	statuses, err := l.Ledger.At(server).Settle(ctx, reports)
+	statuses, err := l.Ledger.At(epoch).Settle(ctx, reports)
 	if errors.Is(err, ledger.ErrServer) {
 		f.recheck()
 	}
@@ -290,7 +290,7 @@ func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]le
 			ends = append(ends, batch[i].ending)
 		}
 	}
-	if !f.isNoticed(server, part, ends...) {
+	if !f.isNoticed(epoch, part, ends...) {
 		return nil, ledger.ErrServer
 	}
 	return statuses, nil

@@ -2,95 +2,109 @@ package lane
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// step takes the next step with the master's current id, and returns when to check again. Only the
-// lane's watch calls it.
-func (f *failover) step(ctx context.Context) time.Duration {
+// step takes the next step in the current epochs, and returns when to check again. Only the lane's watch calls it.
+func (f *epochs) step(ctx context.Context) time.Duration {
 	f.mu.Lock()
-	server := f.id
-	if server == ledger.Nobody {
-		f.mu.Unlock()
+	known := f.every(func(e *failover.Epoch) bool { return e.ID() != "" })
+	open := f.every(func(e *failover.Epoch) bool { return e.State() == failover.Open })
+	placed := f.every(func(e *failover.Epoch) bool { return e.State() >= failover.Waiting })
+	over := time.Since(f.since) >= f.l.FailoverHold
+	last, may := f.allAsserted || over, f.allRestored && !f.isYoung() || over
+	changes := f.changes
+	f.mu.Unlock()
+	switch {
+	case open:
+		return f.nextCheck()
+	case !known:
+		return assertEvery
+	case f.incarnate(ctx):
+		wait.Signal(f.check)
 		return assertEvery
 	}
-	f.notice(server)
-	open := f.every(func(e *epoch) bool { return e.open == server })
-	placed := f.every(func(e *epoch) bool { return e.restored == server })
-	over := time.Since(f.since) >= f.l.FailoverHold
-	last, may := f.allAsserted || over, f.allRestored || over
-	f.mu.Unlock()
-	if open {
-		return f.nextCheck()
-	}
 	if !placed {
-		placed = f.assert(ctx, server, last)
+		placed = f.assert(ctx, changes, last)
 	}
 	ready := placed
-	//guard:grants-wait P1 a Redis that may have lost grants is asked for none before all nodes have asserted theirs
+	//guard:grants-wait P1 a Redis that may have lost grants is asked for none before all nodes have reported theirs
 	if !may {
 		ready = false
 	}
-	if ready && f.level(ctx, server) {
-		f.release(server)
+	if ready && f.level(ctx) {
+		f.release(changes)
 		return f.nextCheck()
 	}
 	wait.Signal(f.l.Beat) // others learn it, and this node learns of them
 	return assertEvery
 }
 
-// notice notes that partitions have another master. The caller holds the lock.
-func (f *failover) notice(server string) {
-	fresh := false
-	for _, e := range f.epochs {
-		if e.noticed == server {
-			continue
-		}
-		fresh = true
-		e.noticed, e.restored = server, ""
-		if e.asserted == server { // it has come back, and does not know what was granted meanwhile
-			e.asserted = ledger.Nobody
-		}
-		//guard:back-is-new P1 a server that has come back is asked for nothing before runs are asserted to it
-		if e.open == server {
-			e.open = ledger.Nobody
+// isYoung reports whether this node has never claimed here and does not know for how long others have. The caller holds the lock.
+func (f *epochs) isYoung() bool {
+	fresh := f.every(func(e *failover.Epoch) bool { return e.Was() == "" })
+	//guard:young-waits P1 a node that knows nobody waits, on a server that may just have lost what others know
+	if fresh && time.Now().Before(f.young) {
+		return true
+	}
+	return false
+}
+
+// incarnate has partitions made again that have lost their gate or incarnation, and reports whether the epochs change by that. An
+// incarnation that was made by a node which knew no other gets another one: such a node may be claiming already.
+func (f *epochs) incarnate(ctx context.Context) bool {
+	lost, lone := false, make(map[int]string)
+	f.mu.Lock()
+	for part, e := range f.epochs {
+		is, was := ledger.Incarnation(e.ID()), ledger.Incarnation(e.Was())
+		lost = lost || is == ""
+		//guard:lone-superseded P1 a node that came just after a loss and knows nobody claims nothing before the others have reported their runs
+		if _, after := ledger.MadeAfterLoss(is); is != "" && was != "" && is != was && !after {
+			lone[part] = is
 		}
 	}
-	if fresh {
-		for _, e := range f.epochs { // what they had left to restore is dropped below, so they start anew
-			if e.asserted == server && e.restored != server {
-				e.asserted = ledger.Nobody
-			}
-		}
-		f.since, f.allAsserted, f.allRestored = time.Now(), false, false
-		f.others, f.unrestored, f.unrestoredOf, f.behind = f.l.Nodes.Living(), nil, "", nil
-		f.l.lanes.signalLost()
+	f.mu.Unlock()
+	var err error
+	if lost {
+		err = f.l.Restore(ctx)
 	}
+	for part, is := range lone {
+		call, cancel := context.WithTimeout(ctx, CallTimeout)
+		err = errors.Join(err, f.l.Ledger.Supersede(call, part, is))
+		cancel()
+	}
+	if err != nil && !errors.Is(err, ledger.ErrClosed) && ctx.Err() == nil {
+		f.l.fail("restore", err)
+	}
+	return lost || len(lone) > 0
 }
 
 // nextCheck is when a node that claims checks the master's id again: soon when the master did not
-// give it. All nodes must notice a new master within FailoverHold of the first.
-func (f *failover) nextCheck() time.Duration {
+// give it. All nodes must notice a new epoch within FailoverHold of the first.
+func (f *epochs) nextCheck() time.Duration {
 	if f.unidentified.Load() {
 		return assertEvery
 	}
 	return sampleEvery
 }
 
-// release lets the node claim again from all partitions that have noticed the master.
-func (f *failover) release(server string) {
+// release lets the node claim again, unless another epoch has begun meanwhile.
+func (f *epochs) release(changes int) {
 	f.mu.Lock()
+	if f.changes != changes {
+		f.mu.Unlock()
+		return
+	}
 	first, held := true, time.Since(f.since)
 	for _, e := range f.epochs {
-		if e.noticed == server {
-			first = first && e.open == ""
-			e.open = server
-		}
+		first = first && e.Was() == ""
+		e.Open()
 	}
-	f.others = nil
 	f.mu.Unlock()
 	if !first {
 		f.l.breaker.grantsResumed()

@@ -76,7 +76,7 @@ func (s *sweep) run(ctx, alive context.Context) {
 
 // cancelled looks for runs to cancel and nothing else.
 func (s *sweep) cancelled(alive context.Context) {
-	parts := s.l.failover.parts()
+	parts := s.l.epochs.parts()
 	if s.l.Slots.Used() == 0 || len(parts) == 0 {
 		return
 	}
@@ -120,11 +120,11 @@ func (s *sweep) confirm(ctx context.Context, part int) {
 
 func (s *sweep) once(ctx context.Context) {
 	l := s.l
-	parts := l.failover.parts()
+	parts := l.epochs.parts()
 	if len(parts) > 0 && l.breaker.open() {
 		s.probe(ctx, parts[0])
 	}
-	parts = slices.DeleteFunc(parts, l.failover.holds)
+	parts = slices.DeleteFunc(parts, l.epochs.holds)
 	if l.Clock.Usable() != nil || len(parts) == 0 || l.breaker.open() {
 		return
 	}
@@ -220,7 +220,7 @@ func (s *sweep) reap(ctx context.Context, reapable []ledger.Lease) {
 	slices.SortStableFunc(reapable, func(a, b ledger.Lease) int { return partOf(a) - partOf(b) })
 	for batch := range work.Batches(reapable, ledger.BatchMax, partOf) {
 		s.ask(ctx, batch[0].Job, func(ctx context.Context) error {
-			server, may := s.l.failover.claims(partOf(batch[0]))
+			server, may := s.l.epochs.claims(partOf(batch[0]))
 			if !may {
 				return nil // the next sweep tries again
 			}

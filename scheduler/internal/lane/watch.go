@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
@@ -20,7 +21,7 @@ func (n *Lanes) watchClock(ctx context.Context) {
 		if n.clustered {
 			return sampleEvery
 		}
-		return n.of(0).failover.step(ctx)
+		return n.of(0).epochs.step(ctx)
 	}
 	watch(ctx, n.Health.check, step(), func() time.Duration {
 		n.Resample(ctx)
@@ -30,41 +31,41 @@ func (n *Lanes) watchClock(ctx context.Context) {
 
 // watch asks a master of a Cluster for its id until ctx ends, and drives the failover.
 func (l *Lane) watch(ctx context.Context) {
-	f := l.failover
+	f := l.epochs
 	watch(ctx, f.check, f.step(ctx), func() time.Duration {
-		f.identify(ctx)
+		f.look(ctx)
 		return f.step(ctx)
 	})
 }
 
 // Resample samples the clock for callers that go on whatever the result is.
 func (n *Lanes) Resample(ctx context.Context) {
-	server, err := n.sampleClock(ctx)
+	sample, err := n.sampleClock(ctx)
 	switch {
 	case err == nil:
 		n.Health.OK("clock") // heartbeats tell whether its master takes writes
 		if !n.clustered {
-			n.of(0).failover.setID(server)
+			n.of(0).epochs.sampled(sample)
 		}
 	case ctx.Err() == nil:
 		n.control.fail("clock", err)
 	}
 }
 
-// sampleClock samples Redis' clock once, logs steps and restarts, and returns the server's id.
-func (n *Lanes) sampleClock(ctx context.Context) (server string, err error) {
+// sampleClock samples Redis' clock once, logs steps and restarts, and returns the sample, without incarnations when a later one has
+// overtaken it.
+func (n *Lanes) sampleClock(ctx context.Context) (s ledger.Sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	sent := time.Now()
-	redisTime, id, err := n.Ledger.Time(ctx)
-	if err != nil {
-		return "", err
+	if s, err = n.Ledger.Sample(ctx); err != nil {
+		return s, err
 	}
 	received := time.Now()
 	if !n.clustered {
-		id = n.recognized(ctx, id)
+		s.Server = n.recognized(ctx, s.Server)
 	}
-	got := n.Clock.add(sent, received, redisTime, id)
+	got := n.Clock.add(sent, received, s.Now, s.Server)
 	switch {
 	case got.Refused:
 		n.Log.Error("Redis' clock stepped too far to be believed; nothing is claimed until it is corrected", "step", got.Step, "error", n.Clock.Usable())
@@ -74,7 +75,10 @@ func (n *Lanes) sampleClock(ctx context.Context) (server string, err error) {
 	if got.Restart {
 		n.Log.Warn("Redis was restarted or failed over: this node asserts its runs to it, and leases are not reaped until its clock has run steadily for their ttl")
 	}
-	return n.Clock.Server(), nil
+	if got.Overtaken {
+		s.Server, s.Incarnations = n.Clock.Server(), nil
+	}
+	return s, nil
 }
 
 // recognized is the id by which this node knows an only server that gave this id.
@@ -82,7 +86,7 @@ func (n *Lanes) recognized(ctx context.Context, id string) string {
 	m, _ := n.Ledger.Master(ctx, 0)
 	id, err := n.Ledger.Recognize(ctx, m, 0, id, n.Clock.Server())
 	if r := n.routes.Load(); r != nil {
-		r.all[0].failover.unidentified.Store(err != nil)
+		r.all[0].epochs.unidentified.Store(err != nil)
 	}
 	return id
 }

@@ -117,14 +117,14 @@ func (a *recallArgs) appendTo(to []string) []string {
 
 // recallItem has the arguments of an item of recall.lua, which explains them.
 type recallItem struct {
-	job, digest string
-	cursor      int64
-	heard       bool
-	gap         string
+	job, digest    string
+	cursor, opened int64
+	heard          bool
+	gap            string
 }
 
 func (a *recallItem) appendTo(to []string) []string {
-	return append(to, a.job, a.digest, ms(a.cursor), flagged(a.heard), a.gap)
+	return append(to, a.job, a.digest, ms(a.cursor), orNone(a.opened), flagged(a.heard), a.gap)
 }
 
 // reassertArgs has the arguments of reassert.lua, which explains them.
@@ -199,7 +199,7 @@ const (
 	renewArgsSize    = 3
 	renewItemSize    = 3
 	recallArgsSize   = 5
-	recallItemSize   = 5
+	recallItemSize   = 6
 	reassertArgsSize = 5
 	reassertItemSize = 8
 	announceArgsSize = 4

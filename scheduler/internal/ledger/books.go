@@ -197,31 +197,10 @@ func openRuns(runs, waiting map[string]string, bad func(error)) []Lease {
 	return open
 }
 
-// Time asks Redis for its clock and for its id, as server_id in token.lua has it; both come in
-// one round trip, the clock first. Of a Cluster, it asks the master that has the control record, always the same.
+// Time asks Redis for its clock and for its id, see Sample.
 func (l *Ledger) Time(ctx context.Context) (now time.Time, id string, err error) {
-	server := l.client
-	if cluster, yes := l.client.(*redis.ClusterClient); yes {
-		server, err = cluster.MasterForKey(ctx, controlKey(l.cfg.Namespace))
-	}
-	if err == nil {
-		now, id, err = timeOf(ctx, server)
-	}
-	return now, id, l.explain(ctx, "read the clock", err)
-}
-
-// timeOf is Ledger.Time of one server.
-func timeOf(ctx context.Context, server redis.UniversalClient) (now time.Time, id string, err error) {
-	var clock *redis.TimeCmd
-	var replication, info *redis.StringCmd
-	_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
-		clock, replication, info = p.Time(ctx), p.Info(ctx, "replication"), p.Info(ctx, "server")
-		return nil
-	})
-	if clock.Err() != nil {
-		return time.Time{}, "", err
-	}
-	return clock.Val(), serverID(replication.Val(), info.Val()), nil
+	s, err := l.sampleControl(ctx, nil)
+	return s.Now, s.Server, err
 }
 
 // serverID is server_id of token.lua, of what INFO says of replication and of the server.

@@ -65,7 +65,7 @@ func TestOpenTickOfANewerVersion(t *testing.T) {
 		r.pass(t, 2*ttl)
 		r.unchanged(t, "a tick that cannot be read", func() {
 			r.settle(t, Strange, "a", "x.0", jobs.OutcomeSucceeded)
-			if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{{Job: "a", Run: "x.0"}})); got[0] != Strange {
+			if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Lease{{Job: "a", Run: "x.0"}})); got[0] != Strange {
 				t.Errorf("reaped: %s", got[0])
 			}
 			r.want(t, Foreign, shardClaim("a", "x", 1))

@@ -62,7 +62,7 @@ func TestClaimIsRefused(t *testing.T) {
 			if !errors.Is(err, ErrClock) || !errors.As(err, &clock) || clock.Redis.UnixMilli() != r.now || clock.Believed.UnixMilli() != r.now+off {
 				t.Errorf("off by %d ms: %v", off, err)
 			}
-			if _, err := r.led.Reap(t.Context(), r.now+off, r.identity, []Lease{{Job: "a", Run: "r"}}); !errors.Is(err, ErrClock) {
+			if _, err := r.led.Reap(t.Context(), r.now+off, r.epoch(), []Lease{{Job: "a", Run: "r"}}); !errors.Is(err, ErrClock) {
 				t.Errorf("reap off by %d ms: %v", off, err)
 			}
 			if _, err := r.led.Define(t.Context(), r.now+off, []Definition{{Job: "b"}}); !errors.Is(err, ErrClock) {

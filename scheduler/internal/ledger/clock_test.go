@@ -62,7 +62,8 @@ func (s *stepped) untrue(t *testing.T) (found []string) {
 // timeless are the scripts that read Redis' clock and need no idea of it from their caller, with the reason.
 var timeless = map[string]string{
 	"advance": "when a step of a move was taken is shown, and compared with nothing", "reserve": "the same",
-	"begin": "is refused by the clock, see TestPromote", "renew": "see TestLeaseOfAClockTakenBack",
+	"incarnate": "a node that joins waits until some time after it, but not longer than that time",
+	"begin":     "is refused by the clock, see TestPromote", "renew": "see TestLeaseOfAClockTakenBack",
 }
 
 // TestStoredTimes: whatever a script stores by Redis' clock, a clock that the caller does not believe does not get into it; or the script
@@ -189,11 +190,11 @@ func refusedByClock(t *testing.T, s *stepped) {
 			return err
 		},
 		"reassert": func() error {
-			_, err := l.Reassert(ctx, s.truth, "", []Assertion{of(*s.open(t, "lapsed"))})
+			_, err := l.Reassert(ctx, s.truth, []Assertion{of(*s.open(t, "lapsed"))})
 			return err
 		},
 		"recall": func() error {
-			_, err := l.Recall(ctx, s.truth, "", []KnownCursor{{Job: "asked", Digest: "d-second", Cursor: noon}})
+			_, err := l.Recall(ctx, s.truth, []KnownCursor{{Job: "asked", Digest: "d-second", Cursor: noon}})
 			return err
 		},
 	}

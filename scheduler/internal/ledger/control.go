@@ -31,9 +31,9 @@ func (l *Ledger) Control(ctx context.Context) (Control, error) {
 	return control(ctx, l.client, l.cfg, false)
 }
 
-// Restore writes the control record again if Redis lost it, with active as the active generation,
-// and returns the stored record. It returns ErrRefused for another number of partitions. An
-// UnreachableError comes with the record.
+// Restore writes again what Redis has lost of the control record, with active as the active generation, and of gates and
+// incarnations. It returns the stored record. It returns ErrRefused for another number of partitions. An UnreachableError comes with
+// the record.
 func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 	cfg := l.cfg
 	cfg.Generation = active
@@ -41,8 +41,8 @@ func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 	if err == nil {
 		err = l.fits(stored)
 	}
-	if err == nil && stored.Generation != "" && stored.Move == "" {
-		err = l.setGates(ctx, stored)
+	if err == nil {
+		err = l.incarnate(ctx, stored, true)
 	}
 	return stored, err
 }
@@ -66,19 +66,6 @@ func (l *Ledger) fits(stored Control) error {
 		ErrRefused, l.cfg.Namespace, stored.Partitions, len(l.keys), stored.Partitions)
 }
 
-// setGates writes the gates that are not there, which say that the generation "" makes new jobs.
-func (l *Ledger) setGates(ctx context.Context, c Control) error {
-	return l.eachReachable(ctx, nodeQueueTimeout, "open namespace "+l.cfg.Namespace, l.All(), func(ctx context.Context, parts []int) error {
-		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for _, part := range parts {
-				p.SetNX(ctx, l.keys[part].gate, gate{epoch: c.Epoch, generation: c.Generation, state: gateOpen}.String(), 0)
-			}
-			return nil
-		})
-		return err
-	})
-}
-
 // partitionsOf is the number of partitions of a new namespace. On one Redis more of them only divide the batches and multiply
 // the idle calls; on a Cluster they spread over its masters.
 func partitionsOf(client redis.UniversalClient) int {
@@ -88,7 +75,7 @@ func partitionsOf(client redis.UniversalClient) int {
 	return 1
 }
 
-// control reads the control record, after writing it if asked to and absent. A record that is there is never written to.
+// control reads the control record, after writing it if asked to and absent. To a record that is there only an incarnation is added.
 func control(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (Control, error) {
 	key := controlKey(cfg.Namespace)
 	record, err := client.HGetAll(ctx, key).Result()
@@ -98,6 +85,7 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 			p.HSetNX(ctx, key, "format", format)
 			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, partitionsOf(client)))
 			p.HSetNX(ctx, key, "generation", cfg.Generation)
+			p.HSetNX(ctx, key, "incarnation", cfg.NewID())
 			got = p.HGetAll(ctx, key)
 			return nil
 		})
@@ -117,6 +105,11 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 	n, err := strconv.Atoi(record["partitions"])
 	if err != nil || n < 1 || n > 1024 {
 		return Control{}, fmt.Errorf("%w: namespace %q: partitions is %q in %s", ErrUnknownFormat, cfg.Namespace, record["partitions"], key)
+	}
+	if record["incarnation"] == "" && create { // an earlier version made it
+		if err := client.HSetNX(ctx, key, "incarnation", cfg.NewID()).Err(); err != nil {
+			return Control{}, explain(ctx, client, "open namespace "+cfg.Namespace, err)
+		}
 	}
 	return Control{
 		Partitions: n, Generation: record["generation"], Epoch: number(record["epoch"]),

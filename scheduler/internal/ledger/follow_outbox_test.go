@@ -193,7 +193,7 @@ func TestRelayedByAnotherServer(t *testing.T) {
 		if err := r.led.At("another").Relayed(t.Context(), e); !errors.Is(err, ErrServer) || len(r.events(t)) != 1 {
 			t.Errorf("another server: %v, and %d events are left; want ErrServer and 1", err, len(r.events(t)))
 		}
-		if err := r.led.At(r.identity).Relayed(t.Context(), e); err != nil || len(r.events(t)) != 0 {
+		if err := r.led.At(r.epoch()).Relayed(t.Context(), e); err != nil || len(r.events(t)) != 0 {
 			t.Errorf("the server: %v, and %d events are left; want none", err, len(r.events(t)))
 		}
 	})

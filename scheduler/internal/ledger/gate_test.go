@@ -232,7 +232,7 @@ func goesOn(t *testing.T, r *rig, stored string) {
 	}
 	r.pass(t, ttl+time.Millisecond)
 	lease := Lease{Job: "crashes", Run: "crashes-1"}
-	if got := must(r.led.Reap(ctx, r.now, r.identity, []Lease{lease})); got[0] != Reaped {
+	if got := must(r.led.Reap(ctx, r.now, r.epoch(), []Lease{lease})); got[0] != Reaped {
 		t.Errorf("reap: %s", got[0])
 	}
 	if l := r.open(t, "crashes"); l == nil || l.Attempt != 2 || !l.Pending() {

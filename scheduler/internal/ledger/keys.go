@@ -40,10 +40,12 @@ import (
 //	{ns:p}:announced       zset   chunk, generation and revision of who holds it, by when that was last said, ms
 //	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, or to see whether writes are taken, for a second
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
+//	{ns:p}:incarnation     string id, another one each time that the partition was made, or lost records; see epoch.go
 type keys struct {
 	jobs, defs, due, runs, leases, pending, waiting, history string
 	kept, cancels, pauses, unique, followers, joins, outbox  string
 	anew, chunks, announced, gate, confirm, recent           string
+	incarnation                                              string
 	backfills, backfilled                                    string
 
 	tag string // what they begin with
@@ -70,7 +72,7 @@ func partitionKeys(ns string, p int) keys {
 		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
 		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
 		followers: tag + "followers", joins: tag + "joins", outbox: tag + "outbox", chunks: tag + "chunks", announced: tag + "announced", gate: tag + "gate",
-		confirm: tag + "confirm", anew: tag + "anew", recent: tag + "recent", backfills: tag + "backfills", backfilled: tag + "backfilled",
+		confirm: tag + "confirm", anew: tag + "anew", recent: tag + "recent", incarnation: tag + "incarnation", backfills: tag + "backfills", backfilled: tag + "backfilled",
 	}
 }
 

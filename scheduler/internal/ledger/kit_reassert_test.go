@@ -128,7 +128,7 @@ func reopen(params ...string) func(*Assertion) {
 // says tells the server of a run, twice, and compares the answers: repeated, it changes nothing but the lease.
 func (r *rig) says(t *testing.T, want Status, a Assertion) Asserted {
 	t.Helper()
-	got := must(r.led.Reassert(t.Context(), r.now, r.identity, []Assertion{a}))[0]
+	got := must(r.led.At(r.epoch()).Reassert(t.Context(), r.now, []Assertion{a}))[0]
 	if got.Word != want {
 		t.Fatalf("of %s it is said: %+v, want %s", a.Lease.Run, got, want)
 	}
@@ -137,7 +137,7 @@ func (r *rig) says(t *testing.T, want Status, a Assertion) Asserted {
 		again = want
 	}
 	before := r.unleased(t)
-	if got := must(r.led.Reassert(t.Context(), r.now, r.identity, []Assertion{a}))[0]; got.Word != again {
+	if got := must(r.led.At(r.epoch()).Reassert(t.Context(), r.now, []Assertion{a}))[0]; got.Word != again {
 		t.Fatalf("of %s it is said again: %+v, want %s", a.Lease.Run, got, again)
 	}
 	if wrong := differences(before, r.unleased(t)); len(wrong) > 0 {
@@ -164,7 +164,7 @@ func (r *rig) ends(t *testing.T, want Status, l Lease, outcome jobs.Outcome) {
 	t.Helper()
 	report := Report{Job: l.Job, Run: l.Run, Token: l.Token, Outcome: outcome, Started: l.Granted, Ended: r.now, Tries: 1}
 	for range 2 {
-		if got := must(r.led.At(r.identity).Settle(t.Context(), []Report{report})); got[0] != want {
+		if got := must(r.led.At(r.epoch()).Settle(t.Context(), []Report{report})); got[0] != want {
 			t.Fatalf("settle of %s: %s, want %s", l.Run, got[0], want)
 		}
 	}
@@ -173,7 +173,7 @@ func (r *rig) ends(t *testing.T, want Status, l Lease, outcome jobs.Outcome) {
 // renews renews a run as its node does, by its token.
 func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Lease) {
 	t.Helper()
-	got, err := r.led.At(r.identity).Renew(t.Context(), []locking.Renewal{{Name: l.Job, Owner: l.Run, Token: l.Token, TTL: ttl}})
+	got, err := r.led.At(r.epoch()).Renew(t.Context(), []locking.Renewal{{Name: l.Job, Owner: l.Run, Token: l.Token, TTL: ttl}})
 	if err != nil || got[0] != want {
 		t.Fatalf("renewal of %s: %v, %v, want %v", l.Run, got, err, want)
 	}

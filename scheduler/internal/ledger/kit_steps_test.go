@@ -186,7 +186,7 @@ func (r *rig) reap(t *testing.T, job, run string) {
 			seen = l
 		}
 	}
-	if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{seen})); got[0] != Reaped {
+	if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Lease{seen})); got[0] != Reaped {
 		t.Fatalf("reap of %s: %s", run, got[0])
 	}
 }

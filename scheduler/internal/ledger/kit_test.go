@@ -38,7 +38,7 @@ var ships = map[string]**script{
 	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript, "giveup": &giveUpScript,
 	"relayed": &relayedScript, "postpone": &postponeScript, "begin": &beginScript, "promote": &promoteScript,
 	"promoted": &promotedScript, "announce": &announceScript, "store": &storeScript, "tidy": &tidyScript, "recall": &recallScript,
-	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript, "audit": &auditScript, "catalog": &catalogScript,
+	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript, "save": &saveScript, "incarnate": &incarnateScript, "audit": &auditScript, "catalog": &catalogScript,
 }
 
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.
@@ -73,6 +73,12 @@ type rig struct {
 
 const testNS = "trace"
 
+// rigIncarnation is the incarnation of every partition.
+const rigIncarnation = "inc"
+
+// epoch is the id of the epoch of every partition.
+func (r *rig) epoch() string { return EpochID(r.identity, rigIncarnation) }
+
 // noon is where the steered clocks begin; its microseconds have 16 digits.
 const noon = int64(1_763_726_400_000)
 
@@ -83,12 +89,12 @@ func newRig(tb testing.TB, name string, client *redis.Client, cfg Config) *rig {
 	if err := client.FlushAll(tb.Context()).Err(); err != nil {
 		tb.Fatal(err)
 	}
-	cfg.Namespace = testNS
+	cfg.Namespace, cfg.NewID = testNS, func() string { return rigIncarnation }
+	r.clock(tb, noon*1000, "aaaaaaaaaaaa")
 	var err error
 	if r.led, err = Open(tb.Context(), client, cfg); err != nil {
 		tb.Fatal(err)
 	}
-	r.clock(tb, noon*1000, "aaaaaaaaaaaa")
 	return r
 }
 

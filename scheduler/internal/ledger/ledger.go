@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
@@ -54,6 +55,8 @@ type Config struct {
 	// KeepFor is how long rows are kept, whichever of the two is reached first; rows leave when another one is added. At
 	// least 1 min. Default 168 h.
 	KeepFor time.Duration
+	// NewID makes the ids of incarnations. Default: a random uuid.
+	NewID func() string
 }
 
 func (c Config) withDefaults() Config {
@@ -61,6 +64,9 @@ func (c Config) withDefaults() Config {
 	c.MaxSkew = cmp.Or(c.MaxSkew, time.Second)
 	c.Keep = cmp.Or(c.Keep, 200)
 	c.KeepFor = cmp.Or(c.KeepFor, 168*time.Hour)
+	if c.NewID == nil {
+		c.NewID = uuid.NewString
+	}
 	return c
 }
 
@@ -92,17 +98,17 @@ type Ledger struct {
 	client redis.UniversalClient
 	cfg    Config
 	keys   []keys                          // by partition
-	known  string                          // id of the only server to be talked to, "" for any
+	known  string                          // id of the only epoch to be talked to, "" for any
 	idea   func(context.Context) time.Time // the caller's idea of Redis' time; nil: none
 
 	confirm int // how many replicas are to have a claim
 }
 
-// At returns the ledger for a caller that knows what the server of this id holds of its runs: Claim, Renew and
-// Settle then do nothing but return ErrServer when it is another one, which may have lost them. "" is any server.
-func (l *Ledger) At(server string) *Ledger {
+// At returns the ledger for a caller that knows what the partition holds of its runs in the epoch of this id: Claim,
+// Renew and Settle then do nothing but return ErrServer in another one, in which they may be lost. "" is any epoch.
+func (l *Ledger) At(epoch string) *Ledger {
 	there := *l
-	there.known = server
+	there.known = epoch
 	return &there
 }
 
@@ -163,8 +169,8 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, create 
 	for p := range l.keys {
 		l.keys[p] = partitionKeys(cfg.Namespace, p)
 	}
-	if create && stored.Generation != "" && stored.Move == "" {
-		if err = l.setGates(ctx, stored); errors.As(err, new(*UnreachableError)) {
+	if create {
+		if err = l.incarnate(ctx, stored, false); errors.As(err, new(*UnreachableError)) {
 			err = nil // Restore does it before anything is registered there
 		}
 	}

@@ -53,7 +53,7 @@ func foreign(t *testing.T, r *rig, record string) {
 	r.settle(t, Strange, "run", "run-1", jobs.OutcomeSucceeded)
 	for _, job := range []string{"entry", "run"} {
 		seen := []Lease{{Job: job, Run: job + "-1"}}
-		if got := must(r.led.Reap(ctx, r.now, r.identity, seen)); got[0] != Strange {
+		if got := must(r.led.Reap(ctx, r.now, r.epoch(), seen)); got[0] != Strange {
 			t.Errorf("reap of %s: %s", job, got[0])
 		}
 		if got := must(r.led.Unclaim(ctx, []Return{{Job: job, Run: job + "-1"}})); got[0] != Strange {

@@ -63,20 +63,21 @@ func (l *Ledger) Master(ctx context.Context, part int) (Master, error) {
 	return Master{client, redisconn.Addr(client)}, nil
 }
 
-// Identity asks a master of a partition for its id, for At, Reap and Reassert; see Recognize. After
-// an error a Cluster client reads the topology again.
-func (l *Ledger) Identity(ctx context.Context, m Master, part int, known string) (id string, err error) {
+// Identity asks a master of some partitions for its id and for their incarnations, see Recognize. known is the id that the caller knows,
+// which it returns with an error. After an error a Cluster client reads the topology again.
+func (l *Ledger) Identity(ctx context.Context, m Master, parts []int, known string) (s Sample, err error) {
 	defer func() { redisconn.Refresh(ctx, l.client, err) }()
 	call, cancel := l.bounded(ctx)
 	defer cancel()
-	_, id, err = timeOf(call, m.client)
+	s, err = l.sample(call, m.client, "", parts)
 	switch {
 	case err != nil:
-		return known, redisconn.Classify("ask who it is", err)
-	case id == replica && l.Clustered():
-		return known, fmt.Errorf("%w: the server is a replica now", locking.ErrUnreachable)
+		return Sample{Server: known}, redisconn.Classify("ask who it is", err)
+	case s.Server == replica && l.Clustered():
+		return Sample{Server: known}, fmt.Errorf("%w: the server is a replica now", locking.ErrUnreachable)
 	}
-	return l.Recognize(ctx, m, part, id, known)
+	s.Server, err = l.Recognize(ctx, m, parts[0], s.Server, known)
+	return s, err
 }
 
 // Recognize returns the id of a master from now on: the given one, or known with an error while the
@@ -105,22 +106,24 @@ func (l *Ledger) Answers(ctx context.Context, part int) error {
 	return redisconn.Classify("ask a silent master", l.client.HLen(ctx, l.keys[part].jobs).Err())
 }
 
-// Identities are the ids of all partitions' masters. A master that does not answer has its id in
-// known, or Nobody, and the error is returned too.
+// Identities are the ids of all partitions' epochs. A partition whose master does not answer has its id in known, or Nobody, and the
+// error is returned too.
 func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, err error) {
 	ids = make([]string, len(l.keys))
-	if copy(ids, known) == 0 && l.Clustered() {
+	if copy(ids, known) == 0 {
 		ids = slices.Repeat([]string{Nobody}, len(l.keys))
 	}
 	var mu sync.Mutex
 	l.eachMaster(ctx, l.All(), func(parts []int) {
-		id := ids[parts[0]] // nobody else has these places
+		var s Sample
 		m, failed := l.Master(ctx, parts[0])
 		if failed == nil {
-			id, failed = l.Identity(ctx, m, parts[0], id)
+			s, failed = l.Identity(ctx, m, parts, strings.TrimPrefix(serverOf(ids[parts[0]]), Nobody)) // nobody else has these places
 		}
-		for _, p := range parts {
-			ids[p] = id
+		for p, incarnation := range s.Incarnations {
+			if failed == nil {
+				ids[p] = EpochID(s.Server, incarnation)
+			}
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -129,13 +132,17 @@ func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, 
 	return ids, err
 }
 
-// Fingerprint is a node's text in the roster for a master that it knows: the id of the only master,
-// or a short digest of a master's id and partitions.
-func (l *Ledger) Fingerprint(id string, parts []int) string {
-	if id == "" || !l.Clustered() {
-		return id
+// Fingerprint is a node's text in the roster for the epochs of a master's partitions that it knows: the id of an only one, or else a
+// short digest of them.
+func (l *Ledger) Fingerprint(parts []int, id func(part int) string) string {
+	if len(l.keys) == 1 {
+		return id(0)
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprint(id, " ", parts)))
+	all := make([]string, 0, len(parts))
+	for _, p := range parts {
+		all = append(all, id(p))
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprint(all, " ", parts)))
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -175,17 +182,16 @@ func (l *Ledger) All() []int {
 	return all
 }
 
-// rosterText is the roster's text of a node that has reported its runs to the masters with these
-// ids, by partition.
+// rosterText is the roster's text of a node that has reported its runs in the epochs with these ids, by partition.
 func (l *Ledger) rosterText(ids []string) string {
 	parts := make(map[string][]int)
 	for p, id := range ids {
-		parts[id] = append(parts[id], p)
+		parts[serverOf(id)] = append(parts[serverOf(id)], p)
 	}
 	var all []string
 	for p, id := range ids {
-		if id != "" && parts[id][0] == p {
-			all = append(all, l.Fingerprint(id, parts[id]))
+		if of := parts[serverOf(id)]; of[0] == p {
+			all = append(all, l.Fingerprint(of, func(part int) string { return ids[part] }))
 		}
 	}
 	return JoinFingerprints(all)

@@ -49,7 +49,7 @@ func newOnCluster(t *testing.T) *onCluster {
 	r.before = r.known(nil)
 	for p, id := range r.before {
 		master := must(r.cluster.Master(ctx, keys[p].jobs)).Client(t)
-		if want := serverID(must(master.Info(ctx, "replication").Result()), ""); id != want {
+		if want := EpochID(serverID(must(master.Info(ctx, "replication").Result()), ""), must(master.Get(ctx, keys[p].incarnation).Result())); id != want {
 			t.Fatalf("partition %d is at %s; want %s", p, id, want)
 		}
 	}
@@ -68,7 +68,7 @@ func (r *onCluster) known(before []string) []string {
 // at are the partitions whose master has the same id as that of one of them.
 func (r *onCluster) at(ids []string, part int) (parts []int) {
 	for p, id := range ids {
-		if id == ids[part] {
+		if serverOf(id) == serverOf(ids[part]) {
 			parts = append(parts, p)
 		}
 	}
@@ -156,7 +156,7 @@ func TestMastersOfACluster(t *testing.T) {
 		<-time.After(20 * time.Millisecond)
 	}
 	for p, id := range before {
-		if changed := after[p] != id; changed != (id == before[r.lost]) {
+		if changed := after[p] != id; changed != (serverOf(id) == serverOf(before[r.lost])) {
 			t.Errorf("partition %d is at another server: %t", p, changed)
 		}
 	}
@@ -165,11 +165,11 @@ func TestMastersOfACluster(t *testing.T) {
 		t.Errorf("fingerprints of three masters: %q, then %q", a, b)
 	}
 	for _, one := range a {
-		if kept := HasFingerprint(l.rosterText(after), one); kept == (one == l.Fingerprint(before[r.lost], r.at(before, r.lost))) {
+		if kept := HasFingerprint(l.rosterText(after), one); kept == (one == l.Fingerprint(r.at(before, r.lost), func(p int) string { return before[p] })) {
 			t.Errorf("fingerprints %q and then %q; want those of two masters to be the same", a, b)
 		}
 	}
-	if parts := r.at(before, r.kept); l.Fingerprint(before[r.kept], parts) == l.Fingerprint(before[r.kept], parts[1:]) {
+	if parts := r.at(before, r.kept); l.Fingerprint(parts, func(p int) string { return before[p] }) == l.Fingerprint(parts[1:], func(p int) string { return before[p] }) {
 		t.Error("a fingerprint does not tell that a master has other partitions")
 	}
 
@@ -183,13 +183,13 @@ func TestMastersOfACluster(t *testing.T) {
 	if _, err = l.Reap(r.ctx, r.now(), before[r.lost], []Lease{there}); !errors.Is(err, ErrClock) {
 		t.Errorf("reap, by who watched the old master's clock: %v; want ErrClock", err)
 	}
-	_, err = l.Reassert(r.ctx, r.now(), before[r.lost], []Assertion{of(there)})
+	_, err = l.At(before[r.lost]).Reassert(r.ctx, r.now(), []Assertion{of(there)})
 	r.refused("reassert", err)
 	_, err = r.renew(before[r.lost], there)
 	r.refused("renew", err)
 	wantAnswers(t, "renewed by who knows the other master", must(r.renew(before[r.kept], here)), locking.Renewed)
 
-	if said := must(l.Reassert(r.ctx, r.now(), after[r.lost], []Assertion{of(there)})); said[0].Word != Known && said[0].Word != Restored {
+	if said := must(l.At(after[r.lost]).Reassert(r.ctx, r.now(), []Assertion{of(there)})); said[0].Word != Known && said[0].Word != Restored {
 		t.Errorf("told to the new master: %+v", said)
 	}
 	wantAnswers(t, "renewed by who knows the new master", must(r.renew(after[r.lost], there)), locking.Renewed)

@@ -43,6 +43,11 @@ type Move struct {
 	At    time.Time // when the state was reached, by this side's Redis
 }
 
+// Closes reports whether a move in this state has closed the namespace, or is about to.
+func (m Move) Closes() bool {
+	return m.Role == MoveFrom || m.Role == MoveTo && m.State != MoveOpen
+}
+
 // ParseMove reads Control.Move; "" is the zero Move. It returns ErrUnknownFormat for what this version cannot read.
 func ParseMove(s string) (Move, error) {
 	if s == "" {

@@ -82,7 +82,7 @@ func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
 				r.settle(t, Settled, "hand", "hand-1", jobs.OutcomeFailed)
 				must(r.led.Unclaim(t.Context(), []Return{{Job: "back", Run: "back-1"}}))
 				r.pass(t, 2*ttl)
-				must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{{Job: "crash", Run: "crash-1"}}))
+				must(r.led.Reap(t.Context(), r.now, r.epoch(), []Lease{{Job: "crash", Run: "crash-1"}}))
 				for _, job := range []string{"back", "crash"} {
 					if a := r.want(t, Held, with(o, pendingClaim(job, Successor(job+"-1")))); a.Detail != "a pause" {
 						t.Errorf("%s: %+v", job, a)

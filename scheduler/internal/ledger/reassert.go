@@ -45,14 +45,14 @@ type Asserted struct {
 	Cursor int64 // Behind: where the job stands, ms
 }
 
-// Reassert reports runs of jobs in one partition, at most BatchMax, to the server of this id after
+// Reassert reports runs of jobs in one partition, at most BatchMax, in the epoch that At names, after
 // a failover. Runs that the server has lost are restored, each with its step of the cursor.
 // Reassert may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or
-// ErrServer for another server.
-func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
+// ErrServer in another epoch.
+func (l *Ledger) Reassert(ctx context.Context, now int64, batch []Assertion) ([]Asserted, error) {
 	all := make([]Asserted, 0, len(batch))
 	for page := range slices.Chunk(batch, pageMax) { // each that was lost may have the script read all runs of the partition
-		some, err := l.reassert(ctx, now, server, page)
+		some, err := l.reassert(ctx, now, page)
 		if err != nil {
 			return nil, err
 		}
@@ -61,8 +61,8 @@ func (l *Ledger) Reassert(ctx context.Context, now int64, server string, batch [
 	return all, nil
 }
 
-func (l *Ledger) reassert(ctx context.Context, now int64, server string, batch []Assertion) ([]Asserted, error) {
-	head := reassertArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, server}
+func (l *Ledger) reassert(ctx context.Context, now int64, batch []Assertion) ([]Asserted, error) {
+	head := reassertArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, l.known}
 	args := head.appendTo(make([]string, 0, reassertArgsSize+reassertItemSize*len(batch)))
 	for i := range batch {
 		args = batch[i].appendTo(args)

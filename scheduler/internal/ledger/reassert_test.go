@@ -94,7 +94,7 @@ func TestReassertAtAnotherServer(t *testing.T) {
 		r.create(t, "a")
 		r.pass(t, 2500*time.Millisecond)
 		before := r.backup(t)
-		first := r.identity
+		first := r.epoch()
 		l := r.granted(t, tickClaim("a", "r1", 1))
 		r.failover(t, before)
 		ctx, at := t.Context(), r.led.At(first)
@@ -111,9 +111,9 @@ func TestReassertAtAnotherServer(t *testing.T) {
 			server("renew", err)
 			_, err = at.Settle(ctx, []Report{{Job: "a", Run: "r1", Token: l.Token, Outcome: jobs.OutcomeFailed}})
 			server("settle", err)
-			_, err = r.led.Reassert(ctx, r.now, first, []Assertion{of(l)})
+			_, err = r.led.At(first).Reassert(ctx, r.now, []Assertion{of(l)})
 			server("reassert", err)
-			_, err = r.led.Reassert(ctx, r.now+1001, r.identity, []Assertion{of(l)})
+			_, err = r.led.At(r.epoch()).Reassert(ctx, r.now+1001, []Assertion{of(l)})
 			if want := fmt.Sprintf("clock %d believed %d", r.now, r.now+1001); failed(err) != want {
 				t.Errorf("reassert: %v, want %s", err, want)
 			}

@@ -18,6 +18,8 @@ const RecallMax = 500
 type KnownCursor struct {
 	Job, Digest string
 	Cursor      int64 // ms
+	// Opened is the cursor after a tick that nodes have begun in shards, 0 for none. A job that Redis has lost begins there.
+	Opened int64
 	// Heard says that all ticks before Cursor are accounted for, because the job stood there.
 	// Otherwise only a job that Redis has lost begins at Cursor.
 	Heard bool
@@ -32,19 +34,19 @@ type Recalled struct {
 	Cursor int64  // ms
 }
 
-// Recall reports the cursors of jobs of one partition, at most RecallMax, to the server of this id
-// after a failover. A job that the server has lost begins at the latest cursor that nodes report.
+// Recall reports the cursors of jobs of one partition, at most RecallMax, in the epoch that At names,
+// after a failover. A job that Redis has lost begins at the latest cursor that nodes report.
 // Recall may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or
-// ErrServer for another server.
-func (l *Ledger) Recall(ctx context.Context, now int64, server string, batch []KnownCursor) ([]Recalled, error) {
+// ErrServer in another epoch.
+func (l *Ledger) Recall(ctx context.Context, now int64, batch []KnownCursor) ([]Recalled, error) {
 	gaps := 0
 	if slices.ContainsFunc(batch, func(r KnownCursor) bool { return r.Gap != nil }) {
 		gaps = len(batch)
 	}
-	head := recallArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, server}
+	head := recallArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, l.known}
 	args := head.appendTo(make([]string, 0, recallArgsSize+recallItemSize*len(batch)))
 	for _, r := range batch {
-		item := recallItem{r.Job, r.Digest, r.Cursor, r.Heard, r.Gap.text()}
+		item := recallItem{r.Job, r.Digest, r.Cursor, r.Opened, r.Heard, r.Gap.text()}
 		args = item.appendTo(args)
 	}
 	ks := recallScript.each(l.tag(batch[0].Job), gaps, func(i int) string { return batch[i].Job })

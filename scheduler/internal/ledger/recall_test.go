@@ -16,7 +16,7 @@ func TestRecall(t *testing.T) {
 		"all of them before":    func(t *testing.T, r *rig) { r.recall(t, 4, nil); r.recall(t, 2, nil); r.create(t, "a") },
 		"of another definition": func(t *testing.T, r *rig) {
 			r.create(t, "a")
-			must(r.led.Recall(t.Context(), r.now, "", []KnownCursor{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Heard: true}}))
+			must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Heard: true}}))
 			r.recall(t, 4, nil)
 		},
 	} {
@@ -65,7 +65,7 @@ func TestRecallOfARollback(t *testing.T) {
 		r.pass(t, time.Minute) // that it was made is no news any more
 		r.client.Del(t.Context(), r.led.keys[0].anew)
 		worked := KnownCursor{Job: "a", Digest: "d-second", Cursor: noon + 5000}
-		if got := must(r.led.Recall(t.Context(), r.now, "", []KnownCursor{worked})); got != nil {
+		if got := must(r.led.Recall(t.Context(), r.now, []KnownCursor{worked})); got != nil {
 			t.Errorf("what is worked out moves no cursor: %+v", got)
 		}
 		if got, want := r.recall(t, 5, nil), []Recalled{{Word: Behind, Cursor: noon + 2000}}; !reflect.DeepEqual(got, want) {
@@ -86,5 +86,5 @@ func TestRecallOfARollback(t *testing.T) {
 // recall tells that job a stood at a second after noon.
 func (r *rig) recall(t *testing.T, second int64, gap *SkippedRange) []Recalled {
 	t.Helper()
-	return must(r.led.Recall(t.Context(), r.now, "", []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Heard: true, Gap: gap}}))
+	return must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Heard: true, Gap: gap}}))
 }

@@ -32,13 +32,13 @@ func (l *Ledger) Running(ctx context.Context) ([]Lease, error) {
 	return runs, bad
 }
 
-// Leftovers names keys of partitions in a Redis that has no control record of the namespace, but for gates: what was lost
+// Leftovers names keys of partitions in a Redis that has no control record of the namespace, but for gates and incarnations: what was lost
 // with the record, or is about to be found. 100 at most.
 func Leftovers(ctx context.Context, client redis.UniversalClient, namespace string) ([]string, error) {
 	found, err := (&Ledger{client: client, cfg: Config{Namespace: namespace}}).UnknownKeys(ctx)
 	var keys []string
 	for _, s := range found {
-		if !strings.HasSuffix(s.Key, ":gate") {
+		if !strings.HasSuffix(s.Key, ":gate") && !strings.HasSuffix(s.Key, ":incarnation") {
 			keys = append(keys, s.Key)
 		}
 	}

@@ -122,7 +122,7 @@ func TestNoMemoryLeft(t *testing.T) {
 		},
 		"unclaim": func() error { return without(r.led.Unclaim(ctx, []Return{{Job: "back", Run: "back-1"}})) },
 		"reap": func() error {
-			return without(r.led.Reap(ctx, r.now, r.identity, []Lease{{Job: "crash", Run: "crash-1"}}))
+			return without(r.led.Reap(ctx, r.now, r.epoch(), []Lease{{Job: "crash", Run: "crash-1"}}))
 		},
 		"cancel": func() error { return without(r.led.Cancel(ctx, "free", "u", "ann", "")) },
 		"claim": func() error {

@@ -45,7 +45,7 @@ func TestReap(t *testing.T) {
 		granted := r.now
 		reap := func(want Status, beat int64) {
 			t.Helper()
-			if got := must(r.led.Reap(t.Context(), r.now, r.identity, []Lease{{Job: "a", Run: "r1", Beat: beat}})); got[0] != want {
+			if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Lease{{Job: "a", Run: "r1", Beat: beat}})); got[0] != want {
 				t.Fatalf("reaped: %s, want %s", got[0], want)
 			}
 		}

@@ -88,7 +88,7 @@ func (w *world) operate(t *testing.T) *call {
 
 // recall tells where jobs stood, as nodes do after a failover.
 func (w *world) recall(now int64) *call {
-	here, server := w.part(), w.runID
+	here, server := w.part(), EpochID(w.runID, rigIncarnation)
 	var batch []KnownCursor
 	for _, job := range some(w, keepIf(w.names, here), 3) {
 		s := w.jobs[job]
@@ -102,7 +102,7 @@ func (w *world) recall(now int64) *call {
 	if len(batch) == 0 {
 		return nil
 	}
-	return &call{name: "recall", now: now, args: batch, do: func(ctx context.Context, r *rig) (any, error) { return r.led.Recall(ctx, now, server, batch) }}
+	return &call{name: "recall", now: now, args: batch, do: func(ctx context.Context, r *rig) (any, error) { return r.led.At(server).Recall(ctx, now, batch) }}
 }
 
 // hold has a node announce what it holds in the partition of a job, store a definition, or tidy.
@@ -147,7 +147,7 @@ func (w *world) relay(t *testing.T) *call {
 
 // reassert tells of runs that are, or were, leased, as nodes do after a failover.
 func (w *world) reassert(now int64) *call {
-	here, server := w.part(), w.runID
+	here, server := w.part(), EpochID(w.runID, rigIncarnation)
 	var batch []Assertion
 	for _, l := range some(w, keepIf(w.ended, func(l Lease) bool { return here(l.Job) }), 4) {
 		digest := w.jobs[l.Job].Digest
@@ -159,7 +159,9 @@ func (w *world) reassert(now int64) *call {
 		batch = append(batch, a)
 	}
 	if w.chance(5) {
-		server = "0123"
+		server = pick(w, []string{EpochID("0123", rigIncarnation), EpochID(w.runID, "other"), EpochID(w.runID, "")})
 	}
-	return batched("reassert", now, batch, func(ctx context.Context, r *rig) ([]Asserted, error) { return r.led.Reassert(ctx, now, server, batch) }, func(*twin, Assertion) (none Asserted) { return none })
+	return batched("reassert", now, batch, func(ctx context.Context, r *rig) ([]Asserted, error) {
+		return r.led.At(server).Reassert(ctx, now, batch)
+	}, func(*twin, Assertion) (none Asserted) { return none })
 }

@@ -473,7 +473,7 @@ func (w *world) reap() *call {
 	for _, l := range some(w, w.leased, 3) {
 		w.seen = remember(w.seen, l, 20) // to be reaped later, by what was seen now
 	}
-	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Reap(ctx, now, r.identity, batch) }, (*twin).reap)
+	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Reap(ctx, now, r.epoch(), batch) }, (*twin).reap)
 }
 
 func (w *world) unclaim() *call {

@@ -51,7 +51,7 @@ func (l *Ledger) knows(key string) bool {
 // all are a partition's keys, without its histories.
 func (k keys) all() []string {
 	return []string{k.jobs, k.defs, k.due, k.runs, k.leases, k.pending, k.waiting,
-		k.kept, k.cancels, k.pauses, k.unique, k.followers, k.joins, k.outbox, k.chunks, k.announced, k.gate, k.confirm, k.anew, k.recent, k.backfills, k.backfilled}
+		k.kept, k.cancels, k.pauses, k.unique, k.followers, k.joins, k.outbox, k.chunks, k.announced, k.gate, k.incarnation, k.confirm, k.anew, k.recent, k.backfills, k.backfilled}
 }
 
 // UnknownKeys looks through all keys of the server, or of every master of a Cluster, for those under the

@@ -6,7 +6,8 @@
 -- KEYS[3] sets      hash: digest -> set of named digests
 -- KEYS[4] setsSeen  sorted set: digest -> last beat or announcement that named it, ms
 -- KEYS[5] drains    hash: name -> who drained it, when and why; only read here
--- KEYS[6] control   hash: field epoch counts promotions of generations; only read here
+-- KEYS[6] control   hash: field epoch counts promotions of generations, incarnation is another one each time that the namespace was
+--                   made; only read here
 --
 -- ARGV[1] id        the node that beats
 -- ARGV[2] record    its record; never decoded here
@@ -18,11 +19,12 @@
 -- ARGV[8] name      the node's name, or ''
 -- ARGV[9] cordoned  its record if that name is drained; never decoded here
 --
--- Returns {now, known, drain, epoch, id, seen, record, id, seen, record, ...}:
+-- Returns {now, known, drain, epoch, source, id, seen, record, id, seen, record, ...}:
 --   now    Redis' clock, ms
 --   known  1: the set is stored (or none was named); 0: it is not, announce it
 --   drain  who drained the name, when and why; '' for a name that is not drained
 --   epoch  how many promotions there were, as text; '' before the first
+--   source id of the server and the namespace's incarnation: another text when the roster may have lost nodes
 --   seen   ms of Redis' clock, as text
 
 local roster, seen, sets, setsSeen, drains, control = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -97,7 +99,8 @@ for i = 1, #rows, 2 do
   at[rows[i]] = tonumber(rows[i + 1])
 end
 
-local out = {now, known, drain or '', redis.call('HGET', control, 'epoch') or ''}
+local noted = redis.call('HMGET', control, 'epoch', 'incarnation')
+local out = {now, known, drain or '', noted[1] or '', server_id() .. '/' .. (noted[2] or '')}
 rows = redis.call('HGETALL', roster)
 for i = 1, #rows, 2 do
   local member, raw = rows[i], rows[i + 1]

@@ -5,7 +5,7 @@
 --
 -- ARGV[1] limit   bytes; a longer record is returned as ''
 --
--- Returns {now, 1, '', '', id, seen, record, id, seen, record, ...}, as beat.lua does:
+-- Returns {now, 1, '', '', '', id, seen, record, id, seen, record, ...}, as beat.lua does:
 --   now   Redis' clock, ms
 --   seen  ms of Redis' clock, as text; '0' for a record without a time
 
@@ -21,7 +21,7 @@ for i = 1, #rows, 2 do
   at[rows[i]] = tonumber(rows[i + 1])
 end
 
-local out = {now, 1, '', ''}
+local out = {now, 1, '', '', ''}
 rows = redis.call('HGETALL', roster)
 for i = 1, #rows, 2 do
   local member, raw = rows[i], rows[i + 1]

@@ -95,6 +95,9 @@ type View struct {
 	// Epoch counts promotions of generations, as in the namespace's control record. When it grows,
 	// the definitions that may be claimed have changed, or are about to. Only Beat fills it in.
 	Epoch int64
+	// Source is the id of the server and the namespace's incarnation. When it is another text, the roster may have lost
+	// nodes. Only Beat fills it in.
+	Source string
 }
 
 // Believed is Redis' time as most living members go by it: Redis' own clock, unless more of them disbelieve that clock than believe it.
@@ -202,7 +205,7 @@ func (r *Roster) Leave(ctx context.Context, id string) error {
 }
 
 func newView(rep reply) View {
-	v := View{NowMS: rep.nowMS, Unannounced: !rep.known, Epoch: rep.epoch}
+	v := View{NowMS: rep.nowMS, Unannounced: !rep.known, Epoch: rep.epoch, Source: rep.source}
 	if rep.drain != "" {
 		d := decodeDrained(rep.drain)
 		v.Drained = &d

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 //go:embed beat.lua
@@ -23,7 +25,7 @@ var announceSrc string
 var drainSrc string
 
 var (
-	beatScript     = redis.NewScript(beatSrc)
+	beatScript     = redis.NewScript(redisconn.TokenLua + beatSrc)
 	membersScript  = redis.NewScript(membersSrc)
 	announceScript = redis.NewScript(announceSrc)
 	drainScript    = redis.NewScript(drainSrc)
@@ -45,11 +47,12 @@ type row struct {
 
 // reply is what beat.lua and members.lua return.
 type reply struct {
-	nowMS int64
-	known bool
-	drain string // as stored; '' for none
-	epoch int64
-	rows  []row
+	nowMS  int64
+	known  bool
+	drain  string // as stored; '' for none
+	epoch  int64
+	source string
+	rows   []row
 }
 
 // parseReply parses a script's answer. An error means that the script and this function do not
@@ -59,19 +62,20 @@ func parseReply(cmd *redis.Cmd) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if len(items) < 4 || len(items)%3 != 1 {
-		return reply{}, fmt.Errorf("the script answered %d values; want 4 and 3 for each member", len(items))
+	if len(items) < 5 || len(items)%3 != 2 {
+		return reply{}, fmt.Errorf("the script answered %d values; want 5 and 3 for each member", len(items))
 	}
 	now, ok1 := items[0].(int64)
 	known, ok2 := items[1].(int64)
 	drain, ok3 := items[2].(string)
 	epoch, ok4 := items[3].(string)
-	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return reply{}, errors.New("the script's answer does not begin with two numbers and two texts")
+	source, ok5 := items[4].(string)
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+		return reply{}, errors.New("the script's answer does not begin with two numbers and three texts")
 	}
-	out := reply{nowMS: now, known: known == 1, drain: drain, rows: make([]row, 0, len(items)/3)}
+	out := reply{nowMS: now, known: known == 1, drain: drain, source: source, rows: make([]row, 0, len(items)/3)}
 	out.epoch, _ = strconv.ParseInt(epoch, 10, 64) // an unreadable one counts as 0: callers that act on it read the record itself
-	for i := 4; i < len(items); i += 3 {
+	for i := 5; i < len(items); i += 3 {
 		r, err := parseRow(items[i], items[i+1], items[i+2])
 		if err != nil {
 			return reply{}, err

@@ -36,7 +36,7 @@ type Batch struct {
 	FirstSent time.Time     // just before the first request; zero when none was sent
 	LastSent  time.Time     // just before the request that was answered
 	Suspended time.Duration // how long the machine had been suspended at the first request
-	Server    string        // id of the server that was asked last
+	Epoch     string        // id of the epoch in which was asked last
 	// Copied is when the last request was sent that may be granted. Unanswered says that some
 	// request was not answered.
 	LastGrantable time.Time

@@ -53,7 +53,7 @@ func (j *Job) StartBy(p *ledger.Lease) int64 {
 type Grant struct {
 	Job            *Job
 	Lease          ledger.Lease
-	Server         string    // id of the server that granted it
+	Epoch          string    // id of the epoch in which it was granted
 	HandBackReason string    // why the run is handed back instead of begun; "": it is begun
 	FirstSent      time.Time // just before the first request for it
 	Suspended      time.Duration

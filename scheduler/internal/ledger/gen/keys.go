@@ -7,7 +7,7 @@ type key struct {
 
 // keys are all keys of a namespace. They are spelt in ../keys.go and in scheduler/internal/roster/keys.go.
 var keys = []key{
-	{"{ns}:control", "hash", "format, number of partitions; the active generation, the number of promotions and the one under way; what a move has noted", "eleven fields"},
+	{"{ns}:control", "hash", "format, number of partitions; the active generation, the number of promotions and the one under way; what a move has noted; the namespace's incarnation", "twelve fields"},
 	{"{ns:p}:jobs", "hash", "job: its [entry](#entry)", "one a job"},
 	{"{ns:p}:defs", "hash", "digest: a definition, JSON, with its job's name in it", "the current one a job, and what nodes announced within 30 days"},
 	{"{ns:p}:due", "sorted set", "job by cursor", "one a job"},
@@ -34,6 +34,7 @@ var keys = []key{
 	{"{ns:p}:confirm", "string", "nothing: written so that replicas have something to confirm, with `redis.confirm: replicas`, and to see whether a server takes writes",
 		"one, for a second"},
 	{"{ns:p}:gate", "string", "who makes new jobs, and whether a move has closed the partition, see [gate](#gate)", "one"},
+	{"{ns:p}:incarnation", "string", "an id, another one each time that the partition was made or had lost records; with `@` and ms when nodes made it after a loss", "one"},
 	{"{ns}:roster`, `{ns}:seen", "hash, sorted set", "node: its record; node by last beat", "dropped 5 s after the last beat"},
 	{"{ns}:audit", "list", "what operators did, and when, oldest first: `1|ms|JSON`", "2,000 rows"},
 	{"{ns}:notified", "hash", "job that is not well: what people were told of it; `:to TARGET`: what waits to be sent there; `:token` and `:looked`, JSON",

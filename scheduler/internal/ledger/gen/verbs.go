@@ -13,7 +13,7 @@ var (
 	aRun     = arg{name: "id", typ: argText, doc: "id of the run"}
 	aToken   = arg{name: "token", typ: argOptional, doc: "the run's token, '' for any"}
 	aFresh   = arg{name: "fresh", typ: argText, doc: "id of the run that may follow"}
-	aServer  = arg{name: "server", typ: argText, doc: "id of the server that the caller knows, '' for any"}
+	aServer  = arg{name: "server", typ: argText, doc: "id of the epoch that the caller knows, '' for any"}
 	aGap     = arg{name: "gap", typ: argText, doc: "'from,last,count': ticks that Redis has lost, to be recorded as missed; '' for none"}
 	aText    = arg{name: "text", typ: argText, doc: "its text, '' to ask whether it is stored"}
 )
@@ -38,6 +38,7 @@ var others = []verb{
 	{script: "recall", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
 		aJob, aDigest,
 		{name: "cursor", typ: argNumber, doc: "the job's cursor before the failover, ms"},
+		{name: "opened", typ: argOptional, doc: "the cursor after a tick that nodes have begun in shards, ms, where it stood before that one; else ''"},
 		{name: "heard", typ: argFlag, doc: "'1' when the job stood there, so that all ticks before the cursor are accounted for"},
 		aGap,
 	}}}},

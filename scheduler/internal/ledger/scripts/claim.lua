@@ -2,9 +2,9 @@
 -- the next tick of a job (kind t), a pending run (kind p), or a shard of an open tick, which is a pending run as
 -- well (kind s). Asked again with the same run id by the same node, a claim gives the same grant. A tick of a
 -- sharded job, or a pending run of one, is not granted but opened: its shards are pending then, at once.
--- keys: jobs due runs leases pending waiting kept recent cancels outbox followers gate histories
+-- keys: jobs due runs leases pending waiting kept recent cancels outbox followers gate incarnation histories
 -- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', id} when it knows
--- another server. Else first one text: for each item the token of a plain tick that was granted for the time that
+-- another epoch. Else first one text: for each item the token of a plain tick that was granted for the time that
 -- a lease begins with, or '', parted by commas. Then the server's clock, ms, and four for each item whose text is '': word, token, value, record
 --   granted     token, ms left, record of the run (kind t: its attempt, '' for 1)
 --   opened      '', cursor, tick     the tick is open, by this claim or by another one of the same tick: the id of its
@@ -22,7 +22,7 @@
 --   closed      '', 'state|move|words', ''   a move has closed the partition: it grants nothing
 --   unknown     '', '', ''           no such job
 --   foreign     '', '', ''           a record that this version does not understand
--- needs: token lib/base lib/gate
+-- needs: token lib/base lib/epoch lib/gate
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
@@ -30,7 +30,7 @@
 --   name       its name
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the server that the caller knows, '' for any
+--   server     id of the epoch that the caller knows, '' for any
 --   short      how long a lease lasts at most until it is renewed, ms
 -- then for each item, if it is a tick that passes none and has no shards, of a schedule that has more:
 --   terms      'ttl ms|overlap mode (s q r a)|most attempts|trigger'
@@ -70,11 +70,12 @@ local us, ms = clock()
 -- guard:claim-clock P1 a claim that was held up, or whose sender's clock is wrong, grants nothing
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_id()
+local epoch, gate = epoch_at(here)
 -- guard:claim-server P1 a server that may have lost grants gives none before nodes have reported them
-if elsewhere(server, here) then return {'server', here} end
+if elsewhere(server, epoch) then return {'server', epoch} end
 local shut
 -- guard:claim-gate P7 a partition that a move has closed grants nothing
-shut = closed(k.gate)
+shut = closed_by(gate)
 local OUTBOX_MAX, PENDING_MAX = 10000, 10000
 local GUARD = 60000000 -- redisconn.TokenGuardMicros
 local n = #k.histories

@@ -2,15 +2,15 @@
 -- not moved since, and 'until' has passed. A lease whose end lies farther ahead than any renewal by this clock can have set it was renewed
 -- by a clock that was taken back: it gets its ttl from now on, which is more than its holder has. The caller has seen the clock of the named
 -- server run steadily; another server does nothing. Attempts that are left follow.
--- keys: jobs runs leases pending waiting kept recent cancels outbox followers histories
+-- keys: jobs runs leases pending waiting kept recent cancels outbox followers gate incarnation histories
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
--- needs: lib/finish lib/rows codec/run codec/entry
+-- needs: lib/epoch lib/finish lib/rows codec/run codec/entry
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the server that the caller knows, '' for any
+--   server     id of the epoch that the caller knows, '' for any
 -- then for each item:
 --   job        the job's name
 --   id         id of the run
@@ -24,7 +24,7 @@ local function item(i)
 end
 -- end of ARGV
 local us, ms = clock()
-if astray(ms, now, skew) or elsewhere(server, server_id()) then return {'clock', int(ms)} end
+if astray(ms, now, skew) or elsewhere(server, (epoch_at(server_id()))) then return {'clock', int(ms)} end
 local out = {}
 
 local function shorten(id, r)

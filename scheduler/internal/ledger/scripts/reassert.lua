@@ -1,6 +1,6 @@
 -- After a failover or a restart of Redis, a node reports the runs that it was granted. Runs that Redis has lost are restored, each
 -- with its step of the cursor.
--- keys: jobs runs leases pending waiting kept recent cancels outbox followers due histories
+-- keys: jobs runs leases pending waiting kept recent cancels outbox followers due gate incarnation histories
 -- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else two
 -- for each item: word, cursor
 --   known       the ledger has it
@@ -11,13 +11,13 @@
 --   superseded  another definition is the stored one
 --   unknown     no such job
 --   foreign     a record that this version does not understand
--- needs: lib/base lib/windows lib/history lib/rows lib/outbox lib/shards codec/entry codec/run codec/pending codec/tick
+-- needs: lib/base lib/epoch lib/windows lib/history lib/rows lib/outbox lib/shards codec/entry codec/run codec/pending codec/tick
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the server that the caller knows, '' for any
+--   server     id of the epoch that the caller knows, '' for any
 -- then for each item:
 --   job        the job's name
 --   digest     of the caller's definition
@@ -38,7 +38,7 @@ end
 -- end of ARGV
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
-local here = server_id()
+local here = epoch_at(server_id())
 if elsewhere(server, here) then return {'server', here} end
 
 -- Sets the cursor to behind a tick. Returns 'restored', or what is to be answered instead.

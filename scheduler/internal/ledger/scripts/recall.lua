@@ -1,34 +1,37 @@
 -- After a failover or a restart of Redis, a node reports the cursors of jobs. A job that Redis has lost begins at the reported cursor, so
 -- that the ticks since then are run or recorded as after any outage.
--- keys: jobs due anew kept recent outbox followers histories
+-- keys: jobs due anew kept recent outbox followers gate incarnation histories
 -- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else three for
 -- each item that is to be reported with a gap: its number from 1, word, where the gap ends or begins
 --   before  the job was created and has been claimed since: the gap ends where its chain begins
 --   behind  the cursor stands before the caller's, in a Redis that has not lost the job: the gap begins there, if the runs that
 --           nodes were granted do not account for it
--- needs: lib/base lib/windows lib/history lib/outbox codec/entry
+-- needs: lib/base lib/epoch lib/windows lib/history lib/outbox codec/entry
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the server that the caller knows, '' for any
+--   server     id of the epoch that the caller knows, '' for any
 -- then for each item:
 --   job        the job's name
 --   digest     of the caller's definition
 --   cursor     the job's cursor before the failover, ms
+--   opened     the cursor after a tick that nodes have begun in shards, ms, where it stood before that one;
+--              else ''
 --   heard      '1' when the job stood there, so that all ticks before the cursor are accounted for
 --   gap        'from,last,count': ticks that Redis has lost, to be recorded as missed; '' for none
 local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local n = (#ARGV - 5) / 5
+local n = (#ARGV - 5) / 6
 local function item(i)
-  local a = 6 + (i - 1) * 5
-  return {job = ARGV[a], digest = ARGV[a + 1], cursor = ARGV[a + 2], heard = ARGV[a + 3], gap = ARGV[a + 4]}
+  local a = 6 + (i - 1) * 6
+  return {job = ARGV[a], digest = ARGV[a + 1], cursor = ARGV[a + 2], opened = ARGV[a + 3], heard = ARGV[a + 4],
+    gap = ARGV[a + 5]}
 end
 -- end of ARGV
 local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
-local here = server_id()
+local here = epoch_at(server_id())
 if elsewhere(server, here) then return {'server', here} end
 local items, names, fields = {}, {}, {}
 for i = 1, n do
@@ -61,14 +64,18 @@ local function ask(i, word, at)
 end
 
 local function recall(i, c)
-  local cursor, at = c.cursor, tonumber(c.cursor)
   local made, reported = string.match(marks[i] or '|', '^(1?)|(%d*)$')
+  local e = entry_of(entries[i])
+  local untouched = e and made == '1' and e.last == '' and e.cursor == e.base -- nothing was asked of it yet
+  local cursor = c.cursor
+  -- guard:opened-is-over P1 a tick in shards, of which an emptied Redis knows nothing, is not begun again
+  if c.opened ~= '' and (not entries[i] or untouched) then cursor = c.opened end
+  local at = tonumber(cursor)
   -- Of the cursors that nodes report of a lost job the latest counts.
   if reported and reported ~= '' and at <= tonumber(reported) then return end
   if not entries[i] then return note(i, '', cursor) end
-  local e = entry_of(entries[i])
   if not e or e.digest ~= c.digest or e.cursor == '' then return end
-  if made == '1' and e.last == '' and e.cursor == e.base then -- nothing was asked of it yet
+  if untouched then
     e.cursor, e.base = cursor, cursor
     note(i, '1', cursor)
     save(i, e)

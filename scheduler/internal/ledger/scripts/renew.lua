@@ -2,14 +2,14 @@
 -- and that nobody reaped is still its holder's and may be renewed. 'until' goes by Redis' clock, whatever the caller believes: for a node
 -- that believes another clock the lease must not be over. Where the lease stands in 'leases' goes by the caller's idea: the sweep finds
 -- the lease when its node is dead, also if 'until' was stored by a clock that was taken back. See reap.lua.
--- keys: runs leases
--- Returns {'server', id} and does nothing when the caller knows another server, else one text, a word for each item, parted by
+-- keys: runs leases gate incarnation
+-- Returns {'server', id} and does nothing when the caller knows another epoch, else one text, a word for each item, parted by
 -- commas: renewed, gone (also when somebody was granted the run since), or foreign.
--- needs: lib/base codec/run
+-- needs: lib/base lib/epoch codec/run
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
---   server     id of the server that the caller knows, '' for any
+--   server     id of the epoch that the caller knows, '' for any
 -- then for each item:
 --   run        id of the run
 --   token      its token, '' for any
@@ -22,7 +22,7 @@ local RUN, TOKEN, TTL = 0, 1, 2
 local _, ms = clock()
 local held_to = believed(ms, now, skew)
 if server ~= '' then
-  local here = server_id()
+  local here = epoch_at(server_id())
   if elsewhere(server, here) then return {'server', here} end
 end
 local sub, match = string.sub, string.match

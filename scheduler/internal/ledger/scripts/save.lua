@@ -1,11 +1,11 @@
 -- Keeps the checkpoint of a run that goes on, in place of that of an attempt before it. It leaves with the run's row, or when the run
 -- succeeds.
--- keys: runs kept
+-- keys: runs kept gate incarnation
 -- Arguments: saveArgs in saved.go; then the checkpoint.
 -- Returns one word: saved; gone (the run has ended, somebody was granted it since, or its record cannot be read); server (the caller knows
 -- another one).
--- needs: lib/args lib/base codec/run
-if elsewhere(args.server, server_id()) then return 'server' end
+-- needs: lib/args lib/epoch codec/run
+if elsewhere(args.server, (epoch_at(server_id()))) then return 'server' end
 local _, _, token = string.match(redis.call('HGET', k.runs, args.run) or '', RUN_BEAT)
 -- guard:save-token P5 a run that has lost its lease saves nothing: the rule of settle and renew
 if token ~= args.token then return 'gone' end

@@ -1,18 +1,18 @@
 -- Ends a batch of runs: releases the lease, records the outcome, once. The first terminal
 -- outcome wins; asked again, a settle gives the answer it gave before.
--- keys: jobs runs leases pending waiting kept recent cancels outbox followers histories
--- Returns {'server', id} and does nothing when the caller knows another server, else one text, a word for each item, parted by commas:
+-- keys: jobs runs leases pending waiting kept recent cancels outbox followers gate incarnation histories
+-- Returns {'server', id} and does nothing when the caller knows another epoch, else one text, a word for each item, parted by commas:
 --   settled  recorded now, or already recorded by this same report
 --   lost     another node ended the run before, and the report is kept in that row; or was granted it since
 --   unknown  no such run (any more)
 --   foreign  a record that this version does not understand
--- needs: lib/base
+-- needs: lib/base lib/epoch
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the server that the caller knows, '' for any
+--   server     id of the epoch that the caller knows, '' for any
 -- then for each item, if it is a run that succeeded at once and left nothing:
 --   none       ''
 --   job        the job's name
@@ -47,7 +47,7 @@ end
 -- end of ARGV
 local us, ms = clock(now, skew)
 if server ~= '' then
-  local here = server_id()
+  local here = epoch_at(server_id())
   if elsewhere(server, here) then return {'server', here} end
 end
 local n = #k.histories

@@ -31,6 +31,3 @@ local AHEAD = 500
 
 -- How long Redis remembers that a job was created, s. Within that time nodes report its cursor from before a failover.
 local ANEW_FOR = 60
-
--- Whether the caller knows another server, or this one before its restart: its runs may be lost here. '' is any server.
-local function elsewhere(known, here) return known ~= '' and known ~= here end

@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// An epoch is a time in which a partition has what nodes know of it. Its id is that of the server and that of the partition's
+// incarnation, parted by '/'. It ends when another server answers, and when the gate or the incarnation is gone: then Redis was emptied, or
+// has lost single records. The next node that opens or restores the namespace makes another incarnation.
+
+// EpochID is the id of an epoch.
+func EpochID(server, incarnation string) string { return server + "/" + incarnation }
+
+// serverOf is the server that an epoch's id names.
+func serverOf(epoch string) string {
+	server, _, _ := strings.Cut(epoch, "/")
+	return server
+}
+
+// Incarnation is the incarnation that an epoch's id names; "" for a partition that has lost it.
+func Incarnation(epoch string) string {
+	_, id, _ := strings.Cut(epoch, "/")
+	return id
+}
+
+// MadeAfterLoss returns when an incarnation was made, by Redis' clock, if nodes made it because Redis had lost records.
+func MadeAfterLoss(incarnation string) (at time.Time, yes bool) {
+	_, text, yes := strings.Cut(incarnation, "@")
+	n, err := strconv.ParseInt(text, 10, 64)
+	return time.UnixMilli(n), yes && err == nil
+}
+
+// Sample is what a master says of itself at one instant.
+type Sample struct {
+	Now    time.Time
+	Server string        // its id, as server_id of token.lua has it
+	Up     time.Duration // how long the server has run, in whole seconds; negative when it does not say
+	// Control is the namespace's incarnation, "" where there is none. Only Ledger.Sample fills it in.
+	Control string
+	// Incarnations are those of the partitions that were asked for; "" for one that has lost it, or its gate. A partition that the
+	// master does not have is not among them.
+	Incarnations map[int]string
+}
+
+// Sample asks Redis for its clock and its id, in one round trip, and an only server for the incarnations of all partitions. Of a Cluster,
+// it asks the master that has the control record, always the same.
+func (l *Ledger) Sample(ctx context.Context) (Sample, error) {
+	return l.sampleControl(ctx, l.All())
+}
+
+// sampleControl asks the server that has the control record. Only an only server is asked for partitions.
+func (l *Ledger) sampleControl(ctx context.Context, parts []int) (s Sample, err error) {
+	server := l.client
+	if cluster, yes := l.client.(*redis.ClusterClient); yes {
+		parts = nil
+		server, err = cluster.MasterForKey(ctx, controlKey(l.cfg.Namespace))
+	}
+	if err == nil {
+		s, err = l.sample(ctx, server, controlKey(l.cfg.Namespace), parts)
+	}
+	return s, l.explain(ctx, "read the clock", err)
+}
+
+// sample asks one server. control is the key of the control record, "" not to read it.
+func (l *Ledger) sample(ctx context.Context, server redis.UniversalClient, control string, parts []int) (s Sample, err error) {
+	var clock *redis.TimeCmd
+	var replication, info, incarnation *redis.StringCmd
+	held := make([]*redis.SliceCmd, len(parts))
+	_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
+		clock, replication, info = p.Time(ctx), p.Info(ctx, "replication"), p.Info(ctx, "server")
+		if control != "" {
+			incarnation = p.HGet(ctx, control, "incarnation")
+		}
+		for i, part := range parts {
+			held[i] = p.MGet(ctx, l.keys[part].gate, l.keys[part].incarnation)
+		}
+		return nil
+	})
+	if clock.Err() != nil {
+		return Sample{}, err
+	}
+	s = Sample{Now: clock.Val(), Server: serverID(replication.Val(), info.Val()), Up: -1, Incarnations: make(map[int]string, len(parts))}
+	if up := field(info.Val(), "uptime_in_seconds"); up != "" {
+		s.Up = time.Duration(number(up)) * time.Second
+	}
+	if incarnation != nil {
+		s.Control = incarnation.Val()
+	}
+	for i, part := range parts {
+		if both := held[i].Val(); len(both) == 2 {
+			s.Incarnations[part] = ""
+			if both[0] != nil {
+				s.Incarnations[part] = text(both[1])
+			}
+		}
+	}
+	return s, nil
+}
+
+// incarnateArgs are the arguments of incarnate.lua.
+type incarnateArgs struct {
+	ID   string `json:"id"`
+	Was  string `json:"was"`  // the incarnation to be replaced, "" for none
+	Lost bool   `json:"lost"` // records were lost, as far as is known
+	// Open makes a gate where there is none, of this epoch of promotions and this generation.
+	Open       bool   `json:"open"`
+	Epoch      int64  `json:"epoch,string"`
+	Generation string `json:"generation"`
+}
+
+// incarnate gives partitions an incarnation that have none, or no gate. Where a move has closed the namespace, no gate is made.
+func (l *Ledger) incarnate(ctx context.Context, c Control, lost bool) error {
+	args := incarnateArgs{ID: l.cfg.NewID(), Lost: lost, Open: !c.closed(), Epoch: c.Epoch, Generation: c.Generation}
+	return l.eachReachable(ctx, nodeQueueTimeout, "open namespace "+l.cfg.Namespace, l.All(), func(ctx context.Context, parts []int) error {
+		held := make([]*redis.SliceCmd, len(parts))
+		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, part := range parts {
+				held[i] = p.MGet(ctx, l.keys[part].gate, l.keys[part].incarnation)
+			}
+			return nil
+		})
+		for i, part := range parts {
+			both := held[i].Val()
+			if err != nil || len(both) == 2 && both[0] != nil && both[1] != nil {
+				continue
+			}
+			err = incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Err()
+		}
+		return err
+	})
+}
+
+// Supersede gives a partition another incarnation, made after a loss, in place of this one.
+func (l *Ledger) Supersede(ctx context.Context, part int, incarnation string) error {
+	args := incarnateArgs{ID: l.cfg.NewID(), Was: incarnation, Lost: true}
+	err := incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Err()
+	return l.explain(ctx, "note that records were lost", err)
+}
+
+// closed reports whether a move has closed the namespace, or may have.
+func (c Control) closed() bool {
+	m, err := ParseMove(c.Move)
+	return err != nil || m.Closes()
+}

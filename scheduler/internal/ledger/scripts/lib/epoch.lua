@@ -1,0 +1,16 @@
+-- Whether the Redis that a script runs in still has what the caller knows of.
+-- needs: lib/base
+
+-- The id of a partition's epoch: the server's and the partition's incarnation, parted by '/'. A partition that has lost its gate or
+-- its incarnation has none. Second, the gate.
+local function epoch_at(server)
+  local held = redis.call('MGET', k.gate, k.incarnation)
+  return server .. '/' .. (held[1] and held[2] or ''), held[1]
+end
+
+-- Whether the caller knows another epoch: its runs may be lost here. '' is any.
+local function elsewhere(known, here)
+  -- guard:epoch-compare P1 a Redis that was emptied or lost records is taken for another one, until nodes have reported their runs
+  if known ~= '' and known ~= here then return true end
+  return false
+end
