@@ -54,7 +54,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	})
 	r.limits = redislock.New(n.client, redislock.Config{Namespace: c.Namespace, Margin: c.MaxSkew, Logger: n.log})
 	r.runner = runner.New(runner.Config{
-		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Usable: n.clock.Usable, Active: live, Redis: r.lanes, Listener: n.events, Log: n.log,
+		Node: c.Name, Values: values, Now: n.clock.Now, Past: n.clock.Past, Usable: n.clock.Usable, Active: live, Redis: r.lanes, Listener: n.events, Log: n.log, Machine: r.slots,
 		Entry: admission.New(admission.Config{Node: c.Name, Limits: r.limits, Guards: c.Guards, Log: n.log}),
 	})
 	r.cluster = cluster.New(cluster.Config{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/internal/machine"
 )
 
 // lookEvery is how often the files of a command are looked at.
@@ -69,7 +70,7 @@ func newFiles(c Command, run *jobs.Run) (*files, error) {
 	if data := run.Saved(); data != nil {
 		if err := os.WriteFile(f.checkpoint.path, data, 0o600); err != nil {
 			f.remove()
-			return nil, nodeFault(fmt.Errorf("write its checkpoint: %w", err))
+			return nil, machine.Fault(fmt.Errorf("write its checkpoint: %w", err))
 		}
 		f.checkpoint.info, _ = os.Lstat(f.checkpoint.path)
 	}

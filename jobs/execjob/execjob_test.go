@@ -183,7 +183,7 @@ func TestNodeFault(t *testing.T) {
 			t.Errorf("%v: %v", of, err)
 		}
 	}
-	if err := nodeFault(fs.ErrNotExist); jobs.IsNodeFault(err) {
+	if err := whyNotStarted(exec.Command("true"), fs.ErrNotExist); jobs.IsNodeFault(err) {
 		t.Error("a file that is not there is the node's fault")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/internal/machine"
 )
 
 // pollEvery is how often a group is checked after SIGTERM.
@@ -62,7 +63,7 @@ func (g *Group) Start() error {
 	mark := newMark()
 	var err error
 	if g.supervisor, err = newSupervisor(g.lease, mark); err != nil {
-		return nodeFault(fmt.Errorf("start the shell that watches it: %w", err))
+		return machine.Fault(fmt.Errorf("start the shell that watches it: %w", err))
 	}
 	sig := syscall.SIGTERM
 	if g.supervisor == nil {

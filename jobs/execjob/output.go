@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/jobs/internal/machine"
 )
 
 // maxQuoted bounds the output in an error text, in bytes.
@@ -26,7 +28,7 @@ type captured struct {
 func startCaptured(cmd *exec.Cmd, g *Group, to io.Writer) (*captured, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, nodeFault(err)
+		return nil, machine.Fault(err)
 	}
 	defer w.Close()
 	cmd.Stdout, cmd.Stderr = w, w

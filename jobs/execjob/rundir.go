@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/escapement/escapement/jobs/internal/machine"
 )
 
 const (
@@ -30,7 +32,7 @@ func newRunDir() (*runDir, error) {
 	sweepOnce.Do(func() { sweepRunDirs(os.TempDir(), time.Now().Add(-youngDir)) })
 	path, err := os.MkdirTemp("", runDirPrefix+"*")
 	if err != nil {
-		return nil, nodeFault(fmt.Errorf("make a directory for its files: %w", err))
+		return nil, machine.Fault(fmt.Errorf("make a directory for its files: %w", err))
 	}
 	lock, _ := lockDir(path) // without a lock, the directory is not removed when this process is killed
 	return &runDir{path, lock}, nil

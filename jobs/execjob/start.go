@@ -12,21 +12,8 @@ import (
 	"syscall"
 
 	"github.com/escapement/escapement/internal/boundedfile"
-	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/internal/machine"
 )
-
-// lacking are the errors of a machine that has not enough of what a process needs. Another command would get the same answer.
-var lacking = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT}
-
-// nodeFault marks an error that is not the command's as the node's.
-func nodeFault(err error) error {
-	for _, of := range lacking {
-		if errors.Is(err, of) {
-			return jobs.NodeFault(err)
-		}
-	}
-	return err
-}
 
 // whyNotStarted returns the error of a command that was not started, with what is missing: the system names the program, whatever it is.
 func whyNotStarted(cmd *exec.Cmd, err error) error {
@@ -54,7 +41,7 @@ func whyNotStarted(cmd *exec.Cmd, err error) error {
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("its arguments and variables are too long together: %w", why)
 	}
-	return nodeFault(err)
+	return machine.Fault(err)
 }
 
 // bare is why a call failed, without the call and its file.

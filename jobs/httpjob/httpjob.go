@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/internal/machine"
 )
 
 const (
@@ -163,6 +164,9 @@ func (c *caller) run(ctx context.Context, run *jobs.Run) error {
 		return fmt.Errorf("%s: not sent: %w", c.name, err)
 	}
 	resp, err := c.client.Do(req)
+	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil { // nothing was sent
+		return fmt.Errorf("%s: %w", c.name, machine.Fault(cause(ctx, err)))
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.name, cause(ctx, err))
 	}

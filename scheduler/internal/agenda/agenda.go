@@ -188,6 +188,10 @@ const logEvery = 10 * time.Second
 // take takes a slot, and logs a shortage that lasts. Functions that never return look from outside
 // as if nothing were due.
 func (e *Agenda) takeSlot() bool {
+	//guard:suspended-takes-nothing P2 a node whose machine cannot begin runs leaves them to others
+	if e.Slots.suspended(time.Now()) {
+		return false
+	}
 	if e.Slots.take() {
 		e.shortage = slotShortage{}
 		return true

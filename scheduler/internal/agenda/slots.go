@@ -2,6 +2,7 @@ package agenda
 
 import (
 	"sync"
+	"time"
 )
 
 // Slots counts the runs that the node may still take. A claim takes a slot before it is sent, and
@@ -9,7 +10,10 @@ import (
 //
 // At an unreachable master of a Cluster, a claim in doubt holds no slot, nor does a report that
 // waits. A run that such a claim was granted takes a slot again when its grant arrives.
+//
+// While the machine cannot begin runs, no slot is taken.
 type Slots struct {
+	suspension
 	size int
 
 	mu   sync.Mutex
@@ -49,8 +53,11 @@ func (s *Slots) Retake() bool {
 	return s.free >= 0
 }
 
-// Full reports whether no slot is free.
+// Full reports whether no slot can be taken.
 func (s *Slots) Full() bool {
+	if s.suspended(time.Now()) {
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free <= 0

@@ -173,7 +173,7 @@ func (n *Lanes) Lateness(part int, by time.Duration) time.Duration {
 
 // Err is why the node claims nothing, or not everything, apart from the seconds after a failover.
 func (n *Lanes) Err() error {
-	errs := []error{n.Health.Err(), n.blockedErr(), n.Clock.Usable()}
+	errs := []error{n.Health.Err(), n.blockedErr(), n.Clock.Usable(), n.Slots.Err()}
 	for _, l := range n.all() {
 		errs = append(errs, l.watchdog.err())
 	}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -21,15 +20,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-const (
-	// cancelGrace is how long a function may take to return after a drain has cancelled its
-	// context.
-	cancelGrace = 10 * time.Second
-	// settleGrace is how long Redis may take after that to record the outcomes.
-	settleGrace = 2 * time.Second
-	// logEndlessAfter is when a function is logged that goes on after its context has ended.
-	logEndlessAfter = 10 * time.Second
-)
+// overrunAfter is when a function is logged that goes on after its context has ended.
+const overrunAfter = 2 * time.Second
 
 // ErrDraining is the cause with which a run's context ends when the node stops and the drain
 // timeout is over.
@@ -67,6 +59,14 @@ type Listener interface {
 	Settled(l ledger.Lease, r ledger.Report, recorded bool)
 }
 
+// Machine learns whether runs can begin on this machine.
+type Machine interface {
+	// Suspend notes that one could not. It returns for how long the node takes no runs; 0: it takes none already.
+	Suspend(why error, now time.Time) time.Duration
+	// Began notes that one did that was started at an instant. It reports whether that is the first one after a pause.
+	Began(started time.Time) bool
+}
+
 // Config holds what a runner needs.
 type Config struct {
 	Node     string           // the node's name
@@ -78,6 +78,7 @@ type Config struct {
 	Redis    Redis
 	Listener Listener
 	Entry    *admission.Admission // for jobs that need more than their leases
+	Machine  Machine
 	Log      *slog.Logger
 }
 
@@ -94,6 +95,7 @@ type Runner struct {
 	starts   *starts
 	changed  chan struct{} // holds one signal: there is another run
 	recent   recentGrants
+	faults   machineFaults
 
 	leasesLost atomic.Int64 // while their functions were running
 	stalled    atomic.Int64 // runs that made no progress for too long, however often each
@@ -127,18 +129,19 @@ type activeRun struct {
 	due   *instant        // when the run is to begin; nil: at once
 	late  string          // why it could not start within start_within
 
-	calling      atomic.Bool              // the function is being called with ctx
-	writing      atomic.Pointer[jobs.Run] // of the try that is going
-	tail         sentTail
-	store        runStore  // what it saves, and how far it is
-	contextEnded time.Time // when Run first saw that ctx had ended
-	logged       bool      // it was logged that the function goes on
+	calling atomic.Bool              // the function is being called with ctx
+	writing atomic.Pointer[jobs.Run] // of the try that is going
+	tail    sentTail
+	store   runStore                  // what it saves, and how far it is
+	over    atomic.Pointer[time.Time] // when Run first saw that ctx had ended
+	logged  bool                      // it was logged that the function goes on. Run's alone
 
 	// The rest belongs to the run's goroutine.
 	ctx         context.Context    // the function's
 	cancel      context.CancelFunc // of ctx, if the job has a timeout
 	logLostOnce sync.Once          // logs once that the lease was lost
 	started     time.Time
+	called      time.Time // when the last try was, on the monotonic clock
 	tries       int
 	inFunction  bool      // the function has not returned
 	run         *jobs.Run // of the last try, or of the first that is to come
@@ -208,16 +211,21 @@ func (r *Runner) begin(l *activeRun, back bool) {
 		back = true
 	}
 	if back {
-		g := l.g // others read l.g
-		g.HandBackReason = cmp.Or(g.HandBackReason, l.late, "the node drains or does not believe Redis' clock, the lease is over, or another server has taken over")
-		over := r.Redis.HandBack(g, l.lease.Valid)
-		r.calls.Done()
-		r.leave(l)
-		over()
-		r.wg.Done()
+		r.handBack(l, cmp.Or(l.g.HandBackReason, l.late, "the node drains or does not believe Redis' clock, the lease is over, or another server has taken over"))
 		return
 	}
 	r.call(l)
+}
+
+// handBack returns a run to pending whose function has done nothing.
+func (r *Runner) handBack(l *activeRun, why string) {
+	g := l.g // others read l.g
+	g.HandBackReason = why
+	over := r.Redis.HandBack(g, l.lease.Valid)
+	r.calls.Done()
+	r.leave(l)
+	over()
+	r.wg.Done()
 }
 
 // await waits until the run's tick is due, its context or lease ends, the node drains, or does not
@@ -257,31 +265,3 @@ func (c *cancellation) Error() string {
 }
 
 func (c *cancellation) Unwrap() error { return jobs.ErrCancelled }
-
-// Refuse makes the runner hand back every new grant, and all runs that have not begun.
-func (r *Runner) Refuse() {
-	if !r.draining.Swap(true) {
-		close(r.refused)
-	}
-	r.starts.end()
-}
-
-// Drain waits for the runs. After d it ends their contexts. A function that does not return within
-// cancelGrace after that is an error. Outcomes that Redis does not record within settleGrace are
-// not: the leases lapse and the runs are recorded as abandoned.
-func (r *Runner) Drain(d time.Duration) error {
-	settled, ended := wait.Done(&r.wg), wait.Done(&r.calls)
-	if wait.Within(settled, d) {
-		return nil
-	}
-	r.cancel(ErrDraining)
-	if !wait.Within(ended, cancelGrace) {
-		return fmt.Errorf("%d job functions did not end within %s after their contexts did; their leases will lapse and be recorded as abandoned",
-			r.running.Load(), cancelGrace)
-	}
-	if !wait.Within(settled, settleGrace) {
-		r.Log.Warn("the node stops with outcomes that Redis did not take; the leases lapse and the runs are recorded as abandoned",
-			"runs", len(r.Active.Grants()))
-	}
-	return nil
-}

@@ -96,11 +96,14 @@ func (r *Runner) tries(l *activeRun) {
 			l.run = r.runOf(l, l.tries)
 			l.writing.Store(l.run)
 		}
-		l.inFunction, l.err = true, errLeft // until it returns
+		l.inFunction, l.err, l.called = true, errLeft, time.Now() // until it returns
 		l.store.called(true)
 		l.err = r.invoke(l)
 		l.store.called(false)
 		l.inFunction = false
+		if r.machineFault(l) {
+			return
+		}
 	}
 	r.end(l)
 }
@@ -166,6 +169,8 @@ func plainError(err error) error {
 		return nil
 	case jobs.IsPermanent(err):
 		return jobs.Permanent(errors.New(clip(err.Error(), errorRoom)))
+	case jobs.IsNodeFault(err):
+		return jobs.NodeFault(errors.New(clip(err.Error(), errorRoom)))
 	}
 	return errors.New(clip(err.Error(), errorRoom))
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 )
 
@@ -15,7 +17,7 @@ const watchEvery = time.Second
 
 // Run starts the runs that were granted ahead when they are due, until ctx ends. It also logs
 // functions that go on after their contexts have ended: at once that the lease was lost, and after
-// ten seconds that the function keeps its slot until it returns. Without runs it sleeps.
+// overrunAfter that the function keeps its slot until it returns. Without runs it sleeps.
 func (r *Runner) Run(ctx context.Context) {
 	timer, looked := time.NewTimer(time.Hour), time.Now()
 	defer timer.Stop()
@@ -54,13 +56,30 @@ func (r *Runner) look(l *activeRun) {
 	if errors.Is(context.Cause(l.lease.Context()), locking.ErrLeaseLost) {
 		r.logLost(l)
 	}
-	switch now := time.Now(); {
-	case l.contextEnded.IsZero():
-		l.contextEnded = now
-	case !l.logged && now.Sub(l.contextEnded) >= logEndlessAfter:
+	switch now, over := time.Now(), l.over.Load(); {
+	case over == nil:
+		l.over.Store(&now)
+	case !l.logged && now.Sub(*over) >= overrunAfter:
 		l.logged = true
 		g := l.g.Lease
 		r.Log.Warn("a job's function goes on though its context has ended; it keeps its slot until it returns", "job", g.Job,
-			"tick", time.UnixMilli(g.Tick).UTC(), "run", g.Run, "cause", context.Cause(l.ctx), "for", logEndlessAfter)
+			"tick", time.UnixMilli(g.Tick).UTC(), "run", g.Run, "cause", context.Cause(l.ctx), "for", now.Sub(*over).Round(time.Millisecond))
 	}
+}
+
+// logOverrun tells, in the log and in the run's output, of a function that has returned long after its context had ended.
+func (r *Runner) logOverrun(l *activeRun, how jobs.Outcome) {
+	over := l.over.Load()
+	if over == nil {
+		return
+	}
+	took := time.Since(*over)
+	if took < overrunAfter {
+		return
+	}
+	g, cause := l.g.Lease, context.Cause(l.ctx)
+	r.Log.Warn("a job's function has returned long after its context had ended", "job", g.Job, "tick", time.UnixMilli(g.Tick).UTC(),
+		"run", g.Run, "cause", cause, "after", took.Round(time.Millisecond), "outcome", how.String())
+	fmt.Fprintf(l.run.Output(), "escapement: the function returned %s after its context had ended (%v); what it returned counts: %s\n",
+		took.Round(100*time.Millisecond), cause, how)
 }
