@@ -19,7 +19,7 @@ func TestGrantThatArrivesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := &settled{keeper: locking.NewKeeper(noRenewals{}, locking.KeeperConfig{})}
 		r := New(Config{
-			Values: t.Context(), Now: time.Now, Past: time.Now, Usable: func() error { return nil }, Active: &ActiveRuns{}, Redis: redis, Listener: nobody{}, Log: slog.New(slog.DiscardHandler),
+			Values: t.Context(), Now: time.Now, Past: time.Now, Usable: func() error { return nil }, Active: &ActiveRuns{}, Redis: redis, Listener: nobody{}, Machine: well{}, Log: slog.New(slog.DiscardHandler),
 		})
 		called := 0
 		job := &work.Job{Job: jobs.Job{Name: "quick", TTL: time.Minute, Func: func(context.Context, *jobs.Run) error { called++; return nil }}}
@@ -58,6 +58,12 @@ func (*settled) Saved(context.Context, ledger.Lease) (string, []byte, error) {
 	return "", nil, nil
 }
 func (*settled) HandBack(work.Grant, func() bool) (over func()) { return func() {} }
+
+// well is a machine on which runs begin.
+type well struct{}
+
+func (well) Suspend(error, time.Time) time.Duration { return 0 }
+func (well) Began(time.Time) bool                   { return false }
 
 // noRenewals is never asked: no run is so long.
 type noRenewals struct{}

@@ -24,7 +24,7 @@ func TestGrantedAheadOfAClockThatIsNotBelieved(t *testing.T) {
 				var looks, called atomic.Int64
 				redis := &settled{keeper: locking.NewKeeper(noRenewals{}, locking.KeeperConfig{})}
 				r := New(Config{
-					Values: t.Context(), Now: time.Now, Past: time.Now, Active: &ActiveRuns{}, Redis: redis, Listener: nobody{}, Log: slog.New(slog.DiscardHandler),
+					Values: t.Context(), Now: time.Now, Past: time.Now, Active: &ActiveRuns{}, Redis: redis, Listener: nobody{}, Machine: well{}, Log: slog.New(slog.DiscardHandler),
 					Usable: func() error {
 						if looks.Add(1) == 1 && !believed {
 							return errors.New("the clock has stepped")
