@@ -18,7 +18,7 @@ import (
 // granted and handed back, and it goes on when they are back.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), standstill)
 	defer cancel()
 	master, replicas := redistest.StartReplicas(t, 2)
 	ran := make(chan time.Time, 1000)

@@ -195,22 +195,7 @@ func (s *sink) ranOn(node string, after time.Time) (n int) {
 }
 
 // logs collects what nodes log.
-type logs struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+type logs struct{ redistest.Log }
 
 func (l *logs) count(what string) int { return strings.Count(l.String(), what) }
 

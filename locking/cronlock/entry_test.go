@@ -24,7 +24,7 @@ type machine struct {
 	entry *entry
 	mu    sync.Mutex
 	prev  time.Time // Entry.Prev
-	log   bytes.Buffer
+	log   redistest.Log
 }
 
 func newMachine(t *testing.T, client redis.UniversalClient, cfg Config, schedule cron.Schedule, job cron.Job) *machine {

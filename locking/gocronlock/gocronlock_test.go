@@ -3,7 +3,6 @@
 package gocronlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -29,7 +28,7 @@ type machine struct {
 	locker *locking.Locker
 	cancel context.CancelFunc
 	ended  chan error
-	log    bytes.Buffer // of the elector
+	log    redistest.Log // of the elector
 	*gocronlock.Elector
 }
 

@@ -332,7 +332,7 @@ func TestSentinelGrantsLost(t *testing.T) {
 	}
 	select {
 	case <-stale.Context().Done():
-	case <-time.After(12 * time.Second):
+	case <-time.After(standstill):
 	}
 	if err := context.Cause(stale.Context()); !errors.Is(err, locking.ErrLeaseLost) {
 		t.Errorf("the context of the holder whose grant was lost has cause %v; want %v", err, locking.ErrLeaseLost)

@@ -25,7 +25,7 @@ const (
 	// busOffset is how far above its port a node listens for the other nodes.
 	busOffset = 10000
 
-	// nodeAnswers is how long one node may take to answer one question; a
+	// nodeAnswers is how long one node may take to answer a question that is asked again; a
 	// paused one does not answer.
 	nodeAnswers = 500 * time.Millisecond
 )
@@ -74,7 +74,7 @@ func StartClusterProcess(cfg ClusterConfig) (*Cluster, error) {
 }
 
 func (c *Cluster) start(cfg ClusterConfig) error {
-	ctx, cancel := context.WithTimeout(context.Background(), gatherWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), standstill)
 	defer cancel()
 	for i := range 2 * clusterMasters {
 		server, err := startNode(filepath.Join(cfg.Dir, fmt.Sprintf("node-%d", i+1)), cfg.Args)
@@ -152,17 +152,17 @@ func listens(port int) bool {
 // assignSlots assigns the slots to the masters, and makes all nodes meet the first.
 func (c *Cluster) assignSlots(ctx context.Context) error {
 	for i, server := range c.servers {
-		epoch := tell(ctx, server, "cluster", "set-config-epoch", i+1).Err()
+		epoch := order(ctx, server, "cluster", "set-config-epoch", i+1).Err()
 		if epoch != nil {
 			return fmt.Errorf("redis cluster: %s: %w", server.Addr(), epoch)
 		}
 		if i < clusterMasters {
 			from, to := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1
-			if err := tell(ctx, server, "cluster", "addslotsrange", from, to).Err(); err != nil {
+			if err := order(ctx, server, "cluster", "addslotsrange", from, to).Err(); err != nil {
 				return fmt.Errorf("redis cluster: %s, CLUSTER ADDSLOTSRANGE, which Redis has from 7.0 on: %w", server.Addr(), err)
 			}
 		}
-		if err := tell(ctx, server, "cluster", "meet", "127.0.0.1", c.servers[0].cfg.Port).Err(); err != nil {
+		if err := order(ctx, server, "cluster", "meet", "127.0.0.1", c.servers[0].cfg.Port).Err(); err != nil {
 			return fmt.Errorf("redis cluster: %s: %w", server.Addr(), err)
 		}
 	}

@@ -17,7 +17,7 @@ func TestCluster(t *testing.T) {
 		for _, s := range c.Servers() {
 			pids = append(pids, s.Pid())
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), standstill)
 		defer cancel()
 		slotMoves(ctx, t, c)
 		masterIsReplaced(ctx, t, c)

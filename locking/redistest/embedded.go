@@ -61,7 +61,9 @@ func StartEmbedded(tb TB) (*Embedded, *redis.Client) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(e.Close)
-	c := e.Client()
+	o := patientOptions(e.addr)
+	o.Dialer = e.Options().Dialer
+	c := redis.NewClient(o)
 	tb.Cleanup(func() { _ = c.Close() })
 	return e, c
 }

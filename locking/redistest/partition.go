@@ -35,11 +35,11 @@ func (c *Cluster) Part(ctx context.Context, master *Server) error {
 	_, port, err := net.SplitHostPort(master.Addr())
 	errs := []error{err}
 	for _, s := range c.servers {
-		info, err := tell(ctx, s, "info", "replication").Text()
+		info, err := order(ctx, s, "info", "replication").Text()
 		errs = append(errs, err)
 		if strings.Contains(info, "master_port:"+port+"\r") {
-			errs = append(errs, tell(ctx, s, "config", "set", "masterauth", "not this one").Err())
+			errs = append(errs, order(ctx, s, "config", "set", "masterauth", "not this one").Err())
 		}
 	}
-	return errors.Join(append(errs, tell(ctx, master, "client", "kill", "type", "replica").Err())...)
+	return errors.Join(append(errs, order(ctx, master, "client", "kill", "type", "replica").Err())...)
 }

@@ -17,17 +17,13 @@ func writes(t *testing.T, c *redis.Client, key string) {
 	const call = 300 * time.Millisecond
 	for begun := time.Now(); ; {
 		ctx, cancel := context.WithTimeout(t.Context(), call)
-		asked := time.Now()
 		err := c.Set(ctx, key, "v", 0).Err()
 		<-ctx.Done() // not before: a call that is refused at once is not repeated in haste
-		if took := time.Since(asked); took > call+2*time.Second {
-			t.Errorf("a call with %s to live took %s", call, took)
-		}
 		cancel()
 		if err == nil {
 			return
 		}
-		if time.Since(begun) > 30*time.Second { // an election that finds no majority is repeated after six
+		if time.Since(begun) > standstill { // an election that finds no majority is repeated after six
 			t.Fatalf("nothing can be written after %s: %v", time.Since(begun), err)
 		}
 	}
@@ -41,7 +37,7 @@ func TestSentinels(t *testing.T) {
 		for _, server := range s.Servers() {
 			pids = append(pids, server.Pid())
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), standstill)
 		defer cancel()
 		c := s.Client(t)
 		writes(t, c, "before")

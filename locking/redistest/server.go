@@ -19,11 +19,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// How long a server may take to be ready, and to end after SIGTERM.
-const (
-	startWithin = 20 * time.Second
-	stopWithin  = 10 * time.Second
-)
+// stopWithin is how long a server may take to end after SIGTERM; a paused one does not.
+const stopWithin = 30 * time.Second
 
 // ProcessConfig says how StartProcess starts a redis-server.
 type ProcessConfig struct {
@@ -93,11 +90,11 @@ func (s *Server) Addr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.cfg.Port))
 }
 
-// Client returns a client with the settings of ClientOptions, closed when the
-// test ends.
+// Client returns a client for what a test asks, closed when the test ends. Its settings are those of ClientOptions, but that only
+// a standstill of the machine ends a call without a deadline.
 func (s *Server) Client(tb TB) *redis.Client {
 	tb.Helper()
-	c := redis.NewClient(ClientOptions(s.Addr()))
+	c := redis.NewClient(patientOptions(s.Addr()))
 	tb.Cleanup(func() {
 		if err := c.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 			tb.Fatalf("close the client of %s: %v", s.Addr(), err)
@@ -162,8 +159,8 @@ func (s *Server) Restart() error {
 	case <-exited:
 		s.forget()
 		return fmt.Errorf("redis-server on %s ended at once: %s", s.Addr(), out)
-	case <-time.After(startWithin):
-		return errors.Join(fmt.Errorf("redis-server on %s was not ready within %s: %s", s.Addr(), startWithin, out), s.Kill())
+	case <-time.After(standstill):
+		return errors.Join(fmt.Errorf("redis-server on %s was not ready within %s: %s", s.Addr(), standstill, out), s.Kill())
 	}
 }
 

@@ -58,17 +58,22 @@ func nodes(ctx context.Context, s *Server) ([]node, error) {
 	return known, nil
 }
 
-// tell sends one command to one server.
+// tell sends a command to a server that may be paused. The caller asks again.
 func tell(ctx context.Context, s *Server, args ...any) *redis.Cmd {
 	ctx, cancel := context.WithTimeout(ctx, nodeAnswers)
 	defer cancel()
-	c := redis.NewClient(ClientOptions(s.Addr()))
+	return order(ctx, s, args...)
+}
+
+// order sends a command to a server that answers, however slow the machine is.
+func order(ctx context.Context, s *Server, args ...any) *redis.Cmd {
+	c := redis.NewClient(patientOptions(s.Addr()))
 	defer c.Close()
 	return c.Do(ctx, args...)
 }
 
 func myID(ctx context.Context, s *Server) (string, error) {
-	return tell(ctx, s, "cluster", "myid").Text()
+	return order(ctx, s, "cluster", "myid").Text()
 }
 
 // inSync reports whether s is a replica that follows its master.
@@ -77,27 +82,17 @@ func inSync(ctx context.Context, s *Server) (bool, error) {
 	return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up"), err
 }
 
-// Slot returns the slot of key.
-func (c *Cluster) Slot(ctx context.Context, key string) (int, error) {
-	var errs []error
-	for _, s := range c.servers {
-		slot, err := tell(ctx, s, "cluster", "keyslot", key).Int()
-		if err == nil {
-			return slot, nil
-		}
-		errs = append(errs, err)
-	}
-	return 0, fmt.Errorf("redis cluster: the slot of %q: no node answers: %w", key, errors.Join(errs...))
-}
-
-// Master asks the nodes which of them is master of key's slot. Of two that claim
+// Master asks the nodes which of them is master of key's slot, until there is one. Of two that claim
 // it the later one counts.
-func (c *Cluster) Master(ctx context.Context, key string) (*Server, error) {
-	slot, err := c.Slot(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return c.masterOf(ctx, slot)
+func (c *Cluster) Master(ctx context.Context, key string) (s *Server, err error) {
+	ctx, cancel := context.WithTimeout(ctx, standstill)
+	defer cancel()
+	slot := keySlot(key)
+	err = until(ctx, fmt.Sprintf("slot %d has a master", slot), func(ctx context.Context) (bool, error) {
+		s, err = c.masterOf(ctx, slot)
+		return err == nil, err
+	})
+	return s, err
 }
 
 func (c *Cluster) masterOf(ctx context.Context, slot int) (*Server, error) {
@@ -153,11 +148,8 @@ func (c *Cluster) Demoted(ctx context.Context, server *Server) error {
 // MoveSlot moves key's slot, and every key in it, to another master, as
 // redis-cli --cluster reshard does. It returns when all masters know.
 func (c *Cluster) MoveSlot(ctx context.Context, key string, to *Server) error {
-	slot, err := c.Slot(ctx, key)
-	if err != nil {
-		return err
-	}
-	from, err := c.masterOf(ctx, slot)
+	slot := keySlot(key)
+	from, err := c.Master(ctx, key)
 	if err != nil || from == to {
 		return err
 	}
@@ -174,11 +166,8 @@ func (c *Cluster) MoveSlot(ctx context.Context, key string, to *Server) error {
 // and moves nothing: as while a slot with many keys is being moved. MoveSlot to
 // the same master does the rest.
 func (c *Cluster) OpenSlot(ctx context.Context, key string, to *Server) error {
-	slot, err := c.Slot(ctx, key)
-	if err != nil {
-		return err
-	}
-	from, err := c.masterOf(ctx, slot)
+	slot := keySlot(key)
+	from, err := c.Master(ctx, key)
 	if err != nil || from == to {
 		return err
 	}
@@ -194,10 +183,10 @@ func openSlot(ctx context.Context, slot int, from, to *Server) error {
 	if err != nil {
 		return err
 	}
-	if err := tell(ctx, to, "cluster", "setslot", slot, "importing", fromID).Err(); err != nil {
+	if err := order(ctx, to, "cluster", "setslot", slot, "importing", fromID).Err(); err != nil {
 		return fmt.Errorf("redis cluster: move slot %d to %s: %w", slot, to.Addr(), err)
 	}
-	if err := tell(ctx, from, "cluster", "setslot", slot, "migrating", toID).Err(); err != nil {
+	if err := order(ctx, from, "cluster", "setslot", slot, "migrating", toID).Err(); err != nil {
 		return fmt.Errorf("redis cluster: move slot %d from %s: %w", slot, from.Addr(), err)
 	}
 	return nil
@@ -206,12 +195,12 @@ func openSlot(ctx context.Context, slot int, from, to *Server) error {
 // moveKeys moves the keys of the slot until it is empty. The old master redirects writes meanwhile.
 func moveKeys(ctx context.Context, slot int, from, to *Server) error {
 	for {
-		keys, err := tell(ctx, from, "cluster", "getkeysinslot", slot, 100).Slice()
+		keys, err := order(ctx, from, "cluster", "getkeysinslot", slot, 100).Slice()
 		if err != nil || len(keys) == 0 {
 			return err
 		}
-		args := append([]any{"migrate", "127.0.0.1", to.cfg.Port, "", 0, answerWithin.Milliseconds(), "keys"}, keys...)
-		if err := tell(ctx, from, args...).Err(); err != nil {
+		args := append([]any{"migrate", "127.0.0.1", to.cfg.Port, "", 0, standstill.Milliseconds(), "keys"}, keys...)
+		if err := order(ctx, from, args...).Err(); err != nil {
 			return fmt.Errorf("redis cluster: move the keys of slot %d to %s: %w", slot, to.Addr(), err)
 		}
 	}
@@ -224,7 +213,7 @@ func (c *Cluster) closeSlot(ctx context.Context, slot int, from, to *Server) err
 		return err
 	}
 	for _, s := range []*Server{to, from} {
-		if err := tell(ctx, s, "cluster", "setslot", slot, "node", id).Err(); err != nil {
+		if err := order(ctx, s, "cluster", "setslot", slot, "node", id).Err(); err != nil {
 			return fmt.Errorf("redis cluster: give slot %d to %s: %w", slot, to.Addr(), err)
 		}
 	}

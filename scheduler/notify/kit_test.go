@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -126,22 +125,7 @@ func (w *world) client() *scheduler.Client {
 }
 
 // logs collects what is logged.
-type logs struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+type logs struct{ redistest.Log }
 
 // inbox is a target that keeps what it gets.
 type inbox struct {

@@ -55,7 +55,7 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	}
 	logging.Disable() // go-redis tells each failed dial once more, past our log; the errors say it
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would stand for the arguments of this process
 	cmd, err := root.ExecuteC()
 	err = cmp.Or(err, a.helpless)
 	defer a.lastWords()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/escapement/escapement/jobs"
 )
@@ -53,16 +52,12 @@ func TestCompletion(t *testing.T) {
 	if got := completed(t, p.env, "doc"); !slices.Equal(got, []string{"doctor"}) {
 		t.Errorf("got %q", got)
 	}
-	before := time.Now()
 	for _, env := range [][]string{
 		{"ESCAPEMENT_REDIS_URL=redis://" + closedPort(t)}, {"ESCAPEMENT_API=http://" + closedPort(t)}, {"ESCAPEMENT_REDIS_URL=redis://" + silentPort(t)}, {"ESCAPEMENT_REDIS_URL=nonsense"},
 	} {
 		if got := completed(t, env, "jobs", "get", ""); len(got) > 0 {
 			t.Errorf("%s: %q", env, got)
 		}
-	}
-	if took := time.Since(before); took > 4*completeWithin {
-		t.Errorf("it took %s", took)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -113,11 +112,7 @@ func TestLockLost(t *testing.T) {
 			} else {
 				t.Logf("the command was dead %s before Redis gave its lock away", early)
 			}
-			dead := time.Now()
-			p.exits(exitLost) // whoever waits for the code waits for one call that gives back what was lost, and no more
-			if took := time.Since(dead); took > redisconn.CallTimeout+time.Second {
-				t.Errorf("the command was dead for %s before the code came, want one call of %s", took, redisconn.CallTimeout)
-			}
+			p.exits(exitLost) // while Redis stands still: the code does not wait for what was lost to be given back
 			if !strings.Contains(p.stdout.text(), "told") || !strings.Contains(p.stderr.text(), "the command is ended, within 500ms") || lastLine(p.stderr.text()) != oursLine(exitLost, wasLost) {
 				t.Errorf("%s\n%s", p.stdout.text(), p.stderr.text())
 			}

@@ -173,11 +173,11 @@ func TestLocksRelease(t *testing.T) {
 	}
 
 	// One that is not renewed ends by itself.
+	asked := time.Now()
 	fixed := holding(t, p.server, "a", locking.Options{Fixed: true, TTL: short})
-	began := time.Now()
 	p.wants(exitDone, "", `lock "a" is free`, release(fixed.Token())...)
-	if took := time.Since(began); took < 2*time.Second || took > short+releasedLate {
-		t.Errorf("it took %s", took)
+	if held := time.Since(asked); held < short {
+		t.Errorf("it was free %s after it was asked for, with a ttl of %s", held, short)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // within is how long an awaited event may take on a busy machine. It decides
 // nothing but when a test gives up.
-const within = 30 * time.Second
+const within = 3 * time.Minute
 
 // programDir is what TestMain removes; empty when no test needed the program.
 var programDir string

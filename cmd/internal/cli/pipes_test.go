@@ -54,7 +54,7 @@ func TestPipesAreRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(within):
 			t.Fatalf("%s: it waits for a writer", tt.name)
 		}
 	}

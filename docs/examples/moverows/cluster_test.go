@@ -31,9 +31,9 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		nodes[name] = startNode(t, bin, name, "-db", path, "-redis", server.Addr(), "-schedule", "@every 5s", "-pause", "250ms")
 	}
-	watch := func(within time.Duration, what string, happened func() bool) {
+	watch := func(what string, happened func() bool) {
 		t.Helper()
-		wait(t, within, what, func() bool {
+		wait(t, what, func() bool {
 			for _, p := range nodes {
 				p.alive(t)
 			}
@@ -42,7 +42,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	}
 
 	// Once all are there, a tick over an empty table; right after it come the rows, all of them for the next tick.
-	watch(20*time.Second, "three nodes", func() bool {
+	watch("three nodes", func() bool {
 		all, err := i.Nodes(t.Context())
 		return err == nil && len(all) == 3
 	})
@@ -50,12 +50,12 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch(15*time.Second, "tick with all nodes", func() bool { return ticks(t, i, now) > 0 })
+	watch("tick with all nodes", func() bool { return ticks(t, i, now) > 0 })
 	if err := table.fill(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
 
-	watch(20*time.Second, "30 % moved", func() bool { return table.number(t, `SELECT count(*) FROM target`) >= rows*3/10 })
+	watch("30 % moved", func() bool { return table.number(t, `SELECT count(*) FROM target`) >= rows*3/10 })
 	var victim string
 	busiest := `SELECT node FROM target GROUP BY node ORDER BY count(*) DESC, node LIMIT 1`
 	if err := table.db.QueryRowContext(t.Context(), busiest).Scan(&victim); err != nil {
@@ -67,7 +67,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	tick := time.UnixMilli(int64(table.number(t, `SELECT min(tick) FROM target`)))
 
 	var whole scheduler.RunView
-	watch(30*time.Second, "end of the tick", func() bool {
+	watch("end of the tick", func() bool {
 		whole = wholeRow(t, i, tick)
 		return whole.Whole && whole.Outcome != "running"
 	})

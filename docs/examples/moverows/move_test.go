@@ -106,7 +106,7 @@ func TestEndedContextStops(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error)
 	go func() { done <- move(ctx, table, shardRun(0, 1), time.Hour) }()
-	wait(t, 10*time.Second, "a first batch", func() bool { return table.number(t, `SELECT count(*) FROM target`) > 0 })
+	wait(t, "a first batch", func() bool { return table.number(t, `SELECT count(*) FROM target`) > 0 })
 	cancel(lost)
 	if err := <-done; !errors.Is(err, lost) {
 		t.Errorf("%v", err)
@@ -117,8 +117,9 @@ func TestEndedContextStops(t *testing.T) {
 }
 
 // wait polls for an event.
-func wait(tb testing.TB, within time.Duration, what string, happened func() bool) {
+func wait(tb testing.TB, what string, happened func() bool) {
 	tb.Helper()
+	const within = 3 * time.Minute // only a standstill takes as long
 	deadline, tick := time.After(within), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for !happened() {

@@ -162,7 +162,7 @@ func freePort() (int, error) {
 
 // ready waits until the server answers.
 func (s *postgres) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	db, err := sql.Open("postgres", s.dsn())
 	if err != nil {
