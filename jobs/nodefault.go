@@ -2,11 +2,13 @@ package jobs
 
 import "errors"
 
-// NodeFault marks the error of a function that could not begin its work for a reason of this machine: no more open files, processes or
-// memory. The run is given to another node, as if it had not been called, and this node takes no further runs for a while. The text is
-// unchanged, and the result wraps err. NodeFault(nil) is nil.
+// NodeFault marks the error of a function that could not begin its work for a reason of this
+// machine: no more open files, processes or memory. The run is given to another node, as if it had
+// not been called, and this node takes no further runs for a while. The text is unchanged, and the
+// result wraps err. NodeFault(nil) is nil.
 //
-// A function that has done anything returns a plain error: what is marked here is run again without counting as a try.
+// A function that has done anything returns a plain error: what is marked here is run again without
+// counting as a try.
 func NodeFault(err error) error {
 	if err == nil {
 		return nil

@@ -70,8 +70,8 @@ func (l *Lease) Deadline() time.Time {
 	return hold.deadline
 }
 
-// Left returns the time until the local deadline, less the time that the machine was suspended meanwhile. It is not positive once the
-// lease has ended.
+// Left returns the time until the local deadline, less the time that the machine was suspended
+// meanwhile. It is not positive once the lease has ended.
 func (l *Lease) Left() time.Duration {
 	hold := l.hold()
 	l.keeper.mu.Lock()
@@ -83,7 +83,8 @@ func (l *Lease) Left() time.Duration {
 	return left
 }
 
-// Margin returns how long after the local deadline nobody else is granted the lock: KeeperConfig.Margin, or Config.Margin of the Locker.
+// Margin returns how long after the local deadline nobody else is granted the lock:
+// KeeperConfig.Margin, or Config.Margin of the Locker.
 func (l *Lease) Margin() time.Duration { return l.keeper.cfg.Margin }
 
 // Valid reports whether the lease is held at this instant. It compares clocks and needs no network: call

@@ -24,9 +24,9 @@ type Hooks struct {
 	// Started: the function is about to be called for the first time in this run.
 	Started func(RunEvent)
 	// Settled: a run that this node was granted has ended, and its outcome was sent to Redis. Every
-	// Started is followed by one, unless the node gave up on a function that ignores its context, or the
-	// function returned a jobs.NodeFault and the run was handed back. A
-	// run that was cancelled before it began has a Settled without a Started.
+	// Started is followed by one, unless the node gave up on a function that ignores its context,
+	// or the function returned a jobs.NodeFault and the run was handed back. A run that was
+	// cancelled before it began has a Settled without a Started.
 	Settled func(SettledEvent)
 	// Missed: this node recorded a range of ticks that will not run. There is no event for ranges
 	// that are recorded without a claim: ticks of a replaced definition, and ticks skipped because

@@ -16,8 +16,8 @@ import (
 
 var errFiles = jobs.NodeFault(errors.New("too many open files"))
 
-// A node whose machine cannot begin runs leaves them to others: each tick runs, and none has failed. The node says so, and goes on when
-// its machine is well.
+// A node whose machine cannot begin runs leaves them to others: each tick runs, and none has
+// failed. The node says so, and goes on when its machine is well.
 func TestMachineThatCannotBeginRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -81,7 +81,8 @@ func TestMachineThatCannotBeginRuns(t *testing.T) {
 	})
 }
 
-// Where no other node is, a run that cannot begin waits a little, and has then failed with the reason.
+// Where no other node is, a run that cannot begin waits a little, and has then failed with the
+// reason.
 func TestMachineThatCannotBeginRunsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var calls atomic.Int64

@@ -11,8 +11,8 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// A function that ignores its context is named when it goes on, and when it has returned, in the log and in the run's output. What it
-// returns counts: nil is a success.
+// A function that ignores its context is named when it goes on, and when it has returned, in the
+// log and in the run's output. What it returns counts: nil is a success.
 func TestOverrun(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		deaf := func(name string, d time.Duration) jobs.Job {

@@ -88,14 +88,15 @@ func (s *stage) resumed(n *node, run string) {
 	}
 }
 
-// stepped checks that the long command took its last step before its run was recorded as abandoned, from when on another one may begin.
+// stepped checks that the long command took its last step before its run was recorded as abandoned,
+// from when on another one may begin.
 func (s *stage) stepped(run string, abandoned time.Time) {
 	last, err := os.Stat(s.lives() + "." + run)
 	switch {
 	case err != nil:
 		s.accuse(unaware, run, "its steps: %v", err)
 	case !last.ModTime().Before(abandoned):
-		s.accuse(unaware, run, "a step %s after the run was abandoned: the command outlived the lease while its node stood still", short(last.ModTime().Sub(abandoned)))
+		s.accuse(unaware, run, "a step of its command %s after the run was abandoned", short(last.ModTime().Sub(abandoned)))
 	default:
 		s.note("the last step of its command was %s before the run was abandoned", short(abandoned.Sub(last.ModTime())))
 	}

@@ -36,9 +36,9 @@ func slow(name string) job {
 	return job{name: name, schedule: "*/3 * * * * *", lasts: true, work: "sleep 1.2"}
 }
 
-// long is a job whose runs take d, first at the given instant's second of the minute and again
-// 30 s later. They end early when the file $ALIVE is gone, so that none outlives its scenario. A file beside it, with the run's
-// id behind the name, was changed by the last step.
+// long is a job whose runs take d, first at the given instant's second of the minute and again 30 s
+// later. They end early when the file $ALIVE is gone, so that none outlives its scenario. A file
+// beside it, with the run's id behind the name, was changed by the last step.
 func long(first time.Time, d time.Duration) job {
 	at := first.Unix() % 60
 	return job{

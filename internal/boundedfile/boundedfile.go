@@ -1,10 +1,12 @@
 // Package boundedfile reads files that other people and other programs may write.
 //
-// A read returns within [Within], takes no more memory than its limit, and reads nothing but a regular file: a named pipe, a device
-// and a folder are refused before they are opened. The file system itself may hang, as a network's does; the call then returns with
-// [ErrNoAnswer], and further calls for the same name are refused until the first one has come back.
+// A read returns within [Within], takes no more memory than its limit, and reads nothing but a
+// regular file: a named pipe, a device and a folder are refused before they are opened. The file
+// system itself may hang, as a network's does; the call then returns with [ErrNoAnswer], and
+// further calls for the same name are refused until the first one has come back.
 //
-// A descriptor that the process was started with (/dev/stdin, /dev/fd/N) may be a pipe: who starts the process has chosen it.
+// A descriptor that the process was started with (/dev/stdin, /dev/fd/N) may be a pipe: who starts
+// the process has chosen it.
 package boundedfile
 
 import (
@@ -27,7 +29,8 @@ const Within = 10 * time.Second
 var (
 	// ErrNotRegular is wrapped by the error of a name that is no regular file.
 	ErrNotRegular = errors.New("no regular file")
-	// ErrNoAnswer is wrapped by the error of a call that the file system, or the writer of a pipe, did not answer within Within.
+	// ErrNoAnswer is wrapped by the error of a call that the file system, or the writer of a pipe,
+	// did not answer within Within.
 	ErrNoAnswer = errors.New("does not answer")
 )
 
@@ -67,7 +70,8 @@ func ReadDir(name string) ([]fs.DirEntry, error) {
 	return call(name, func() ([]fs.DirEntry, error) { return os.ReadDir(name) })
 }
 
-// Open opens a regular file for a caller that reads it in pieces. It follows symbolic links. Reads have no deadline.
+// Open opens a regular file for a caller that reads it in pieces. It follows symbolic links. Reads
+// have no deadline.
 func Open(name string) (*os.File, error) {
 	return call(name, func() (*os.File, error) { return open(name, os.Stat, 0) })
 }
@@ -161,7 +165,8 @@ func inherited(name string) bool {
 // under holds the names of the calls that have not come back.
 var under sync.Map
 
-// call calls f, for at most Within. There is at most one call for a name that was left behind, however often the name is asked for.
+// call calls f, for at most Within. There is at most one call for a name that was left behind,
+// however often the name is asked for.
 func call[T any](name string, f func() (T, error)) (T, error) { return callWithin(name, Within, f) }
 
 func callWithin[T any](name string, within time.Duration, f func() (T, error)) (result T, err error) {

@@ -75,7 +75,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A file system that hangs holds up nobody for longer than the limit, and one goroutine however often it is asked.
+// A file system that hangs holds up nobody for longer than the limit, and one goroutine however
+// often it is asked.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

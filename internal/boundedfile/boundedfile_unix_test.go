@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// A named pipe is refused at once, also by its link and also when somebody writes to it. Nobody is waited for.
+// A named pipe is refused at once, also by its link and also when somebody writes to it. Nobody is
+// waited for.
 func TestNamedPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -61,12 +61,14 @@ func newFiles(c Command, run *jobs.Run) (*files, error) {
 	if !c.Checkpoints {
 		return f, nil
 	}
-	f.checkpoint = seenFile{what: "checkpoint", path: filepath.Join(dir.path, "checkpoint"), limit: jobs.MaxCheckpoint, tooLarge: func(e *boundedfile.SizeError) error {
+	f.checkpoint = seenFile{what: "checkpoint", path: filepath.Join(dir.path, "checkpoint"), limit: jobs.MaxCheckpoint}
+	f.checkpoint.tooLarge = func(e *boundedfile.SizeError) error {
 		return &jobs.CheckpointSizeError{Size: int(e.Size), Limit: int(e.Limit)}
-	}}
-	f.progress = seenFile{what: "progress", path: filepath.Join(dir.path, "progress"), limit: maxProgressFile, tooLarge: func(e *boundedfile.SizeError) error {
+	}
+	f.progress = seenFile{what: "progress", path: filepath.Join(dir.path, "progress"), limit: maxProgressFile}
+	f.progress.tooLarge = func(e *boundedfile.SizeError) error {
 		return fmt.Errorf("%w; write one line into another file, and rename it", e)
-	}}
+	}
 	if data := run.Saved(); data != nil {
 		if err := os.WriteFile(f.checkpoint.path, data, 0o600); err != nil {
 			f.remove()
@@ -150,7 +152,8 @@ func (f *files) look(ctx context.Context) {
 // errAgain is the error of a file that the next look reads again, of which nobody is told.
 var errAgain = errors.New("read again")
 
-// look hands the content of a file that has changed to take. A file that was not taken is told once, in the log and in the output.
+// look hands the content of a file that has changed to take. A file that was not taken is told
+// once, in the log and in the output.
 func (s *seenFile) look(run *jobs.Run, take func([]byte) error) {
 	info, changed := s.changed()
 	if !changed {
@@ -175,7 +178,8 @@ func (s *seenFile) look(run *jobs.Run, take func([]byte) error) {
 	notKept(run, s.what, err)
 }
 
-// notKept tells, in the log and in the output, why what the command left in a file is not kept. The run goes on.
+// notKept tells, in the log and in the output, why what the command left in a file is not kept. The
+// run goes on.
 func notKept(run *jobs.Run, what string, err error) {
 	err = bare(err) // the name is the node's
 	run.Logger().Warn("what the command left in a file was not kept", "file", what, "error", err)
@@ -188,8 +192,10 @@ func (s *seenFile) changed() (fs.FileInfo, bool) {
 	if err != nil {
 		return nil, false
 	}
-	same := s.info != nil && os.SameFile(s.info, info) && s.info.Size() == info.Size() && s.info.ModTime().Equal(info.ModTime())
-	return info, !same
+	if s.info == nil || !os.SameFile(s.info, info) {
+		return info, true
+	}
+	return info, s.info.Size() != info.Size() || !s.info.ModTime().Equal(info.ModTime())
 }
 
 // tell reads "done total note". It reports false for text that is none, which may be written only half.

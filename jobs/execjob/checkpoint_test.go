@@ -84,7 +84,8 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
-// TestFilesOfOthers: what is no file, or has no end, holds up neither the command nor its node, and is told.
+// TestFilesOfOthers: what is no file, or has no end, holds up neither the command nor its node, and
+// is told.
 func TestFilesOfOthers(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

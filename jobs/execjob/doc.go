@@ -8,15 +8,15 @@
 //
 // # What the command sees
 //
-// The command gets the node's environment, without its ESCAPEMENT_ variables (they may hold
-// the password of Redis) and with PWD for [Command.Dir]; then the variables of [Command.Env];
-// then those of the run:
-// ESCAPEMENT_JOB, ESCAPEMENT_TICK (RFC 3339, UTC, milliseconds), ESCAPEMENT_TICK_MS,
-// ESCAPEMENT_RUN, ESCAPEMENT_ATTEMPT, ESCAPEMENT_TRY, ESCAPEMENT_TOKEN, ESCAPEMENT_NODE,
-// ESCAPEMENT_SHARD, ESCAPEMENT_SHARDS, ESCAPEMENT_PARAM, ESCAPEMENT_PAYLOAD and
-// ESCAPEMENT_TRIGGER; and ESCAPEMENT_GROUP, by which the command is found when its node dies while it starts the command. The fencing token is ESCAPEMENT_TOKEN: send it with each write. Nothing
-// is added to the arguments, which every user of the machine can read. The input is empty. A
-// context with a trace ([jobs.WithTraceparent]) adds TRACEPARENT, in place of any other one.
+// The command gets the node's environment, without its ESCAPEMENT_ variables (they may hold the
+// password of Redis) and with PWD for [Command.Dir]; then the variables of [Command.Env]; then
+// those of the run: ESCAPEMENT_JOB, ESCAPEMENT_TICK (RFC 3339, UTC, milliseconds),
+// ESCAPEMENT_TICK_MS, ESCAPEMENT_RUN, ESCAPEMENT_ATTEMPT, ESCAPEMENT_TRY, ESCAPEMENT_TOKEN,
+// ESCAPEMENT_NODE, ESCAPEMENT_SHARD, ESCAPEMENT_SHARDS, ESCAPEMENT_PARAM, ESCAPEMENT_PAYLOAD and
+// ESCAPEMENT_TRIGGER; and ESCAPEMENT_GROUP, by which the command is found when its node dies while
+// it starts the command. The fencing token is ESCAPEMENT_TOKEN: send it with each write. Nothing is
+// added to the arguments, which every user of the machine can read. The input is empty. A context
+// with a trace ([jobs.WithTraceparent]) adds TRACEPARENT, in place of any other one.
 //
 // # Checkpoints and progress
 //
@@ -29,8 +29,9 @@
 //   - ESCAPEMENT_PROGRESS_FILE is for one line, "done total note" ([jobs.Run.Progress]), such as "120 200 page 120". Total and note
 //     may be left out. The node reads it once a second.
 //
-// A checkpoint of more than 64 KiB is not saved, and a progress file of more than 4 KiB is not read; nor is what is no regular file. The
-// log and the output say so once, and the command goes on.
+// A checkpoint of more than 64 KiB is not saved, and a progress file of more than 4 KiB is not
+// read; nor is what is no regular file. The log and the output say so once, and the command goes
+// on.
 //
 // # A result for the jobs that follow
 //
@@ -51,17 +52,21 @@
 // ends, because they would go on without a lease. A process in another group or session is
 // not ended. On systems without process groups only the command itself is ended, at once.
 //
-// A shell runs with each command: /bin/sh, or /bin/bash where only its read has a timeout. It ends the group when the node is killed
-// (SIGKILL, out of memory), and at the local deadline of the run's lease ([jobs.Run.Lease]) when the node stands still. Renewals reach it
-// through a pipe. It kills half a second after SIGTERM, or after half of the lease's margin if that is less, so before the lease can be
-// another's. In an image without a shell, Linux kills the command of a killed node but not the processes that it started, and other Unix
-// systems kill nothing; a node that stands still keeps its commands. Windows kills nothing. There only the token tells the old run
-// from the next one.
+// A shell runs with each command: /bin/sh, or /bin/bash where only its read has a timeout. It ends
+// the group when the node is killed (SIGKILL, out of memory), and at the local deadline of the
+// run's lease ([jobs.Run.Lease]) when the node stands still. Renewals reach it through a pipe. It
+// kills half a second after SIGTERM, or after half of the lease's margin if that is less, so before
+// the lease can be another's. In an image without a shell, Linux kills the command of a killed node
+// but not the processes that it started, and other Unix systems kill nothing; a node that stands
+// still keeps its commands. Windows kills nothing. There only the token tells the old run from the
+// next one.
 //
-// A command that cannot be ended, because it has become another user or hangs in the kernel, holds its run: nothing may run beside it.
-// The log and the output say so a second after SIGKILL, and SIGKILL is sent again each second.
+// A command that cannot be ended, because it has become another user or hangs in the kernel, holds
+// its run: nothing may run beside it. The log and the output say so a second after SIGKILL, and
+// SIGKILL is sent again each second.
 //
-// A command that cannot be started for a reason of the machine, such as too many open files, is a [jobs.NodeFault].
+// A command that cannot be started for a reason of the machine, such as too many open files, is a
+// [jobs.NodeFault].
 //
 // # Output
 //

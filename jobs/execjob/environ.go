@@ -26,7 +26,8 @@ const (
 	resultFile     = prefix + "RESULT_FILE"
 )
 
-// groupVariable holds a text by which the processes of a command are found when its node dies while it starts the command.
+// groupVariable holds a text by which the processes of a command are found when its node dies while
+// it starts the command.
 const groupVariable = prefix + "GROUP"
 
 // reserved holds the names that a run sets.

@@ -162,11 +162,13 @@ func (r runner) supervise(ctx context.Context, cmd *exec.Cmd, g *Group, run *job
 	}
 	deadline := time.Now().Add(r.grace)
 	g.Terminate()
+	cause = context.Cause(ctx)
 	err = g.await(exited, deadline, func(why error) {
-		run.Logger().Warn("the command does not end though it was killed; the run goes on until it ends", "cause", context.Cause(ctx), "error", why)
-		fmt.Fprintf(run.Output(), "escapement: the command was to end (%v) and does not: %v; the run goes on until it ends\n", context.Cause(ctx), why)
+		const words = "the command does not end though it was killed; the run goes on until it ends"
+		run.Logger().Warn(words, "cause", cause, "error", why)
+		fmt.Fprintf(run.Output(), "escapement: %s: %v (%v)\n", words, why, cause)
 	})
-	return context.Cause(ctx), errors.Join(err, g.clear(deadline))
+	return cause, errors.Join(err, g.clear(deadline))
 }
 
 // result returns the error for the end of a command.

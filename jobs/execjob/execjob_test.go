@@ -138,7 +138,8 @@ func TestOutputKeepsItsEnd(t *testing.T) {
 	}
 }
 
-// A command that cannot be started: the error names what is missing, which is not always the command.
+// A command that cannot be started: the error names what is missing, which is not always the
+// command.
 func TestCommandCannotStart(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string, mode os.FileMode) string {

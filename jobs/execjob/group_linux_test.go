@@ -214,7 +214,8 @@ func (w onWrite) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A command that has become another user cannot be ended. The run says so, once, and goes on, because nothing may run beside the command.
+// A command that has become another user cannot be ended. The run says so, once, and goes on,
+// because nothing may run beside the command.
 func TestCommandThatCannotBeEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	f := newFifo(t)
@@ -249,7 +250,7 @@ func TestCommandThatCannotBeEnded(t *testing.T) {
 		t.Errorf("%v, %v", cause, err)
 	}
 	const words = "cannot be ended: operation not permitted; it has become another user's"
-	if out := string(run.Written()); strings.Count(out, words) != 1 || !strings.HasPrefix(out, "escapement: the command was to end (jobs: the job's timeout passed) and does not: process ") {
+	if out := string(run.Written()); strings.Count(out, words) != 1 || !strings.HasPrefix(out, "escapement: the command does not end though it was killed; the run goes on until it ends: process ") {
 		t.Errorf("wrote %q", out)
 	}
 	if strings.Count(log.String(), words) != 1 {
@@ -257,7 +258,8 @@ func TestCommandThatCannotBeEnded(t *testing.T) {
 	}
 }
 
-// A lease that is over ends a command that ignores SIGTERM before the grace is, also where the supervisor does not know of it yet.
+// A lease that is over ends a command that ignores SIGTERM before the grace is, also where the
+// supervisor does not know of it yet.
 func TestLeaseThatIsOverCutsTheGrace(t *testing.T) {
 	f := newFifo(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

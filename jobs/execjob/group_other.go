@@ -17,11 +17,12 @@ type Group struct{ cmd *exec.Cmd }
 // NewGroup returns a group of cmd, which must not be started yet.
 func NewGroup(cmd *exec.Cmd) *Group { return &Group{cmd} }
 
-// EndWith does nothing: a command does not end with this process on this system, nor when this process stands still.
+// EndWith does nothing: a command does not end with this process on this system, nor when this
+// process stands still.
 func (g *Group) EndWith(jobs.Lease) {}
 
-// Start starts the command. The command does not end with this process on this system. The error is a jobs.NodeFault when this machine
-// lacks what a process needs.
+// Start starts the command. The command does not end with this process on this system. The error is
+// a jobs.NodeFault when this machine lacks what a process needs.
 func (g *Group) Start() error {
 	if err := g.cmd.Start(); err != nil {
 		return whyNotStarted(g.cmd, err)
@@ -52,8 +53,8 @@ func (g *Group) Stuck() error {
 // killTimeout is how long Kill may take.
 const killTimeout = time.Second
 
-// await waits for the end of the command, which was told to end. A command that cannot be ended is waited for all the same; stuck is
-// called once with the reason.
+// await waits for the end of the command, which was told to end. A command that cannot be ended is
+// waited for all the same; stuck is called once with the reason.
 func (g *Group) await(exited <-chan error, _ time.Time, stuck func(error)) error {
 	select {
 	case err := <-exited:

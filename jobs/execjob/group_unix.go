@@ -21,8 +21,8 @@ const pollEvery = 20 * time.Millisecond
 const (
 	// killTimeout is how long SIGKILL may take.
 	killTimeout = time.Second
-	// killGap is the time from SIGTERM to SIGKILL where the lease is over or this process is, or half of the lease's margin if that is
-	// less.
+	// killGap is the time from SIGTERM to SIGKILL where the lease is over or this process is, or
+	// half of the lease's margin if that is less.
 	killGap = 500 * time.Millisecond
 	// retryKill is the pause between two SIGKILLs to a command that the first ones did not end.
 	retryKill = time.Second
@@ -31,8 +31,9 @@ const (
 // Group is the process group of a command, for programs that run commands without a job. On systems
 // without process groups it is the command alone. One goroutine uses it.
 //
-// From Start to Close the group ends with this process, also when this process is killed, and with the lease, also when this process
-// stands still. The group's number stays in use while it has members, also after the command was waited for.
+// From Start to Close the group ends with this process, also when this process is killed, and with
+// the lease, also when this process stands still. The group's number stays in use while it has
+// members, also after the command was waited for.
 type Group struct {
 	cmd        *exec.Cmd
 	lease      jobs.Lease // nil: none
@@ -49,16 +50,18 @@ func NewGroup(cmd *exec.Cmd) *Group {
 	return &Group{cmd: cmd, kill: syscall.Kill}
 }
 
-// EndWith makes the group end with a lease: with SIGTERM when the lease is over for its holder, and with SIGKILL half a second later, or
-// after half of the lease's margin if that is less. Call it before Start.
+// EndWith makes the group end with a lease: with SIGTERM when the lease is over for its holder, and
+// with SIGKILL half a second later, or after half of the lease's margin if that is less. Call it
+// before Start.
 func (g *Group) EndWith(lease jobs.Lease) { g.lease = lease }
 
 // Start starts the command. When this process is killed, the members of the group get SIGTERM, and
-// SIGKILL half a second later, from a shell. Without a shell Linux ends the command alone. The goroutine is locked to its thread until
-// Close, because the kernel ends the command with the thread that started it.
+// SIGKILL half a second later, from a shell. Without a shell Linux ends the command alone. The
+// goroutine is locked to its thread until Close, because the kernel ends the command with the
+// thread that started it.
 //
-// The command has one more variable, which names the group. An error says why the command was not started; it is a jobs.NodeFault when
-// this machine lacks what a process needs.
+// The command has one more variable, which names the group. An error says why the command was not
+// started; it is a jobs.NodeFault when this machine lacks what a process needs.
 func (g *Group) Start() error {
 	mark := newMark()
 	var err error
@@ -125,8 +128,9 @@ func (g *Group) leaseOver() bool {
 	return time.Since(g.over) >= min(killGap, g.lease.Margin()/2)
 }
 
-// await waits for the end of the command, which was told to end, and kills the group when that is due. A command that cannot be ended is
-// waited for all the same, because nothing may run beside it; stuck is called once with the reason.
+// await waits for the end of the command, which was told to end, and kills the group when that is
+// due. A command that cannot be ended is waited for all the same, because nothing may run beside
+// it; stuck is called once with the reason.
 func (g *Group) await(exited <-chan error, deadline time.Time, stuck func(error)) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -158,7 +162,7 @@ func (g *Group) Stuck() error {
 	if err := g.kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("process %d cannot be ended: %w; it has become another user's", pid, err)
 	}
-	return fmt.Errorf("process %d was killed and has not ended: it hangs in the kernel, as in a file system that does not answer", pid)
+	return fmt.Errorf("process %d was killed and hangs in the kernel, as in a file system that does not answer", pid)
 }
 
 // clear ends the remaining members, after the command was waited for: with SIGTERM, and at the

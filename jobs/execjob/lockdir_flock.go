@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// lockDir locks a directory until the file is closed, or the process ends. The error says that another process has the lock.
+// lockDir locks a directory until the file is closed, or the process ends. The error says that
+// another process has the lock.
 func lockDir(path string) (*os.File, error) {
 	f, err := os.Open(path) //nolint:gosec // G304: a directory of runs
 	if err != nil {

@@ -14,12 +14,14 @@ import (
 const (
 	// runDirPrefix begins the names of the directories of runs.
 	runDirPrefix = "escapement-run-"
-	// youngDir is the age below which a directory is left alone: its owner may not have locked it yet.
+	// youngDir is the age below which a directory is left alone: its owner may not have locked it
+	// yet.
 	youngDir = time.Minute
 )
 
-// runDir is the directory of one run's files, which only the node's user can read. It is locked as long as its node lives, so that
-// another process can tell the directory of a node that was killed, and removes it.
+// runDir is the directory of one run's files, which only the node's user can read. It is locked as
+// long as its node lives, so that another process can tell the directory of a node that was killed,
+// and removes it.
 type runDir struct {
 	path string
 	lock *os.File // nil where the system has no such locks
@@ -47,7 +49,8 @@ func (d *runDir) remove() error {
 	return err
 }
 
-// sweepRunDirs removes the directories of processes that have ended, as far as this process may. Those changed after before stay.
+// sweepRunDirs removes the directories of processes that have ended, as far as this process may.
+// Those changed after before stay.
 func sweepRunDirs(temp string, before time.Time) {
 	entries, err := os.ReadDir(temp)
 	if err != nil {

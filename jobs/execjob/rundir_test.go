@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A node that was killed leaves its directories, and the next process removes them: these, and no others.
+// A node that was killed leaves its directories, and the next process removes them: these, and no
+// others.
 func TestDirectoriesOfKilledNodesAreRemoved(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

@@ -10,7 +10,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// A file that a command appends to, in place of replacing it, is told once, and not with each line. It counts again when it is good.
+// A file that a command appends to, in place of replacing it, is told once, and not with each line.
+// It counts again when it is good.
 func TestGrowingFileIsToldOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	run := jobs.NewRun(info())

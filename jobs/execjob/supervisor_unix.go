@@ -17,13 +17,16 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// The supervisor of a group is a shell. It reads lines "GROUP LEFT": the group's number, "-" before the command is started, and for how
-// many seconds the group may go on unless another line comes, nothing for ever. It ends the group when its input ends, because this
-// process has died, and when the time is over, because this process stands still. Its arguments are the seconds from SIGTERM to SIGKILL
-// and the group's mark. It is in a group of its own, so that signals to this process' group do not reach it.
+// The supervisor of a group is a shell. It reads lines "GROUP LEFT": the group's number, "-" before
+// the command is started, and for how many seconds the group may go on unless another line comes,
+// nothing for ever. It ends the group when its input ends, because this process has died, and when
+// the time is over, because this process stands still. Its arguments are the seconds from SIGTERM
+// to SIGKILL and the group's mark. It is in a group of its own, so that signals to this process'
+// group do not reach it.
 //
-// A process that dies, or stops, while it starts the command has not told the group's number. The command, and what it has started, is
-// found by the mark in its environment then, where the system shows that.
+// A process that dies, or stops, while it starts the command has not told the group's number. The
+// command, and what it has started, is found by the mark in its environment then, where the system
+// shows that.
 const watchHead = `trap '' HUP INT QUIT TERM
 gap=$1 mark=$2 group=- left=
 finish() {
@@ -57,7 +60,8 @@ finish`
 // watchShell is a shell and the script that it can run.
 type watchShell struct{ path, script string }
 
-// shells are where a shell may be. The first one whose read has a timeout is taken, else the first one.
+// shells are where a shell may be. The first one whose read has a timeout is taken, else the first
+// one.
 var shells = []string{"/bin/sh", "/bin/bash"}
 
 // chosenShell is the shell of this process' supervisors.
@@ -67,7 +71,8 @@ var chosenShell struct {
 	shell watchShell // without a path: there is none
 }
 
-// findShell returns the shell for supervisors. The error says why no shell could be started now; without one, the path is "".
+// findShell returns the shell for supervisors. The error says why no shell could be started now;
+// without one, the path is "".
 func findShell() (watchShell, error) {
 	c := &chosenShell
 	c.mu.Lock()
@@ -99,7 +104,8 @@ func findShell() (watchShell, error) {
 // probeWithin bounds the question whether a shell's read has a timeout.
 const probeWithin = 10 * time.Second
 
-// readsTimed reports whether the read of a shell takes a timeout with a fraction. The error says that the shell was not started.
+// readsTimed reports whether the read of a shell takes a timeout with a fraction. The error says
+// that the shell was not started.
 func readsTimed(path string) (bool, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -122,7 +128,8 @@ func readsTimed(path string) (bool, error) {
 	return err == nil, err
 }
 
-// supervisor is a process that ends a group when this process dies or stands still before it has ended the group.
+// supervisor is a process that ends a group when this process dies or stands still before it has
+// ended the group.
 type supervisor struct {
 	shell   *exec.Cmd
 	pipe    *os.File // its input
@@ -134,8 +141,8 @@ type supervisor struct {
 // newMark returns a text that no other process has in its environment.
 func newMark() string { return rand.Text() }
 
-// newSupervisor starts a supervisor of a group that is started next, and that ends with lease; nil on a system without a shell. The
-// error says that this process can start none now.
+// newSupervisor starts a supervisor of a group that is started next, and that ends with lease; nil
+// on a system without a shell. The error says that this process can start none now.
 func newSupervisor(lease jobs.Lease, mark string) (*supervisor, error) {
 	found, err := findShell()
 	if err != nil || found.path == "" {
@@ -150,7 +157,8 @@ func newSupervisor(lease jobs.Lease, mark string) (*supervisor, error) {
 	if lease != nil {
 		gap = min(gap, lease.Margin()/2)
 	}
-	shell := exec.Command(found.path, "-c", found.script, "escapement", seconds(gap), mark) //nolint:gosec // G204: a shell of this system, a script of this package
+	args := []string{"-c", found.script, "escapement", seconds(gap), mark}
+	shell := exec.Command(found.path, args...) //nolint:gosec // G204: a shell of this system, a script of this package
 	shell.Stdin, shell.Dir, shell.Env = r, "/", []string{"PATH=" + os.Getenv("PATH")}
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := shell.Start(); err != nil {
@@ -196,8 +204,8 @@ func (s *supervisor) watch(pgid int) {
 // feedFloor is the shortest pause between two looks at the lease.
 const feedFloor = 50 * time.Millisecond
 
-// feed tells the supervisor each renewal of the lease, until the lease is over or stop is closed. It looks when half of the time has
-// passed, which is one look or two for a renewal.
+// feed tells the supervisor each renewal of the lease, until the lease is over or stop is closed.
+// It looks when half of the time has passed, which is one look or two for a renewal.
 func (s *supervisor) feed(group string) {
 	left, at := s.left(), time.Now()
 	for {

@@ -49,8 +49,9 @@ func (v *victim) await(t *testing.T, what string) {
 // standstill bounds every wait for what must happen.
 const standstill = time.Minute
 
-// A supervisor ends the group when its node is gone, and when the time is over; a renewal keeps the group alive. Every shell does that
-// with the script that it gets, and with the one that any shell can run.
+// A supervisor ends the group when its node is gone, and when the time is over; a renewal keeps the
+// group alive. Every shell does that with the script that it gets, and with the one that any shell
+// can run.
 func TestSupervisorScripts(t *testing.T) {
 	t.Parallel()
 	for _, path := range append(shells, "/usr/bin/dash", "/bin/ksh", "/bin/zsh") {
@@ -147,7 +148,8 @@ type lease struct {
 func (l lease) Left() time.Duration   { return time.Until(l.ends()) }
 func (l lease) Margin() time.Duration { return l.margin }
 
-// Each renewal reaches the supervisor before the time that it knows is over, with a line or two for each; and it hears of the end.
+// Each renewal reaches the supervisor before the time that it knows is over, with a line or two for
+// each; and it hears of the end.
 func TestRenewalsReachTheSupervisor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +187,8 @@ func TestRenewalsReachTheSupervisor(t *testing.T) {
 	})
 }
 
-// SIGKILL is due at the deadline, and sooner when the lease is over: half a second later, or half of the margin.
+// SIGKILL is due at the deadline, and sooner when the lease is over: half a second later, or half
+// of the margin.
 func TestKillDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

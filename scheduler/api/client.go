@@ -57,7 +57,8 @@ func NewClient(address string, cfg ClientConfig) (*Client, error) {
 // ErrAccess is returned when the server does not let the client in, or its role may not do that.
 var ErrAccess = errors.New("the API does not permit it")
 
-// answerMost bounds what is read of an answer, in bytes: several times what a list of 100,000 jobs takes.
+// answerMost bounds what is read of an answer, in bytes: several times what a list of 100,000 jobs
+// takes.
 const answerMost = 256 << 20
 
 // said is what an answer said beside its body.

@@ -15,8 +15,9 @@ const leaveAfter = 5 * time.Second
 // errLeft is the error of a message whose target has not returned from an earlier one.
 var errLeft = errors.New("an earlier call has not returned, and it is not called again before that")
 
-// callers call the targets of a notifier. A target that does not return in time is left behind, so that neither the other targets nor the
-// notifier's lock wait for it. It has one call at most: there is no other before that one has returned.
+// callers call the targets of a notifier. A target that does not return in time is left behind, so
+// that neither the other targets nor the notifier's lock wait for it. It has one call at most:
+// there is no other before that one has returned.
 type callers struct {
 	log *slog.Logger
 
@@ -28,7 +29,8 @@ func newCallers(log *slog.Logger) *callers {
 	return &callers{log: log, calls: make(map[string]chan struct{})}
 }
 
-// call sends a message to a target once. It returns soon after the time of one try, and after ctx, whatever the target does.
+// call sends a message to a target once. It returns soon after the time of one try, and after ctx,
+// whatever the target does.
 func (c *callers) call(ctx context.Context, t Target, m Message) error {
 	returned := make(chan struct{})
 	if !c.begin(t.Name, returned) {

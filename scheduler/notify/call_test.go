@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// A function that ignores its context is left behind and named, once. It holds up neither the end of a term, which keeps the notifier's
-// lock, nor the other targets; and it is not called a second time meanwhile.
+// A function that ignores its context is left behind and named, once. It holds up neither the end
+// of a term, which keeps the notifier's lock, nor the other targets; and it is not called a second
+// time meanwhile.
 func TestDeafTarget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

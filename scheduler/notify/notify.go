@@ -57,8 +57,8 @@ type Target struct {
 	Func Func
 }
 
-// Func tells somebody. It must return soon after ctx ends. One that does not is logged and left behind: it is not called again before it
-// returns, and the other targets go on.
+// Func tells somebody. It must return soon after ctx ends. One that does not is logged and left
+// behind: it is not called again before it returns, and the other targets go on.
 type Func func(ctx context.Context, m Message) error
 
 func (c Config) withDefaults() Config {
@@ -91,7 +91,8 @@ func New(client redis.UniversalClient, cfg Config) (*Notifier, error) {
 	return &Notifier{client: client, cfg: cfg, log: cfg.Logger, callers: newCallers(cfg.Logger)}, nil
 }
 
-// Run works, or waits for its turn, until ctx ends. It then waits for what is being sent, for some seconds at most, and returns nil.
+// Run works, or waits for its turn, until ctx ends. It then waits for what is being sent, for some
+// seconds at most, and returns nil.
 func (n *Notifier) Run(ctx context.Context) error {
 	locker := redislock.New(n.client, redislock.Config{Namespace: n.cfg.Namespace, Logger: n.log})
 	defer locker.Close()

@@ -163,7 +163,8 @@ func firstNames(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// open opens a file to be read twice; stdin, and a pipe that a shell has opened, is copied into one that nobody else sees.
+// open opens a file to be read twice; stdin, and a pipe that a shell has opened, is copied into one
+// that nobody else sees.
 func (a *app) open(file string) (r io.ReadSeeker, done func(), err error) {
 	from := a.stdin
 	if file != "-" {

@@ -17,15 +17,16 @@ import (
 // errFileThere is returned for a backup that would replace a file.
 var errFileThere = errors.New("there is a file already; name another one, or replace it with --force")
 
-// backupTarget is where a backup goes, behind symbolic links. A device or a pipe gets the backup as it is written; a file is replaced
-// when the backup is complete.
+// backupTarget is where a backup goes, behind symbolic links. A device or a pipe gets the backup as
+// it is written; a file is replaced when the backup is complete.
 type backupTarget struct {
 	path    string
 	through bool // a device or a pipe
 	pipe    bool
 }
 
-// findBackupTarget looks where a backup goes. An error that wraps errFileThere: a file is there, and force is not set.
+// findBackupTarget looks where a backup goes. An error that wraps errFileThere: a file is there,
+// and force is not set.
 func findBackupTarget(name string, force bool) (backupTarget, error) {
 	info, err := boundedfile.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +87,8 @@ func (t backupTarget) write(ctx context.Context, write func(io.Writer) error) er
 	return nil
 }
 
-// writeThrough writes to a device or a pipe, until ctx ends. A pipe that nobody reads is refused: a writer would wait for ever.
+// writeThrough writes to a device or a pipe, until ctx ends. A pipe that nobody reads is refused: a
+// writer would wait for ever.
 func (t backupTarget) writeThrough(ctx context.Context, write func(io.Writer) error) error {
 	flags := os.O_WRONLY
 	if t.pipe {

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// TestBackupTarget: a backup replaces no file unless it is told to, and no device, pipe or link ever.
+// TestBackupTarget: a backup replaces no file unless it is told to, and no device, pipe or link
+// ever.
 func TestBackupTarget(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -111,7 +111,7 @@ func (u *underLock) watch(exited <-chan error) error {
 			stuck = time.After(stuckAfter)
 		case <-stuck:
 			u.stuck = true
-			u.tell("the command does not end: %v. The lock is not given back, it lapses; this program waits for the command", u.group.Stuck())
+			u.tell("the command does not end: %v; the lock lapses, and this program waits for the command", u.group.Stuck())
 		case <-over:
 		case <-look.C:
 		}

@@ -144,8 +144,8 @@ func TestLockRevoked(t *testing.T) {
 	}
 }
 
-// TestLockFrozen stops the program itself for longer than the lock lasts: the command is ended meanwhile, with all that it started, also
-// where it ignores SIGTERM.
+// TestLockFrozen stops the program itself for longer than the lock lasts: the command is ended
+// meanwhile, with all that it started, also where it ignores SIGTERM.
 func TestLockFrozen(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestPipesAreRefused: a named pipe in the place of any file that this program reads is refused, and nobody waits for its writer.
+// TestPipesAreRefused: a named pipe in the place of any file that this program reads is refused,
+// and nobody waits for its writer.
 func TestPipesAreRefused(t *testing.T) {
 	t.Parallel()
 	const refused = ": is a named pipe, and no regular file"

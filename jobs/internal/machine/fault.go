@@ -8,13 +8,15 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// lacking are the errors of a machine that has not enough files, processes, memory, ports or disk. Every job there may get them.
+// lacking are the errors of a machine that has not enough files, processes, memory, ports or disk.
+// Every job there may get them.
 var lacking = []error{
-	syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENOSPC, syscall.EDQUOT,
+	syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM,
+	syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENOSPC, syscall.EDQUOT,
 }
 
-// Fault marks the error of work that has not begun as a jobs.NodeFault where the machine lacks something, and returns any other one as it
-// is.
+// Fault marks the error of work that has not begun as a jobs.NodeFault where the machine lacks
+// something, and returns any other one as it is.
 func Fault(err error) error {
 	for _, of := range lacking {
 		if errors.Is(err, of) {

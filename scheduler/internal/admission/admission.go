@@ -63,7 +63,8 @@ func (h *Held) Context() context.Context { return h.ctx }
 // Token is the guard's fencing token, 0 without a guard.
 func (h *Held) Token() locking.Token { return h.token }
 
-// Left is how long all of it is held if nothing is renewed any more; not positive once a lease has ended.
+// Left is how long all of it is held if nothing is renewed any more; not positive once a lease has
+// ended.
 func (h *Held) Left() time.Duration {
 	left := h.leases[0].Left()
 	for _, l := range h.leases[1:] {

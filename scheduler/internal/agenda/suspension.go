@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// firstPause and longestPause bound how long a node takes no runs after one that could not begin on its machine.
+	// firstPause and longestPause bound how long a node takes no runs after one that could not
+	// begin on its machine.
 	firstPause   = time.Second
 	longestPause = time.Minute
 	// provenAfter is how long after the last pause the machine counts as well again.
@@ -27,7 +28,8 @@ type suspension struct {
 	pause time.Duration // the last one; 0 when a run has begun since
 }
 
-// Suspend notes that a run could not begin on this machine: no slot is taken for a while. It returns for how long; 0 during a pause.
+// Suspend notes that a run could not begin on this machine: no slot is taken for a while. It
+// returns for how long; 0 during a pause.
 func (s *suspension) Suspend(why error, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +45,8 @@ func (s *suspension) Suspend(why error, now time.Time) time.Duration {
 	return s.pause
 }
 
-// Began notes that a run has begun well that was started at an instant. It reports whether that is the first one after a pause.
+// Began notes that a run has begun well that was started at an instant. It reports whether that is
+// the first one after a pause.
 func (s *suspension) Began(started time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSuspension goes through the states: each fault doubles the pause, a run that begins makes the next one short, and a minute without
-// a fault ends the trouble.
+// TestSuspension goes through the states: each fault doubles the pause, a run that begins makes the
+// next one short, and a minute without a fault ends the trouble.
 func TestSuspension(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -49,7 +49,8 @@ func (r *Runner) Drain(d time.Duration) error {
 	return nil
 }
 
-// drained waits for the runs, d at most, and names them meanwhile. It reports whether they have ended.
+// drained waits for the runs, d at most, and names them meanwhile. It reports whether they have
+// ended.
 func (r *Runner) drained(settled <-chan struct{}, d time.Duration) bool {
 	for deadline := time.Now().Add(d); ; {
 		left := time.Until(deadline)

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// faultsMax is how often a run is handed back because it could not begin on this machine. After that it has failed: there may be no
-	// other node, and nobody is told of a run that waits for ever.
+	// faultsMax is how often a run is handed back because it could not begin on this machine. After
+	// that it has failed: there may be no other node, and nobody is told of a run that waits for
+	// ever.
 	faultsMax = 3
 	// faultsFor is the shortest time for which that is remembered.
 	faultsFor = 10 * time.Minute
@@ -23,7 +24,8 @@ type attempt struct {
 	shard, attempt int
 }
 
-// machineFaults counts how often attempts could not begin on this machine: since turned, and in the period before.
+// machineFaults counts how often attempts could not begin on this machine: since turned, and in the
+// period before.
 type machineFaults struct {
 	mu             sync.Mutex
 	counts, before map[attempt]int
@@ -41,8 +43,9 @@ func (f *machineFaults) again(a attempt, now time.Time) bool {
 	return f.counts[a] <= faultsMax
 }
 
-// machineFault handles the end of a try that could not begin for a reason of this machine: the node takes no runs for a while, and the
-// run is handed back, for another node to take. It reports whether the run is over.
+// machineFault handles the end of a try that could not begin for a reason of this machine: the node
+// takes no runs for a while, and the run is handed back, for another node to take. It reports
+// whether the run is over.
 func (r *Runner) machineFault(l *activeRun) bool {
 	if !jobs.IsNodeFault(l.err) {
 		if r.Machine.Began(l.called) {

@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/admission"
 )
 
-// runLease is the time that a run has: as long as it holds its lease, and all that it needs beside that.
+// runLease is the time that a run has: as long as it holds its lease, and all that it needs beside
+// that.
 type runLease struct {
 	lease *locking.Lease
 	held  atomic.Pointer[admission.Held] // nil before the run has it, and where it needs nothing

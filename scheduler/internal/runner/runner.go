@@ -61,9 +61,11 @@ type Listener interface {
 
 // Machine learns whether runs can begin on this machine.
 type Machine interface {
-	// Suspend notes that one could not. It returns for how long the node takes no runs; 0: it takes none already.
+	// Suspend notes that one could not. It returns for how long the node takes no runs; 0: it takes
+	// none already.
 	Suspend(why error, now time.Time) time.Duration
-	// Began notes that one did that was started at an instant. It reports whether that is the first one after a pause.
+	// Began notes that one did that was started at an instant. It reports whether that is the first
+	// one after a pause.
 	Began(started time.Time) bool
 }
 

@@ -67,7 +67,8 @@ func (r *Runner) look(l *activeRun) {
 	}
 }
 
-// logOverrun tells, in the log and in the run's output, of a function that has returned long after its context had ended.
+// logOverrun tells, in the log and in the run's output, of a function that has returned long after
+// its context had ended.
 func (r *Runner) logOverrun(l *activeRun, how jobs.Outcome) {
 	over := l.over.Load()
 	if over == nil {
