@@ -12,6 +12,8 @@ import (
 const (
 	// startsWithin is how late a run may start when a node that lives can take it: promise P6.
 	startsWithin = 2 * time.Second
+	// standstill is longer than anything takes on a machine that still does something.
+	standstill = 3 * time.Minute
 	// recovery is how long after a lease's time a fault may still show: nodes ask again after a second and a half at the
 	// latest, and then work off what is due.
 	recovery = 5 * time.Second
@@ -32,6 +34,7 @@ func (s *stage) evidence() (judge.Case, error) {
 	c := judge.Case{
 		Writes: writes(s.lines, s.books.abandoned()), Books: s.books, Disturbed: s.disturbed(),
 		Read: s.asked, Ended: s.ended, Within: startsWithin, Settle: s.settle(),
+		Crowded: s.hurried,
 	}
 	for _, n := range s.nodes {
 		c.Nodes = append(c.Nodes, n.name)

@@ -32,7 +32,7 @@
 //	         half of the runs at the others, and 99 in 100, start at most 20 ms later (DELAYED)
 //	broken   each node in a namespace of its own. The judge must find every double run
 //
-// failover, zombie and masters are left out of all with -short.
+// failover, zombie and masters are left out of all with -short, which judges no time: other work may keep the machine busy.
 //
 // In failover, zombie and masters, writes that the master had acknowledged and not passed on are lost, which
 // is the one thing that can make a tick run twice. So ticks around the fault may run twice, or have no record; they are

@@ -28,14 +28,18 @@ func (s *stage) stop(ctx context.Context) {
 			s.check(n.signal(syscall.SIGTERM))
 		}
 	}
-	bound, cancel := context.WithTimeout(ctx, s.drain)
+	limit := s.drain
+	if s.hurried {
+		limit = standstill
+	}
+	bound, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for _, n := range s.nodes {
 		switch err := n.gone(bound); {
 		case ctx.Err() != nil:
 			s.check(ctx.Err())
 		case err != nil:
-			s.accuse(wrongExit, n.name, "did not end within its drain time, %s: %s", s.drain, n.lastWords())
+			s.accuse(wrongExit, n.name, "did not end within %s: %s", limit, n.lastWords())
 			n.end()
 		case n.err != nil && n.killed.IsZero():
 			s.accuse(wrongExit, n.name, "%v, not 0: %s", n.err, n.lastWords())

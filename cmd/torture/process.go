@@ -20,7 +20,7 @@ import (
 )
 
 // readyWithin is how long a node may take from its start to /readyz.
-const readyWithin = 20 * time.Second
+const readyWithin = standstill
 
 // errEnded is why a node will never be ready.
 var errEnded = errors.New("the process has ended")

@@ -79,13 +79,13 @@ const undone judge.Kind = "UNDONE"
 
 // perform sets the stage, acts, and ends every process again.
 func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string, say func(string, ...any)) row {
-	ctx, cancel := context.WithTimeout(ctx, r.seconds+2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, r.seconds+3*standstill)
 	defer cancel()
 	prepare := sc.prepare
 	if prepare == nil {
 		prepare = usual
 	}
-	s := &stage{settings: prepare(r), dir: dir, binary: binary}
+	s := &stage{settings: prepare(r), dir: dir, binary: binary, hurried: r.short}
 	s.say = func(format string, args ...any) { say("%-7s %s", sc.name, fmt.Sprintf(format, args...)) }
 	s.drain = 10 * time.Second
 	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)
