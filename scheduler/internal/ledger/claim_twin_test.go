@@ -110,11 +110,28 @@ func (m *twin) define(d Definition) Defined {
 			row.Until, row.Count, j.Last = d.Until, d.Count, d.Until
 			j.count(jobs.OutcomeSuperseded, d.Count)
 		}
-		m.write(j, twinRow{row, len(j.steps)})
+		if tail := m.changedBefore(j, d); tail != nil {
+			tail.Next, tail.At, tail.step = d.Cursor, m.ms(), len(j.steps)
+		} else {
+			m.write(j, twinRow{row, len(j.steps)})
+		}
 		j.move(d.Cursor)
 		j.Digest, j.Revision, j.text = d.Digest, d.Revision, d.Text
 	}
 	return Defined{Word: word, Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: []byte{}, Last: j.Last}
+}
+
+// changedBefore is the row of the last change of a definition, when no tick came due since: it leads to the new definition then.
+func (m *twin) changedBefore(j *twinJob, d Definition) *twinRow {
+	if len(j.rows) == 0 || d.Count > 0 || d.Cursor == 0 || j.Cursor == 0 {
+		return nil
+	}
+	tail := &j.rows[len(j.rows)-1]
+	stays := d.Same && tail.Prev == tail.Next && tail.Note == plain(d.Old)
+	if tail.Reason != ReasonReplacedDef || tail.Count > 0 || tail.Prev == 0 || tail.Next != j.Cursor || !stays && tail.Prev <= m.ms() {
+		return nil
+	}
+	return tail
 }
 
 func (m *twin) trigger(job string, t Trigger) (string, string) {
