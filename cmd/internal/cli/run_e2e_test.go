@@ -92,10 +92,10 @@ jobs:
     exec: {command: [sh, -c, 'sleep 3']}
 `)
 	url := p.field("node starting", "http")
+	p.logged("run started", `"job":"long"`)
 	if code, body := get(t, url+"/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
-	p.logged("run started", `"job":"long"`)
 	p.signal(syscall.SIGTERM)
 	p.logged("draining")
 	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "a1: draining") {

@@ -150,11 +150,11 @@ jobs:
 	if got := heardState(t, systemd); got != "READY=1" {
 		t.Errorf("first %q", got)
 	}
+	p.logged("run ended", `"outcome":"succeeded"`)
 	url := p.field("node starting", "http")
 	if code, stdout, stderr := call(nil, "", "health", "--ready", "--api", url); code != exitDone {
-		t.Errorf("a node that is active is not ready: exit %d, %s%s", code, stdout, stderr)
+		t.Errorf("a node that works is not ready: exit %d, %s%s", code, stdout, stderr)
 	}
-	p.logged("run ended", `"outcome":"succeeded"`)
 	p.signal(syscall.SIGTERM)
 	if got := heardState(t, systemd); got != "STOPPING=1" {
 		t.Errorf("then %q", got)

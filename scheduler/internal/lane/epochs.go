@@ -271,6 +271,9 @@ func (f *epochs) isNoticed(epoch string, part int, ends ...*ending) bool {
 	return true
 }
 
+// errYoung is why a node that joins claims nothing yet.
+var errYoung = errors.New("Redis has just been started, or has lost records: nothing is claimed until nodes that know of runs have had the time to report them")
+
 var errHolding = errors.New("Redis was restarted, has failed over or lost records: nothing is claimed until every node has reported its runs")
 
 // recheck asks for an early check of the master's id and of the masters' partitions.

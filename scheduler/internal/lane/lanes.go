@@ -143,10 +143,15 @@ func (n *Lanes) Hold(parent context.Context, part int, g locking.Grant) *locking
 
 // Holding returns why the node claims nothing; nil when it may claim from some partition.
 func (n *Lanes) Holding() error {
+	joins := true
 	for _, l := range n.all() {
 		if l.epochs.someOpen() {
 			return nil
 		}
+		joins = joins && l.epochs.joins()
+	}
+	if joins {
+		return errYoung
 	}
 	return errHolding
 }

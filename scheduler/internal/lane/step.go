@@ -47,12 +47,23 @@ func (f *epochs) step(ctx context.Context) time.Duration {
 
 // isYoung reports whether this node has never claimed here and does not know for how long others have. The caller holds the lock.
 func (f *epochs) isYoung() bool {
-	fresh := f.every(func(e *failover.Epoch) bool { return e.Was() == "" })
 	//guard:young-waits P1 a node that knows nobody waits, on a server that may just have lost what others know
-	if fresh && time.Now().Before(f.young) {
+	if f.neverClaimed() && time.Now().Before(f.young) {
 		return true
 	}
 	return false
+}
+
+// neverClaimed reports whether this node has claimed nothing from the lane's partitions yet. The caller holds the lock.
+func (f *epochs) neverClaimed() bool {
+	return f.every(func(e *failover.Epoch) bool { return e.Was() == "" })
+}
+
+// joins reports whether this node has claimed nothing yet.
+func (f *epochs) joins() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.neverClaimed()
 }
 
 // incarnate has partitions made again that have lost their gate or incarnation, and reports whether the epochs change by that. An

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -70,15 +71,13 @@ func (l *Ledger) sampleControl(ctx context.Context, parts []int) (s Sample, err 
 func (l *Ledger) sample(ctx context.Context, server redis.UniversalClient, control string, parts []int) (s Sample, err error) {
 	var clock *redis.TimeCmd
 	var replication, info, incarnation *redis.StringCmd
-	held := make([]*redis.SliceCmd, len(parts))
+	var held []incarnationRead
 	_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
 		clock, replication, info = p.Time(ctx), p.Info(ctx, "replication"), p.Info(ctx, "server")
 		if control != "" {
 			incarnation = p.HGet(ctx, control, "incarnation")
 		}
-		for i, part := range parts {
-			held[i] = p.MGet(ctx, l.keys[part].gate, l.keys[part].incarnation)
-		}
+		held = l.readIncarnations(ctx, p, parts)
 		return nil
 	})
 	if clock.Err() != nil {
@@ -92,14 +91,33 @@ func (l *Ledger) sample(ctx context.Context, server redis.UniversalClient, contr
 		s.Control = incarnation.Val()
 	}
 	for i, part := range parts {
-		if both := held[i].Val(); len(both) == 2 {
-			s.Incarnations[part] = ""
-			if both[0] != nil {
-				s.Incarnations[part] = text(both[1])
-			}
+		if incarnation, err := held[i].result(); err == nil {
+			s.Incarnations[part] = incarnation
 		}
 	}
 	return s, nil
+}
+
+// incarnationRead is the reading of a partition's incarnation and of its gate.
+type incarnationRead struct{ gate, incarnation *redis.StringCmd }
+
+func (l *Ledger) readIncarnations(ctx context.Context, p redis.Pipeliner, parts []int) (all []incarnationRead) {
+	for _, part := range parts {
+		all = append(all, incarnationRead{p.Get(ctx, l.keys[part].gate), p.Get(ctx, l.keys[part].incarnation)})
+	}
+	return all
+}
+
+// result is the incarnation; "" when it or the gate is lost.
+func (r incarnationRead) result() (incarnation string, err error) {
+	for _, err := range []error{r.gate.Err(), r.incarnation.Err()} {
+		if errors.Is(err, redis.Nil) {
+			return "", nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return r.incarnation.Val(), nil
 }
 
 // incarnateArgs are the arguments of incarnate.lua.
@@ -117,19 +135,22 @@ type incarnateArgs struct {
 func (l *Ledger) incarnate(ctx context.Context, c Control, lost bool) error {
 	args := incarnateArgs{ID: l.cfg.NewID(), Lost: lost, Open: !c.closed(), Epoch: c.Epoch, Generation: c.Generation}
 	return l.eachReachable(ctx, nodeQueueTimeout, "open namespace "+l.cfg.Namespace, l.All(), func(ctx context.Context, parts []int) error {
-		held := make([]*redis.SliceCmd, len(parts))
+		var held []incarnationRead
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i, part := range parts {
-				held[i] = p.MGet(ctx, l.keys[part].gate, l.keys[part].incarnation)
-			}
+			held = l.readIncarnations(ctx, p, parts)
 			return nil
 		})
+		if errors.Is(err, redis.Nil) {
+			err = nil
+		}
 		for i, part := range parts {
-			both := held[i].Val()
-			if err != nil || len(both) == 2 && both[0] != nil && both[1] != nil {
-				continue
+			if err != nil {
+				return err
 			}
-			err = incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Err()
+			var is string
+			if is, err = held[i].result(); err == nil && is == "" {
+				err = incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Err()
+			}
 		}
 		return err
 	})

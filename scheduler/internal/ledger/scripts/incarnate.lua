@@ -4,12 +4,12 @@
 -- Arguments: incarnateArgs in epoch.go.
 -- Returns the partition's incarnation, or '' where there is no gate and none is to be made
 -- needs: lib/args lib/base codec/gate
-local held = redis.call('MGET', k.gate, k.incarnation)
-if not held[1] and not args.open then return '' end
-if held[1] and held[2] and held[2] ~= args.was then return held[2] end
+local gate, held = redis.call('GET', k.gate), redis.call('GET', k.incarnation)
+if not gate and not args.open then return '' end
+if gate and held and held ~= args.was then return held end
 local us, ms = clock()
 local id = args.lost and args.id .. '@' .. int(ms) or args.id
-if not held[1] then
+if not gate then
   redis.call('SET', k.gate, gate_text({epoch = args.epoch, generation = args.generation, state = 'open', move = '', words = ''}))
 end
 redis.call('SET', k.incarnation, id)

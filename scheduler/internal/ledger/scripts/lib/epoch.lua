@@ -4,8 +4,8 @@
 -- The id of a partition's epoch: the server's and the partition's incarnation, parted by '/'. A partition that has lost its gate or
 -- its incarnation has none. Second, the gate.
 local function epoch_at(server)
-  local held = redis.call('MGET', k.gate, k.incarnation)
-  return server .. '/' .. (held[1] and held[2] or ''), held[1]
+  local gate = redis.call('GET', k.gate)
+  return server .. '/' .. (gate and redis.call('GET', k.incarnation) or ''), gate
 end
 
 -- Whether the caller knows another epoch: its runs may be lost here. '' is any.
