@@ -15,13 +15,16 @@ import (
 // asNode in the environment makes the test binary a node with one run of the script that it holds.
 const asNode = "TEST_AS_NODE"
 
-// asLease in its environment gives the run a lease of one second, with this margin.
+// asLease in its environment gives the run a lease of three seconds, with this margin.
 const asLease = "TEST_LEASE_MARGIN"
+
+// leaseLasts is long enough for a busy machine to start the command and what that starts.
+const leaseLasts = 3 * time.Second
 
 func asANode(script string) {
 	run := info()
 	if margin, err := time.ParseDuration(os.Getenv(asLease)); err == nil {
-		ends := time.Now().Add(time.Second)
+		ends := time.Now().Add(leaseLasts)
 		run.Lease = fixedLease{ends, margin}
 	}
 	fmt.Fprintln(os.Stdout, New(shell(script))(context.Background(), jobs.NewRun(run)))

@@ -13,7 +13,6 @@ import (
 // its lease can be another's, and so is one that ignores SIGTERM.
 func TestCommandsOfAStandingNodeEnd(t *testing.T) {
 	t.Parallel()
-	const lasts = time.Second // as asLease has it
 	for name, tt := range map[string]struct {
 		script string
 		margin time.Duration
@@ -50,7 +49,7 @@ func TestCommandsOfAStandingNodeEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			end := began.Add(lasts) // the lease began later
+			end := began.Add(leaseLasts) // the lease began later
 			t.Logf("the last step was %s after the lease had ended for its holder", steps.ModTime().Sub(end))
 			if tt.margin == time.Minute && steps.ModTime().After(end.Add(tt.margin)) {
 				t.Error("a step beside the next holder of the lease")
