@@ -31,7 +31,7 @@ jobs:
   - {name: never-fails, schedule: "* * * * * *", exec: {command: ["false"]}}
   - {name: never-slow, schedule: "*/2 * * * * *", timeout: 300ms, exec: {command: [sleep, "30"]}}
   - {name: stopped, schedule: "* * * * * *", exec: {command: ["true"]}}
-  - {name: late, schedule: "*/5 * * * * *", overlap: queue, labels: {zone: a}, exec: {command: [sleep, "8"]}}
+  - {name: late, schedule: "*/5 * * * * *", overlap: queue, ttl: 3s, labels: {zone: a}, exec: {command: [sleep, "8"]}}
   - {name: missed, schedule: "* * * * * *", overlap: queue, start_within: 1s, labels: {zone: a}, exec: {command: [sleep, "3"]}}
   - {name: nowhere, schedule: "* * * * * *", labels: {gpu: a100}, exec: {command: ["true"]}}
   - {name: by-hand, schedule: "0 0 1 1 *", overlap: allow, labels: {zone: b}, exec: {command: [sh, -c, 'sleep "$ESCAPEMENT_PAYLOAD"']}}
@@ -150,7 +150,7 @@ func newStage(t *testing.T) *stage {
 func TestAlertsAndPanels(t *testing.T) {
 	s := newStage(t)
 	rules := write(t, filepath.Join(s.dir, "rules.yaml"), faster(t, read(t, alertsFile)))
-	const every = "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"
+	const every = "global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 1s}\n"
 	first := startProm(t, every+fmt.Sprintf("rule_files: [%q]\nscrape_configs:\n  - job_name: pods\n    static_configs:%s%s%s\n",
 		rules, s.target("shop", "a"), s.target("shop", "b"), s.target("staging", "c")))
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(first.url, "http://"))
