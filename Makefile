@@ -177,7 +177,7 @@ alerts: redis-server prometheus $(GOLANGCI) ## alert rules and dashboard on a re
 
 # A guard is one line that a promise rests on, marked where it stands; cmd/mutants/guards.txt names the tests.
 .PHONY: mutants
-mutants: redis-server ## each marked guard is removed in turn, and a named test must fail
+mutants: redis-server postgresql store-servers ## each marked guard is removed in turn, and a named test must fail
 	go run ./cmd/mutants -p 2 $(ARGS)
 
 .PHONY: lint

@@ -87,6 +87,9 @@ func (o options) choose(all []guard) ([]guard, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no guard matches -only %q", o.only)
 	}
+	if o.sample > 0 {
+		all = slices.DeleteFunc(all, func(g guard) bool { return g.apart })
+	}
 	if o.sample <= 0 || o.sample >= len(all) {
 		return all, nil
 	}

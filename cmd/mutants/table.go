@@ -48,6 +48,7 @@ func parseTable(text string) ([]entry, error) {
 type guard struct {
 	mark
 	tests []test
+	apart bool // a test is in a module of its own, which may need servers that not every machine has
 }
 
 // testsMax is how many tests a guard may name: one, or two that show different sides of it.
@@ -71,7 +72,7 @@ func match(found []mark, entries []entry) ([]guard, error) {
 		if n := len(tests[m.Name]); n == 0 || n > testsMax {
 			fail("%s: guard %s has %d tests in cmd/mutants/guards.txt; name one or two that fail without it", m.place(), m.Name, n)
 		}
-		all = append(all, guard{m, tests[m.Name]})
+		all = append(all, guard{mark: m, tests: tests[m.Name]})
 	}
 	for _, e := range entries {
 		if places[e.guard] == "" {
@@ -98,5 +99,12 @@ func load(root string) ([]guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return match(found, entries)
+	all, err := match(found, entries)
+	for i := range all {
+		all[i].apart = slices.ContainsFunc(all[i].tests, func(t test) bool {
+			dir, _ := player{root: root}.module(t.pkg)
+			return dir != root
+		})
+	}
+	return all, err
 }

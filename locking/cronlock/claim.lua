@@ -16,7 +16,7 @@ local tick, due, token, skew, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumb
 
 local time = redis.call('TIME')
 local ahead = due - (time[1] * 1000 + math.floor(time[2] / 1000))
--- Nobody claims a tick whose mark may have expired.
+-- guard:cron-skew P1 nobody claims a tick whose mark may have expired
 if ahead > skew or ahead < -skew then return {3, string.format('%.0f', ahead)} end
 
 local value = redis.call('GET', mark)
@@ -24,9 +24,9 @@ if value then
   local last, holder = string.match(value, '^(%d+) (%d+)$')
   if not last then return redis.error_reply('ERR the mark of a cron entry holds something else; see what else writes to it') end
   local repeated = last == tick and holder == token
-  -- A tick that a machine has claimed, and every earlier one, is refused.
+  -- guard:cron-mark P1 a tick that a machine has claimed, and every earlier one, is refused
   if tonumber(last) >= tonumber(tick) and not repeated then return {0, last} end
-  -- A lease that lapsed before its claim does not run after a later one.
+  -- guard:cron-token P3 a lease that lapsed before its claim does not run after a later one
   if token ~= '0' and tonumber(holder) > tonumber(token) then return {2, holder} end
 end
 if token ~= '0' then redis.call('SET', mark, tick .. ' ' .. token, 'PX', keep) end

@@ -129,6 +129,7 @@ func (a *acquisition) renewLeases(ctx context.Context) (err error) {
 
 // granted ends the acquisition with a grant, unless the lease's last keep-alive proves nothing.
 func (a *acquisition) granted(token locking.Token, term uint64) error {
+	//guard:etcd-term P4 a keep-alive that was answered in another term than the grant proves nothing about the lease
 	if !sameTerm(a.kept.term, term) {
 		return explain("acquire", errLeaderChanged)
 	}
@@ -167,6 +168,7 @@ func (a *acquisition) decide(ctx context.Context, v view) (step, error) {
 
 // again is the answer to an owner that holds the lock.
 func (a *acquisition) again(ctx context.Context, v view) error {
+	//guard:etcd-revoked P4 a holder that was told to end is not granted its lock again
 	if readRecord(v.holder).Revoked {
 		return lost("was asked to end, before it got the answer; acquire it again")
 	}

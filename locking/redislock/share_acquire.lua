@@ -29,6 +29,7 @@ if share.kind ~= kind then
 end
 
 local mine = share.of[owner]
+-- guard:share-revoked P4 a holder that was told to end is not granted its permits again
 if mine and mine.revoked then return {4, '', 0, 0, ''} end
 if mine and tonumber(mine.token) > after then
   mine.lapses, mine.who = millis(now) + ttl + delay, who
@@ -36,6 +37,7 @@ if mine and tonumber(mine.token) > after then
   redis.call('HSET', lock, owner, text_of(mine))
   return mine.token
 end
+-- guard:share-released P4 a late copy of a request takes no permits that nobody would release
 if is_among(owner, last[1]) then return {2, '', 0, 0, ''} end
 if after > now + 3600000000 then return {3, '', 0, 0, ''} end
 drop_lapsed(share)
@@ -49,7 +51,7 @@ local freed = replaced and share.of[replaced].weight or 0
 
 local first = not replaced and queued and serve(share, now, owner) or nil
 local free = not first or first == owner
--- no more permits are granted than there are
+-- guard:share-full P4 no more permits are granted than there are
 if share.used - freed + weight > permits_of(kind) then free = false end
 if free then
   if replaced then

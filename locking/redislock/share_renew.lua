@@ -9,7 +9,7 @@ local lock, owner, token, px = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local lapses, minus, given, rest = string.match(redis.call('HGET', lock, owner) or '', '^(%d+) (%-?)(%d+) (.*)$')
 local t = redis.call('TIME')
 local now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
--- permits that have lapsed, or that another grant has, are not renewed
+-- guard:share-renew-owner P4 permits that have lapsed, or that another grant has, are not renewed
 if given ~= token or tonumber(lapses) < now then return 0 end
 if minus == '-' then return 2 end
 -- First, because a server without memory refuses HSET as the first write of a script, and no later one.

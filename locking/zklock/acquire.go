@@ -110,6 +110,7 @@ func (a *acquisition) again(ctx context.Context, others bool) (locking.Grant, er
 	if l == nil {
 		return locking.Grant{}, errRemoving
 	}
+	//guard:zk-alone P4 an owner beside another one withdraws
 	if others {
 		return locking.Grant{}, a.withdraw(ctx, l)
 	}
@@ -195,6 +196,7 @@ func (a *acquisition) take(ctx context.Context, v view) (locking.Grant, error) {
 		return locking.Grant{}, err
 	}
 	d.forgetPlace(a.key)
+	//guard:zk-lock-replaced P4 of two owners who took a lock whose node was made anew meanwhile, neither believes it
 	if v.exists && done[2].Stat.Czxid != v.created {
 		return locking.Grant{}, a.withdraw(ctx, l)
 	}

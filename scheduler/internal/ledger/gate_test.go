@@ -172,6 +172,65 @@ func TestAClosedGateChangesNothing(t *testing.T) {
 	}
 }
 
+// heldDeeds is one of everything that a gate guards of backfills, joins, chunks and promotions; those that nodes do by themselves.
+func heldDeeds(r *rig, fed Backfill) []deed {
+	chunks := r.led.Chunks(map[string]string{"idle": "d-second"})
+	part := r.led.Partition("idle")
+	return []deed{
+		{"backfill", func(ctx context.Context, r *rig) error {
+			b := Backfill{ID: "more", Job: "idle", From: r.now - 10_000, To: r.now, Parallel: 1, Total: 3, Author: "ann"}
+			return without(r.led.Backfill(ctx, b, "d-second"))
+		}},
+		{"feed", func(ctx context.Context, r *rig) error {
+			_, _, err := r.led.Feed(ctx, fed, "d-second", 1, []int64{fed.From + 1000, fed.From + 2000})
+			return err
+		}},
+		{"cancel a backfill", func(ctx context.Context, r *rig) error { return without(r.led.CancelBackfill(ctx, "a", "ann", "")) }},
+		{"give up", func(ctx context.Context, r *rig) error { return r.led.GiveUpJoins(ctx, "j") }},
+		{"announce", func(ctx context.Context, r *rig) error { return r.led.Announce(ctx, "blue", "1", chunks[part]) }},
+		{"store", func(ctx context.Context, r *rig) error {
+			return r.led.Store(ctx, part, []string{"d-more"}, func(string) ([]byte, error) { return []byte(`{"name":"idle"}`), nil })
+		}},
+		{"current", func(ctx context.Context, r *rig) error { return without(r.led.Current(ctx, chunks[part][0], "99")) }},
+		{"promote", func(ctx context.Context, r *rig) error { return r.led.Raise(ctx, Promotion{Epoch: 7, Generation: "blue"}) }},
+	}
+}
+
+// TestAClosedGateTakesNothingFromNodes: behind it nodes neither go on with backfills and joins nor register jobs, and nothing is
+// tidied away.
+func TestAClosedGateTakesNothingFromNodes(t *testing.T) {
+	for _, g := range closedGates {
+		t.Run(g.stored, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				for _, job := range []string{"idle", "a", "b"} {
+					r.create(t, job)
+				}
+				r.joins(t, "j", "succeeded", "a", "b")
+				r.pass(t, time.Minute)
+				must(r.led.Relay(t.Context(), Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Tick: noon + 1000, Until: noon + 1000}, "j"))
+				r.hold(t, "old", "1", held(2, "first"))
+				r.pass(t, r.led.cfg.KeepFor+time.Minute)
+				all := heldDeeds(r, r.filling(t, 4, 2))
+				late := r.now + 2*AnnouncedFor.Milliseconds()
+				r.gate(t, g.stored)
+				for _, d := range all {
+					d.refused(t, r, g.want, g.next)
+				}
+				r.unchanged(t, "tidy", func() { noError(t, r.led.Tidy(t.Context(), r.led.Partition("job-0"), late)) })
+				r.gate(t, "1|0||open|m1|10.0.0.7:6379")
+				for _, d := range all {
+					d.done(t, r)
+				}
+				before := dump(t, r.client)
+				noError(t, r.led.Tidy(t.Context(), r.led.Partition("job-0"), late))
+				if len(differences(before, dump(t, r.client))) == 0 {
+					t.Error("tidy has changed nothing, so that it did not is no news behind a closed gate")
+				}
+			})
+		})
+	}
+}
+
 // TestWhatRunsGoesOnBehindAClosedGate: a grant whose reply was lost is found, also in a batch with others, and what runs is renewed,
 // settled, reaped and repeated, handed back, and cancelled while it is going.
 func TestWhatRunsGoesOnBehindAClosedGate(t *testing.T) {

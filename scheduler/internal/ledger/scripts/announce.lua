@@ -18,6 +18,7 @@ local function item(i)
 end
 -- end of ARGV
 local shut = closed(k.gate)
+-- guard:announce-gate P7 a partition that a move has closed takes no announcement: a chunk would not move with it
 if shut then return {'closed', shut} end
 local us, ms = clock(now, skew)
 local missing = {}

@@ -6,6 +6,7 @@
 -- needs: lib/args lib/base lib/gate codec/entry codec/backfill
 local job = args.job
 local shut = closed(k.gate)
+-- guard:backfill-gate P7 a partition that a move has closed begins no backfill
 if shut then return 'closed|' .. shut end
 local us, ms = clock(args.now, args.skew)
 local text = redis.call('HGET', k.jobs, job)

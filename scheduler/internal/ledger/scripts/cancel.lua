@@ -25,6 +25,7 @@ local shut = closed(k.gate)
 local tick = tick_of(text)
 if tick then
   if tick.job ~= job then return 'unknown' end
+  -- guard:cancel-open-gate P7 behind a gate that a move has closed, no open tick is cancelled: it may go elsewhere
   if shut then return 'closed|' .. shut end
   raise(k.cancels, id, ms, args.author, args.reason)
   return 'told'
@@ -32,6 +33,7 @@ end
 local p = pending_of(text)
 if not p then return 'foreign' end
 if p.job ~= job then return 'unknown' end
+-- guard:cancel-gate P7 behind a gate that a move has closed, no pending run is cancelled: it may go elsewhere
 if shut then return 'closed|' .. shut end
 if unreadable(k.waiting, p.of) then return 'foreign' end
 p.token, p.node, p.name = '0', '', ''

@@ -10,6 +10,7 @@
 local digest, revision = ARGV[1], ARGV[2]
 -- end of ARGV
 local shut = closed(k.gate)
+-- guard:current-gate P7 a partition that a move has closed registers no jobs
 if shut then return {'closed', shut} end
 local held = string.match(redis.call('HGET', k.chunks, digest) or '', '^1|%d+|(.*)$')
 if not held then return {} end

@@ -8,6 +8,7 @@
 -- needs: lib/args lib/gate lib/base lib/windows lib/history codec/row codec/entry codec/pending codec/backfill
 local job = args.job
 local shut = closed(k.gate)
+-- guard:feed-gate P7 a partition that a move has closed takes no runs of a backfill
 if shut then return {'closed|' .. shut} end
 local us, ms = clock(args.now, args.skew)
 local text = redis.call('HGET', k.jobs, job)

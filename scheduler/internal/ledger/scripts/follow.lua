@@ -5,6 +5,7 @@
 -- later promotion has come here).
 -- needs: lib/args lib/gate
 local shut = closed(k.gate)
+-- guard:follow-gate P7 a partition that a move has closed takes no follower
 if shut then return 'closed|' .. shut end
 if args.epoch ~= '' and args.epoch ~= gate_of(redis.call('GET', k.gate)).epoch then return 'standby' end
 local upstream, job, add = args.upstream, args.job, args.add

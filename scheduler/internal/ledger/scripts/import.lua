@@ -11,13 +11,16 @@
 local job, move, copy = ARGV[1], ARGV[2], ARGV[3]
 if move == '' then
   local shut = closed(KEYS[1])
+  -- guard:import-gate P7 a backup brings nothing into a partition that a move has closed
   if shut then return 'closed|' .. shut end
   -- guard:import-new P1 a job that is there is never set back to where a backup knew it
   if redis.call('HEXISTS', KEYS[2], job) == 1 then return 'exists' end
 else
   local text = redis.call('GET', KEYS[1])
   local g = gate_of(text)
+  -- guard:import-filling P7 a move writes only into a partition that it fills
   if not text or not g or g.state ~= 'filling' or g.move ~= move then return text or 'none' end
+  -- guard:import-copy P7 a copy that was given up for a later one writes nothing more
   if string.match(g.words, ', copy (%d+)$') ~= copy then return 'stale' end
 end
 local at = 4

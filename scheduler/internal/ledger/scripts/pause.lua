@@ -7,6 +7,7 @@
 -- needs: lib/args lib/gate lib/windows codec/entry codec/pause
 local job, till = args.job, args.till or ''
 local shut = closed(k.gate)
+-- guard:pause-gate P7 a partition that a move has closed pauses and resumes nothing
 if shut then return 'closed|' .. shut end
 local us, ms = clock(args.now, args.skew)
 local text = redis.call('HGET', k.jobs, job)

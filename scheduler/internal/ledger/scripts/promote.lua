@@ -5,6 +5,7 @@
 -- Returns 'closed|state|move|words', or one word: raised, there (it came here before), outdated (a later one has)
 -- needs: lib/args lib/base lib/gate
 local shut = closed(k.gate)
+-- guard:promote-gate P7 a partition that a move has closed is not promoted
 if shut then return 'closed|' .. shut end
 local gate, epoch = gate_of(redis.call('GET', k.gate)), args.epoch
 if tonumber(gate.epoch) > epoch then return 'outdated' end

@@ -9,6 +9,7 @@
 local job, upstream, id, tick, last, num = args.job, args.upstream, args.run, args.tick, args.last, args.count
 local outcome, payload = args.outcome, bytes
 local shut = closed(k.gate)
+-- guard:relay-gate P7 a partition that a move has closed takes no event: it would not move with it
 if shut then return 'closed|' .. shut end
 local OUTBOX_MAX = 10000
 local us, ms = clock(args.now, args.skew)

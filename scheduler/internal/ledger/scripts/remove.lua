@@ -6,6 +6,7 @@
 -- used (it has another definition than the given one, or a history and is to have none).
 -- needs: lib/args lib/gate lib/waiting lib/joins codec/entry codec/row codec/run codec/pending codec/tick
 local shut = closed(k.gate)
+-- guard:remove-gate P7 a partition that a move has closed removes nothing
 if shut then return 'closed|' .. shut end
 local job = args.job
 if redis.call('HEXISTS', k.jobs, job) == 0 then return 'unknown' end

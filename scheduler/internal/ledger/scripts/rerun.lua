@@ -9,6 +9,7 @@
 -- needs: lib/args lib/gate lib/base lib/windows lib/rows lib/waiting codec/entry codec/run codec/pending codec/tick
 local job, id, fresh = args.job, args.run, args.fresh
 local shut = closed(k.gate)
+-- guard:rerun-gate P7 a partition that a move has closed takes no rerun
 if shut then return 'closed|' .. shut end
 local us, ms = clock(args.now, args.skew)
 local text = redis.call('HGET', k.jobs, job)

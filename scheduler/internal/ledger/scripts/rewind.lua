@@ -9,6 +9,7 @@ local job, from, to = args.job, args.from or '', args.to
 local us, ms = clock()
 if astray(ms, args.now, args.skew) then return {'clock', int(ms)} end
 local shut = closed(k.gate)
+-- guard:rewind-gate P7 a partition that a move has closed sets no cursor back
 if shut then return {'closed', shut} end
 local text = redis.call('HGET', k.jobs, job)
 if not text then return {'unknown'} end

@@ -13,6 +13,7 @@ local function item(i)
 end
 -- end of ARGV
 local shut = closed(k.gate)
+-- guard:store-gate P7 a partition that a move has closed takes no definition of a chunk
 if shut then return {'closed', shut} end
 local missing = {}
 for i = 1, n do

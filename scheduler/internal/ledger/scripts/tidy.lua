@@ -5,6 +5,7 @@
 -- Returns 'closed|state|move|words', or one word: done, changed.
 -- needs: lib/args lib/gate codec/entry
 local shut = closed(k.gate)
+-- guard:tidy-gate P7 a partition that a move has closed keeps what the move may still read
 if shut then return 'closed|' .. shut end
 if (redis.call('HGET', k.chunks, 'changes') or '') ~= args.changes then return 'changed' end
 for _, announcement in ipairs(args.announcements or {}) do

@@ -4,6 +4,7 @@
 -- Returns 'closed|state|move|words', '1|...' (the backfill as it is now), or one word: none (no backfill of the job is under way), foreign.
 -- needs: lib/args lib/gate codec/backfill
 local shut = closed(k.gate)
+-- guard:unfeed-gate P7 a partition that a move has closed cancels no backfill
 if shut then return 'closed|' .. shut end
 local text = redis.call('HGET', k.backfills, args.job)
 if not text then return 'none' end

@@ -7,7 +7,9 @@
 -- needs: codec/gate
 local text = redis.call('GET', KEYS[1])
 local g = gate_of(text)
+-- guard:wipe-gate P7 only a partition that holds nothing that counts is emptied
 if not text or not g or g.state ~= ARGV[1] or g.move ~= ARGV[2] then return text or 'none' end
+-- guard:wipe-copy P7 what a later copy has brought is not deleted by an earlier one
 if ARGV[3] ~= '' and string.match(g.words, ', copy (%d+)$') ~= ARGV[3] then return text end
 for i = 2, #KEYS do redis.call('DEL', KEYS[i]) end
 return 'done'
