@@ -38,7 +38,7 @@ func (l *lags) take() []time.Duration {
 }
 
 // atRest measures nodes that have nothing to do but the jobs' own ticks.
-func (s *stage) atRest(ctx context.Context) error {
+func (s *stage) atRest(ctx context.Context, what string) error {
 	if s.rest <= 0 {
 		return nil
 	}
@@ -51,8 +51,8 @@ func (s *stage) atRest(ctx context.Context) error {
 	}
 	took := time.Since(begun).Seconds()
 	late := s.lags.take()
-	fmt.Fprintf(s.out, "at rest for %.0f s: %d runs, %.0f requests a second, %.1f %% of a core in Redis, %.1f %% in %d nodes",
-		took, len(late), float64(s.sent.requests.Load()-requests)/took,
+	fmt.Fprintf(s.out, "%s for %.0f s: %d runs, %.0f requests a second, %.2f %% of a core in Redis, %.2f %% in %d nodes",
+		what, took, len(late), float64(s.sent.requests.Load()-requests)/took,
 		100*(s.serverCPU(ctx)-server)/took, 100*(ownCPU()-nodes)/took, len(s.nodes))
 	if n := len(late); n > 0 {
 		fmt.Fprintf(s.out, "; late by %.1f ms p50, %.1f ms p99", ms(late[n/2]), ms(late[n*99/100]))

@@ -16,7 +16,7 @@ import (
 // options say what is measured.
 type options struct {
 	jobs, rows, count int
-	stored            bool
+	stored, notify    bool
 	rest              time.Duration
 }
 
@@ -27,6 +27,7 @@ func Run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.jobs, "jobs", 100_000, "how many jobs there are in the namespace")
 	flags.IntVar(&o.rows, "rows", 10, "history rows of each job, while lists are measured")
 	flags.BoolVar(&o.stored, "stored", false, "jobs that are stored at run time, and neither lists nor an emptied Redis")
+	flags.BoolVar(&o.notify, "notify", false, "what notification costs, with -stored: the nodes at rest without it, while it begins, and with it")
 	flags.IntVar(&o.count, "nodes", 3, "how many nodes there are, with -stored")
 	flags.DurationVar(&o.rest, "rest", 30*time.Second, "how long nodes are measured that have only the jobs' own ticks to do, with -stored")
 	if err := flags.Parse(args); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/notify"
 )
 
 // putAtOnce is how many jobs are put with one call.
@@ -51,7 +52,43 @@ func (s *stage) runStored(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	return s.atRest(ctx)
+	if err := s.atRest(ctx, "at rest"); err != nil || !s.notify {
+		return err
+	}
+	return s.notified(ctx)
+}
+
+// notified measures the nodes with a notifier beside each: while the first one looks at all jobs, and then between two such looks.
+func (s *stage) notified(ctx context.Context) (err error) {
+	if err := s.atRest(ctx, "at rest again"); err != nil { // what the changes left to do is done
+		return err
+	}
+	heap := heapOf()
+	life, cancel := context.WithCancel(ctx)
+	ended := make(chan error, len(s.nodes))
+	defer func() {
+		cancel()
+		for range s.nodes {
+			err = errors.Join(err, <-ended)
+		}
+	}()
+	for range s.nodes {
+		client := s.connect(&s.sent)
+		tell := func(context.Context, notify.Message) error { return nil }
+		n, err := notify.New(client, notify.Config{Targets: []notify.Target{{Name: "nobody", Func: tell}}})
+		if err != nil {
+			return err
+		}
+		go func() { ended <- errors.Join(n.Run(life), client.Close()) }()
+	}
+	if err := s.atRest(ctx, "while notification begins"); err != nil {
+		return err
+	}
+	if err := s.atRest(ctx, "with notification"); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "bytes a job in the node that notifies: %d\n", (heapOf()-heap)/s.jobs)
+	return nil
 }
 
 // put stores so many jobs, each due at a time of its own.
