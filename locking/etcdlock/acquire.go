@@ -168,7 +168,6 @@ func (a *acquisition) decide(ctx context.Context, v view) (step, error) {
 
 // again is the answer to an owner that holds the lock.
 func (a *acquisition) again(ctx context.Context, v view) error {
-	//guard:etcd-revoked P4 a holder that was told to end is not granted its lock again
 	if readRecord(v.holder).Revoked {
 		return lost("was asked to end, before it got the answer; acquire it again")
 	}

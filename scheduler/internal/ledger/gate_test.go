@@ -192,7 +192,9 @@ func heldDeeds(r *rig, fed Backfill) []deed {
 			return r.led.Store(ctx, part, []string{"d-more"}, func(string) ([]byte, error) { return []byte(`{"name":"idle"}`), nil })
 		}},
 		{"current", func(ctx context.Context, r *rig) error { return without(r.led.Current(ctx, chunks[part][0], "99")) }},
-		{"promote", func(ctx context.Context, r *rig) error { return r.led.Raise(ctx, Promotion{Epoch: 7, Generation: "blue"}) }},
+		{"promote", func(ctx context.Context, r *rig) error {
+			return r.led.Raise(ctx, Promotion{Epoch: 7, Generation: "blue"})
+		}},
 	}
 }
 
