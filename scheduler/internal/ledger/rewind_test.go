@@ -182,7 +182,11 @@ func TestRewindOfAJobThatFollowed(t *testing.T) {
 func TestRewindBeforeABeginningAhead(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 3_600_000}}))
-		back := Rewind{Job: "a", Digest: "d-second", From: noon + 3_600_000, To: noon + 1000}
+		back := Rewind{Job: "a", Digest: "d-second", From: noon + 3_600_000, To: noon - 26*365*86_400_000}
+		if _, err := r.led.Rewind(t.Context(), r.now, back); !errors.Is(err, ErrRefused) {
+			t.Errorf("to 26 years ago: %v", err)
+		}
+		back.To = noon + 1000
 		if got := must(r.led.Rewind(t.Context(), r.now, back)); got != Rewound {
 			t.Fatal(got)
 		}

@@ -27,8 +27,11 @@ for _, row in ipairs(rows) do
   local r = range_of(row)
   if r and r.prev == '' and r.next ~= '' and r.outcome == 'superseded' then base = base or r.next end
 end
--- A history that begins in the future was begun by a clock that was taken back: nothing is missing before it.
-if not base or tonumber(to) < tonumber(base) and tonumber(base) <= ms then return {'trimmed'} end
+if not base then return {'trimmed'} end
+-- A clock that was taken back may have begun the history in the future, and trimmed what was before: nothing is missing then, as far
+-- back as a history is kept.
+local misdated = tonumber(base) > ms and tonumber(to) >= ms - tonumber(args.keep_for)
+if tonumber(to) < tonumber(base) and not misdated then return {'trimmed'} end
 if e.cursor ~= '' and tonumber(to) >= tonumber(e.cursor) then return {'forward'} end
 local attempt = 0
 for _, row in ipairs(rows) do
