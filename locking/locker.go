@@ -201,7 +201,7 @@ func (l *Locker) acquire(ctx context.Context, name string, from Token, o Options
 	lease, err := l.acquireAsNewOwner(ctx, name, from, o)
 	if outer := l.heldIn(ctx, name); outer != nil && errors.Is(err, ErrHeld) {
 		if covered := outer.covers(o); covered != nil {
-			return nil, fmt.Errorf("%w: this context comes from a lease that holds it: %v", err, covered)
+			return nil, fmt.Errorf("%w: this context comes from a lease that holds it: %s", err, covered.Error())
 		}
 		err = fmt.Errorf("%w: this context comes from the lease that holds it; set Options.Reenter, or call Reenter of that lease", err)
 	}

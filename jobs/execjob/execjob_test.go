@@ -178,9 +178,9 @@ func TestCommandCannotStart(t *testing.T) {
 
 // What a machine lacks is the node's fault, and not the command's.
 func TestNodeFault(t *testing.T) {
-	for _, of := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC} {
+	for _, of := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC} {
 		cmd := exec.Command("true")
-		if err := whyNotStarted(cmd, &os.PathError{Op: "fork/exec", Path: cmd.Path, Err: of.(syscall.Errno)}); !jobs.IsNodeFault(err) || !errors.Is(err, of) {
+		if err := whyNotStarted(cmd, &os.PathError{Op: "fork/exec", Path: cmd.Path, Err: of}); !jobs.IsNodeFault(err) || !errors.Is(err, of) {
 			t.Errorf("%v: %v", of, err)
 		}
 	}

@@ -158,7 +158,7 @@ func newSupervisor(lease jobs.Lease, mark string) (*supervisor, error) {
 		gap = min(gap, lease.Margin()/2)
 	}
 	args := []string{"-c", found.script, "escapement", seconds(gap), mark}
-	shell := exec.Command(found.path, args...) //nolint:gosec // G204: a shell of this system, a script of this package
+	shell := exec.Command(found.path, args...)
 	shell.Stdin, shell.Dir, shell.Env = r, "/", []string{"PATH=" + os.Getenv("PATH")}
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := shell.Start(); err != nil {

@@ -161,8 +161,8 @@ func TestRenewalsReachTheSupervisor(t *testing.T) {
 		const ttl, every, renewals = 14 * time.Second, 5 * time.Second, 10
 		began := time.Now()
 		s := &supervisor{pipe: w, stop: make(chan struct{}), lease: lease{func() time.Time {
-			n := min(time.Since(began)/every, renewals)
-			return began.Add(n*every + ttl)
+			renewed := min(time.Since(began), renewals*every).Truncate(every)
+			return began.Add(renewed + ttl)
 		}, time.Second}}
 		s.watch(7)
 		s.feeding.Wait() // until the lease is over

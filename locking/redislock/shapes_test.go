@@ -31,9 +31,6 @@ const (
 
 	// standstill ends a wait on a machine that does nothing any more. How fast a machine is fails no test.
 	standstill = 2 * time.Minute
-
-	// askedAgain is when, at the latest, a waiter in a line asks by itself.
-	askedAgain = locking.QueueTimeout / 2
 )
 
 // shape is a Redis in one of its forms.

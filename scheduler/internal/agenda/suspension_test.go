@@ -35,10 +35,11 @@ func TestSuspension(t *testing.T) {
 		is(false, true, "first at 2000-01-01T00:00:00Z: too many open files; no run is taken for another 1s")
 		time.Sleep(time.Second)
 		is(true, true, "the next run shows whether it can")
-		for _, d := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
-			pause(d * time.Second)
+		for _, seconds := range []int{2, 4, 8, 16, 32, 60, 60} {
+			d := time.Duration(seconds) * time.Second
+			pause(d)
 			is(false, true, "")
-			time.Sleep(d * time.Second)
+			time.Sleep(d)
 		}
 		if s.Began(began) {
 			t.Error("a run from before the pause proves something")
