@@ -122,6 +122,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"empty":             {"", "ends in line 1"},
 		"another file":      {"hello: world\n", "line 1"},
 		"JSON":              {"{}\n", "first line"},
+		"no line":           {strings.Repeat("\x00", 200_000), "first line"},
 		"a later format":    {edit(0, `"format":1`, `"format":2`), "format is 2"},
 		"half":              {file[:len(file)/2], "before its end"},
 		"no end":            {strings.Join(lines[:len(lines)-2], ""), "before its end"},

@@ -194,7 +194,10 @@ func (r *restore) check() error {
 	if _, err := r.backup.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	c := lineReader{r: bufio.NewReader(r.backup), sum: sha256.New()}
+	c := lineReader{r: bufio.NewReaderSize(r.backup, headMax), sum: sha256.New()}
+	if head, _ := c.r.Peek(headMax); len(head) == headMax && !bytes.Contains(head, []byte("\n")) {
+		return fmt.Errorf("%w: its first line is not that of a backup", ErrBadBackup) // and it may have no end
+	}
 	switch err := c.next(&r.head); {
 	case r.head.Backup != "" && r.head.Format != backupFormat:
 		return fmt.Errorf("%w: its format is %d, and this version knows %d; restore it with the version that wrote it", ErrBadBackup, r.head.Format, backupFormat)
@@ -235,6 +238,9 @@ func (r *restore) check() error {
 		r.all.Add(d)
 	}
 }
+
+// headMax bounds the first line of a backup, in bytes. Lines behind it are as long as a job's history.
+const headMax = 64 << 10
 
 // lineReader reads the lines of a backup and hashes them.
 type lineReader struct {
