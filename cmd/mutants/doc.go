@@ -2,8 +2,6 @@
 //
 //	go run ./cmd/mutants                         every guard
 //	go run ./cmd/mutants -only 'cursor|token'    some of them
-//	go run ./cmd/mutants -sample 10              ten, others from day to day; -seed replays a sample. None of the modules of their
-//	                                             own, whose tests need ZooKeeper, etcd or PostgreSQL
 //	go run ./cmd/mutants -list                   the guards, without running anything
 //
 // A guard is one if or one statement that a promise rests on (P1 to P8, see docs/guarantees.md).

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,25 +12,19 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // options say which guards are removed, and what is run then.
 type options struct {
 	only     string
-	sample   int
-	seed     uint64
 	list     bool
 	tests    string
 	parallel int
 }
 
 func main() {
-	today := uint64(time.Now().UTC().Unix() / (24 * 60 * 60))
 	var o options
 	flag.StringVar(&o.only, "only", "", "the guards whose name matches this `regexp`")
-	flag.IntVar(&o.sample, "sample", 0, "only so many of them, chosen by -seed; 0: all")
-	flag.Uint64Var(&o.seed, "seed", today, "chooses the sample; another one each day")
 	flag.BoolVar(&o.list, "list", false, "list the guards and run nothing")
 	flag.StringVar(&o.tests, "tests", "", "run these tests in place of those of the table, and say which fail: `'PACKAGE PATTERN'`")
 	flag.IntVar(&o.parallel, "p", 1, "how many guards at once")
@@ -87,20 +80,7 @@ func (o options) choose(all []guard) ([]guard, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no guard matches -only %q", o.only)
 	}
-	if o.sample > 0 {
-		all = slices.DeleteFunc(all, func(g guard) bool { return g.apart })
-	}
-	if o.sample <= 0 || o.sample >= len(all) {
-		return all, nil
-	}
-	places := rand.New(rand.NewPCG(o.seed, 0)).Perm(len(all))[:o.sample]
-	slices.Sort(places)
-	some := make([]guard, 0, o.sample)
-	for _, i := range places {
-		some = append(some, all[i])
-	}
-	fmt.Fprintf(os.Stdout, "%d of %d guards; the same again: -sample %d -seed %d\n", len(some), len(all), o.sample, o.seed)
-	return some, nil
+	return all, nil
 }
 
 func printList(all []guard) {

@@ -48,7 +48,6 @@ func parseTable(text string) ([]entry, error) {
 type guard struct {
 	mark
 	tests []test
-	apart bool // a test is in a module of its own, which may need servers that not every machine has
 }
 
 // testsMax is how many tests a guard may name: one, or two that show different sides of it.
@@ -99,12 +98,5 @@ func load(root string) ([]guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := match(found, entries)
-	for i := range all {
-		all[i].apart = slices.ContainsFunc(all[i].tests, func(t test) bool {
-			dir, _ := player{root: root}.module(t.pkg)
-			return dir != root
-		})
-	}
-	return all, err
+	return match(found, entries)
 }
