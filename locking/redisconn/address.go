@@ -1,7 +1,6 @@
 package redisconn
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -42,9 +41,23 @@ type Address struct {
 //
 // Not all sentinels or servers need be named. The user and the password are for the Redis; those for sentinels
 // are sentinel_user and sentinel_password in the query. The query may also hold the options of redis.ParseURL,
-// such as read_timeout=3s or pool_size=20, but not max_retries. Timeouts default to CallTimeout. No error holds
-// a part of the URL that could be a password.
+// such as read_timeout=3s or pool_size=20, but not max_retries. Timeouts default to CallTimeout. With TLS it may
+// hold ca_file, cert_file, key_file and server_name, the settings of a TLS, for servers and sentinels alike: Parse
+// reads the files. No error holds a part of the URL that could be a password.
 func Parse(text string) (Address, error) {
+	rest, t := cutTLS(text)
+	a, err := parse(rest)
+	if err == nil {
+		err = a.SetTLS(t)
+	}
+	if err != nil {
+		return Address{}, err
+	}
+	return a, nil
+}
+
+// parse is Parse without the settings of a TLS. It reads no file.
+func parse(text string) (Address, error) {
 	if text == "" {
 		return Address{}, errors.New("is empty: write redis://HOST:6379/0")
 	}
@@ -97,11 +110,19 @@ func (a Address) String() string {
 const masked = "***"
 
 // Mask returns the URL of a Redis without its passwords, for messages. A user without a password is masked too,
-// because it may be a password without its colon. A URL that cannot be parsed becomes "***".
+// because it may be a password without its colon. A text that Parse would refuse becomes "***": any part of it may be
+// the password.
 func Mask(text string) string {
+	if text == "" {
+		return ""
+	}
+	rest, _ := cutTLS(text)
+	if _, err := parse(rest); err != nil {
+		return masked
+	}
 	if scheme := multiScheme.FindString(text); scheme != "" {
 		user, hosts, rest, err := splitHosts(text[len(scheme):])
-		if _, wrong := Parse(text); cmp.Or(err, wrong) != nil {
+		if err != nil {
 			return masked
 		}
 		name, password, _ := strings.Cut(strings.TrimSuffix(user, "@"), ":")

@@ -134,12 +134,31 @@ func TestMaskedURLsReadBack(t *testing.T) {
 		"redis://p@a:1/2":                            "redis://xxxxx@a:1/2",
 		"redis://:p@a":                               "redis://:xxxxx@a",
 		"unix://p@/s?db=1":                           "unix://xxxxx@/s?db=1",
+		"":                                           "",
 		"redis+sentinel://a/1?sentinel_user=u&sentinel_password=p&master_name=m":     "redis+sentinel://a/1?master_name=m&sentinel_password=xxxxx&sentinel_user=u",
 		"redis+sentinel://:p@a/1?master_name=m&max_retries=-1&sentinel%5Fpassword=p": "redis+sentinel://:xxxxx@a/1?master_name=m&max_retries=-1&sentinel_password=xxxxx",
 	} {
 		if got := Mask(text); got != want {
 			t.Errorf("%s: %s", text, got)
 		}
+	}
+}
+
+// TestMaskKeepsPasswords: whatever Parse refuses may be a password in any place.
+func TestMaskKeepsPasswords(t *testing.T) {
+	for _, text := range []string{
+		"A:hunter2@", "hunter2@host:6379", "hunter2", ":hunter2@host", "redis:hunter2@host", "redis:/u:hunter2@host", "redis//:hunter2@host", "REDIS://:hunter2@h",
+		"redis://:hunter2@h#x", "redis://:hunter2#@h", "redis://h/0#hunter2", "redis://h?password=hunter2", "redis://h/hunter2", "redis://h:hunter2/0",
+		"unix://:hunter2@/s#hunter2", "unix:hunter2@/s", "unix:///s#hunter2", "unix:///s?password=hunter2", "http://:hunter2@h", "tcp://hunter2@h",
+		"redis+cluster://:hunter2@h/#hunter2", "redis+cluster:hunter2@h", "redis+sentinel://:hunter2@h", "redis+sentinel://h/0?master_name=m&sentinel_password=hunter2",
+		"redis+sentinel://h/0?master_name=m&password=hunter2", "rediss://:hunter2@h/0?ca_file=/f&x=hunter2", "rediss://u:hunter2@h?ca_file=/f", "\x00hunter2",
+	} {
+		if got := Mask(text); strings.Contains(got, "hunter2") {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+	if got := Mask("rediss://u:p@h/0?ca_file=/f&read_timeout=2s"); got != "rediss://u:xxxxx@h/0?ca_file=/f&read_timeout=2s" {
+		t.Errorf("got %s", got)
 	}
 }
 

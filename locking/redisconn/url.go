@@ -24,11 +24,10 @@ func options(text string) (*redis.Options, error) {
 		return nil, errPassword
 	}
 	switch u.Scheme {
-	case "redis", "rediss":
+	case "redis", "rediss", "unix":
 		if u.Opaque != "" || u.Fragment != "" {
 			return nil, errPassword
 		}
-	case "unix":
 	default:
 		return nil, errors.New("has no scheme; write redis://HOST:6379/0, rediss://HOST:6379/0 or unix:///PATH")
 	}

@@ -28,8 +28,9 @@ type ProcessConfig struct {
 	Port int      // 0: a free one
 	Args []string // more arguments, after the usual ones, as in "--maxmemory", "100mb"
 
-	sentinel string    // the file in which a sentinel keeps what it knows; "": an ordinary server
-	log      io.Writer // gets what the process prints; nil: only the last of it is kept
+	tls      *Certificates // of a server that speaks TLS alone; nil: without TLS
+	sentinel string        // the file in which a sentinel keeps what it knows; "": an ordinary server
+	log      io.Writer     // gets what the process prints; nil: only the last of it is kept
 }
 
 // Server is a redis-server process on the loopback interface.
@@ -167,10 +168,17 @@ func (s *Server) Restart() error {
 func (s *Server) args() []string {
 	at := []string{"--port", strconv.Itoa(s.cfg.Port), "--bind", "127.0.0.1", "--dir", s.cfg.Dir}
 	if s.cfg.sentinel != "" {
-		return append(append([]string{s.cfg.sentinel}, at...), "--sentinel")
+		at = append([]string{s.cfg.sentinel}, at...)
+		if s.cfg.tls != nil {
+			at = append(at, s.cfg.tls.settings(s.cfg.Port)...)
+		}
+		return append(at, "--sentinel")
 	}
 	at = append(at,
 		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--daemonize", "no")
+	if s.cfg.tls != nil {
+		at = append(at, s.cfg.tls.settings(s.cfg.Port)...)
+	}
 	return append(at, s.cfg.Args...)
 }
 
