@@ -21,7 +21,8 @@ const addressForms = "" +
   redis+sentinel://USER:PASSWORD@HOST:26379,HOST:26379/0?master_name=NAME
                                                   the master of sentinels, by some of them; what they want
                                                   themselves: &sentinel_user=USER&sentinel_password=PASSWORD
-  rediss, rediss+cluster, rediss+sentinel         the same with TLS`
+  rediss, rediss+cluster, rediss+sentinel         the same with TLS; for an authority and a certificate
+                                                  of your own: ?ca_file=F&cert_file=F&key_file=F`
 
 // database is the number of the database; 0 in a Cluster.
 func database(a redisconn.Address) int {
@@ -65,15 +66,7 @@ func mistaken(a redisconn.Address, err error) string {
 }
 
 // encrypted says whether an address is one with TLS.
-func encrypted(a redisconn.Address) bool {
-	switch {
-	case a.Cluster != nil:
-		return a.Cluster.TLSConfig != nil
-	case a.Sentinel != nil:
-		return a.Sentinel.TLSConfig != nil
-	}
-	return a.One != nil && a.One.TLSConfig != nil
-}
+func encrypted(a redisconn.Address) bool { return a.TLSConfig() != nil }
 
 // same says whether two addresses are written alike, which is how most that are one come about.
 func same(a, b redisconn.Address) bool { return a.String() == b.String() && database(a) == database(b) }
@@ -92,12 +85,18 @@ func (l *loaded) address() (redisconn.Address, error) {
 	if err == nil && a.Sentinel != nil && l.Redis.SentinelPassword != "" {
 		a.Sentinel.SentinelUsername, a.Sentinel.SentinelPassword = l.Redis.SentinelUser, l.Redis.SentinelPassword
 	}
+	if err == nil {
+		err = a.SetTLS(redisconn.TLS(l.Redis.TLS))
+	}
 	return a, err
 }
 
 // several is the Redis of a mode whose servers stand in addrs, and the rest in a URL without a host: the URL that says all by itself.
 func (r Redis) several() (redisconn.Address, error) {
 	text := cmp.Or(r.URL, "redis:///")
+	if r.URL == "" && r.TLS != (TLS{}) {
+		text = "rediss:///"
+	}
 	one, err := redisconn.Parse(text)
 	if err != nil {
 		return redisconn.Address{}, err
@@ -121,5 +120,9 @@ func (r Redis) several() (redisconn.Address, error) {
 		query.Set("sentinel_password", r.SentinelPassword)
 		u.RawQuery = query.Encode()
 	}
-	return redisconn.Parse(u.String())
+	a, err := redisconn.Parse(u.String())
+	if err == nil {
+		err = a.SetTLS(redisconn.TLS(r.TLS))
+	}
+	return a, err
 }

@@ -30,15 +30,6 @@ type Config struct {
 	Jobs     []Job              `yaml:"jobs"`
 }
 
-// Locks says where locks are: those of the command lock, and those that runs of jobs with a guard hold besides.
-type Locks struct {
-	// Driver is the kind of the store. Default redis.
-	Driver string `yaml:"driver" words:"redis redlock zookeeper etcd postgres"`
-	// Servers are those of the store: URLs for redis, redlock, etcd and postgres, HOST:PORT for zookeeper. Default, for redis: that
-	// of redis.url.
-	Servers []string `yaml:"servers" secret:"true"`
-}
-
 // Redis says which Redis holds the ledger.
 type Redis struct {
 	// URL is in one of addressForms: redis:// and so on for one server; redis+cluster:// and
@@ -66,6 +57,9 @@ type Redis struct {
 	// begins with redis+sentinel://. No user is the default one. Default "": they are asked without.
 	SentinelUser     string `yaml:"sentinel_user"`
 	SentinelPassword string `yaml:"sentinel_password" secret:"true"`
+	// TLS is for the connections to servers and sentinels of a URL that begins with rediss, and to Addrs, which need no URL then. In
+	// Next, and in any other URL of a Redis, these settings may stand in the query: ?ca_file=...&cert_file=...
+	TLS TLS `yaml:"tls"`
 	// Confirm: whether a majority of all copies of a master must have a grant before its run or command begins.
 	Confirm string `yaml:"confirm" words:"none replicas"`
 	// Replicas is how many replicas each master is meant to have, for Confirm: a majority is one of as many and the master, however

@@ -56,7 +56,11 @@ func load(src source) (*loaded, error) {
 	}
 	applyEnv(&l.Config, src.env, l.from, &d.faults)
 	refuseUnknown(src.env, &d.faults)
+	given, before := l.from.given("locks.driver"), l.Locks.Driver
 	applyFlags(&l.Config, src.flags, l.from, &d.faults)
+	if given && l.Locks.Driver != before { // by --driver: what the store of the configuration gets is not for another one
+		l.Locks.User, l.Locks.Password, l.Locks.Schema, l.Locks.TLS = "", "", "", TLS{}
+	}
 	c := checker{loaded: l, faults: d.faults, jobLabels: d.jobLabels, targetLabels: d.targetLabels}
 	c.check()
 	return l, c.faults.err()

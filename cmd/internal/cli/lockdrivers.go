@@ -23,6 +23,10 @@ import (
 // LockConfig is what a Driver makes a locker from.
 type LockConfig struct {
 	Servers   []string // as the driver spells them
+	User      string   // for all servers, with Password; "": those in Servers
+	Password  string
+	Schema    string // of tables
+	TLS       redisconn.TLS
 	Namespace string
 	Margin    time.Duration // see locking.Config
 	Logger    *slog.Logger
@@ -36,6 +40,8 @@ type Driver func(c LockConfig) (*locking.Locker, func(), error)
 const (
 	driverRedis   = "redis"
 	driverRedlock = "redlock"
+
+	driverPostgres = "postgres"
 )
 
 // drivers are those that every program has. Main adds others.
@@ -57,15 +63,47 @@ func (l Locks) fault() (key, words string) {
 	case !known:
 		return "driver", fmt.Sprintf("%s is not in this program, which has %s; %s has it: go install . in cmd/%s of a clone", l.Driver, strings.Join(slices.Sorted(maps.Keys(drivers)), ", "), fullProgram, fullProgram)
 	case l.inRedis():
-		return "", ""
+		return l.misplaced()
 	case len(l.Servers) == 0:
 		return "servers", fmt.Sprintf("is empty, and the driver is %s; name its servers", l.Driver)
 	}
-	_, end, err := open(LockConfig{Servers: l.Servers, Margin: lockMargin, Logger: slog.New(slog.DiscardHandler), Check: true})
+	if key, words = l.misplaced(); key != "" {
+		return key, words
+	}
+	c := l.config()
+	c.Margin, c.Logger, c.Check = lockMargin, slog.New(slog.DiscardHandler), true
+	_, end, err := open(c)
+	if of := new(redisconn.TLSError); errors.As(err, &of) && l.TLS.has(of.Setting) {
+		return "tls." + of.Setting, of.Err.Error()
+	}
 	if err != nil {
 		return "servers", err.Error()
 	}
 	end()
+	return "", ""
+}
+
+// config is what a driver needs of the settings.
+func (l Locks) config() LockConfig {
+	return LockConfig{Servers: l.Servers, User: l.User, Password: l.Password, Schema: l.Schema, TLS: redisconn.TLS(l.TLS)}
+}
+
+// misplaced is a setting that the store has no use for: its key, and words.
+func (l Locks) misplaced() (key, words string) {
+	for _, s := range []struct {
+		key   string
+		given bool
+	}{{"user", l.User != ""}, {"password", l.Password != ""}, {"tls", l.TLS != TLS{}}} {
+		if s.given && l.inRedis() {
+			return s.key, "is for locks.servers, which is empty; the Redis of redis.url has its own"
+		}
+	}
+	switch {
+	case l.Schema != "" && l.Driver != driverPostgres:
+		return "schema", fmt.Sprintf("is for the driver %s, and locks.driver is %s; leave it out", driverPostgres, l.Driver)
+	case l.User != "" && l.Password == "" && l.Driver != driverPostgres:
+		return "user", "has no password; set locks.password too"
+	}
 	return "", ""
 }
 
@@ -105,7 +143,9 @@ func (l *loaded) openLocks(log *slog.Logger, margin time.Duration, newClient fun
 		locker := redislock.New(client, redislock.Config{Namespace: l.Namespace, Margin: margin, Logger: log})
 		return locker, func() { locker.Close(); _ = client.Close() }, nil
 	}
-	return drivers[l.Locks.Driver](LockConfig{Servers: l.Locks.Servers, Namespace: l.Namespace, Margin: margin, Logger: log})
+	c := l.Locks.config()
+	c.Namespace, c.Margin, c.Logger = l.Namespace, margin, log
+	return drivers[l.Locks.Driver](c)
 }
 
 // guards are the lockers for jobs with a guard; end closes them.
@@ -128,7 +168,7 @@ func oneRedis(c LockConfig) (*locking.Locker, func(), error) {
 	if len(c.Servers) != 1 {
 		return nil, nil, fmt.Errorf("are %d, and redis has one URL; of independent servers a majority has the lock with the driver redlock", len(c.Servers))
 	}
-	clients, end, err := redisClients(c.Servers)
+	clients, end, err := c.redisClients()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,7 +178,7 @@ func oneRedis(c LockConfig) (*locking.Locker, func(), error) {
 
 // severalRedis is for locks of which a majority of independent servers has each.
 func severalRedis(c LockConfig) (*locking.Locker, func(), error) {
-	clients, end, err := redisClients(c.Servers)
+	clients, end, err := c.redisClients()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,15 +190,21 @@ func severalRedis(c LockConfig) (*locking.Locker, func(), error) {
 	return locker, func() { locker.Close(); end() }, nil
 }
 
-// redisClients makes a client for each URL.
-func redisClients(urls []string) (clients []redis.UniversalClient, end func(), err error) {
+// redisClients makes a client for each server.
+func (c LockConfig) redisClients() (clients []redis.UniversalClient, end func(), err error) {
 	end = func() {
 		for _, c := range clients {
 			_ = c.Close()
 		}
 	}
-	for i, url := range urls {
+	for i, url := range c.Servers {
 		a, err := redisconn.Parse(strings.TrimSpace(url))
+		if err == nil {
+			err = a.SetTLS(c.TLS)
+		}
+		if err == nil && c.Password != "" && !a.SetUser(c.User, c.Password) {
+			err = errors.New("has a user or a password, and locks.password is set too; keep one of them")
+		}
 		if err != nil {
 			end()
 			return nil, nil, fmt.Errorf("number %d %w", i+1, err)
@@ -177,7 +223,7 @@ func (a *app) locksBootstrapCommand() *cobra.Command {
 		if l.Locks.Driver != driverRedlock {
 			return usagef("locks.driver is %s; only redlock has servers that vote", l.Locks.Driver)
 		}
-		clients, end, err := redisClients(l.Locks.Servers)
+		clients, end, err := l.Locks.config().redisClients()
 		if err != nil {
 			return err
 		}

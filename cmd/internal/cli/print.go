@@ -44,6 +44,9 @@ func shown(c *Config) Config {
 		s.Redis.SentinelPassword = masked
 	}
 	s.HTTP = c.HTTP.shown()
+	if s.Locks.Password != "" {
+		s.Locks.Password = masked
+	}
 	s.Locks.Servers = slices.Clone(c.Locks.Servers)
 	for i, server := range s.Locks.Servers {
 		s.Locks.Servers[i] = maskServer(server)
@@ -216,6 +219,9 @@ func maskServer(text string) string {
 	if at < 0 {
 		return text
 	}
-	scheme, _, _ := strings.Cut(text[:at], "://")
+	scheme, _, some := strings.Cut(text[:at], "://")
+	if !some {
+		return masked + text[at:]
+	}
 	return scheme + "://" + masked + text[at:]
 }

@@ -152,7 +152,7 @@ func fieldComments(t *testing.T, file string, to map[string]map[string]string) {
 func makeSchema(t *testing.T) string {
 	t.Helper()
 	s := &schemer{comments: make(map[string]map[string]string)}
-	for _, file := range []string{"config.go", "../../../jobs/job.go", "../../../jobs/httpjob/httpjob.go", "../../../scheduler/notify/notify.go", "../../../scheduler/notify/webhook.go"} {
+	for _, file := range []string{"config.go", "configlocks.go", "../../../jobs/job.go", "../../../jobs/httpjob/httpjob.go", "../../../scheduler/notify/notify.go", "../../../scheduler/notify/webhook.go"} {
 		fieldComments(t, file, s.comments)
 	}
 	root := s.section(reflect.TypeFor[Config](), reflect.ValueOf(defaults()))

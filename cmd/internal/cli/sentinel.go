@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,13 +39,15 @@ func (c *checker) mode() {
 	switch r.Mode {
 	case modeSentinel, modeCluster:
 		c.servers(r)
-		sample := Redis{Mode: r.Mode, URL: r.URL, Addrs: []string{"any:1"}, MasterName: "any"} // so that what is wrong is the URL
-		if _, err := sample.several(); err != nil {
-			c.fault("redis.url", "%v", err)
-		}
+		sample := Redis{Mode: r.Mode, URL: r.URL, Addrs: []string{"any:1"}, MasterName: "any", TLS: r.TLS} // so that what is wrong is the URL
+		_, err := sample.several()
+		c.redisFault(err)
 	default:
-		if _, err := redisconn.Parse(r.URL); r.URL != "" && err != nil {
-			c.fault("redis.url", "%v", err)
+		if r.URL != "" {
+			_, err := c.address()
+			c.redisFault(err)
+		} else if r.TLS != (TLS{}) {
+			c.fault("redis.tls", "says nothing without redis.url; set that, or leave this out")
 		}
 		if len(r.Addrs) > 0 {
 			c.fault("redis.addrs", "belongs to redis.mode: sentinel or cluster, and the mode is standalone; leave it empty, or change the mode")
@@ -61,6 +65,20 @@ func (c *checker) mode() {
 	case r.SentinelPassword != "" && !r.asksSentinels():
 		c.fault("redis.sentinel_password", "is for sentinels, and none are asked with redis.mode: %s; leave it empty, or change the mode", r.Mode)
 	}
+}
+
+// redisFault notes what is wrong with redis.url, or with a setting of redis.tls.
+func (c *checker) redisFault(err error) {
+	if of := new(redisconn.TLSError); errors.As(err, &of) && c.Redis.TLS.has(of.Setting) {
+		c.fault("redis.tls."+of.Setting, "%v", of.Err)
+	} else if err != nil {
+		c.fault("redis.url", "%v", err)
+	}
+}
+
+// has reports whether the setting of this key is given.
+func (t TLS) has(key string) bool {
+	return slices.ContainsFunc(settings(reflect.ValueOf(t)), func(s setting) bool { return s.key == key && s.value.String() != "" })
 }
 
 // asksSentinels says whether sentinels are asked for the master.
