@@ -38,11 +38,8 @@ type Client struct {
 // API is mounted below one. NewClient sends nothing.
 func NewClient(address string, cfg ClientConfig) (*Client, error) {
 	u, err := url.Parse(address)
-	if err != nil {
-		return nil, fmt.Errorf("API address: it must be such as http://10.0.0.7:8080, of a node's http.listen: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("API address %q: it must be such as http://10.0.0.7:8080, of a node's http.listen", u.Redacted())
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("API address %q: it must be such as http://10.0.0.7:8080, of a node's http.listen", ShowAddress(address))
 	}
 	if p, set := u.User.Password(); set && cfg.Password == "" {
 		cfg.User, cfg.Password = u.User.Username(), p
@@ -52,6 +49,14 @@ func NewClient(address string, cfg ClientConfig) (*Client, error) {
 		cfg.HTTP = &http.Client{Timeout: longTimeout}
 	}
 	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), strings.TrimSuffix(Prefix, "/")) + Prefix, cfg: cfg}, nil
+}
+
+// ShowAddress returns an address for messages: "***" where a part of it may be a password or a key.
+func ShowAddress(address string) string {
+	if strings.ContainsAny(address, "@?#") {
+		return "***"
+	}
+	return address
 }
 
 // ErrAccess is returned when the server does not let the client in, or its role may not do that.

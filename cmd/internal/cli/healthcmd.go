@@ -63,8 +63,8 @@ func (h HTTP) local() (string, error) {
 // askHealth asks one node. It follows no redirect and uses no proxy.
 func askHealth(address string, ready bool) (health, error) {
 	u, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(address, "/"), strings.TrimSuffix(api.Prefix, "/")))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return health{}, usagef("%s is no address of a node, such as http://10.0.0.7:8080", quote(address))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return health{}, usagef("%s is no address of a node, such as http://10.0.0.7:8080", quote(api.ShowAddress(address)))
 	}
 	path := "healthz"
 	if ready {

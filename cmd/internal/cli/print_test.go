@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+// TestAddressesAreMasked: each function that shows an address keeps what may be a password of it, also of a text that is none.
+func TestAddressesAreMasked(t *testing.T) {
+	for _, text := range []string{
+		"A:hunter2@", "u:hunter2@127.0.0.1:1", "hunter2@h", "x://hunter2@h", "http://u:hunter2@127.0.0.1:1/p", "https://u:hunter2@127.0.0.1:1?x=1",
+		"https://127.0.0.1:1?token=hunter2", "htp:u:hunter2@h", "postgres://u:hunter2@a,b/db?password=hunter2", "http://u:hunter2 @h", "http://u:%zzhunter2@h",
+	} {
+		for name, show := range map[string]func(string) string{"server": maskServer, "webhook": maskHost, "API": api.ShowAddress} {
+			if got := show(text); strings.Contains(got, "hunter2") {
+				t.Errorf("%s, %q: %s", name, text, got)
+			}
+		}
+		if _, err := api.NewClient(text, api.ClientConfig{}); err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("API client, %q: %v", text, err)
+		}
+		code, _, words := call(nil, "", "health", "--api", text)
+		if code == exitDone || strings.Contains(words, "hunter2") {
+			t.Errorf("health, %q: exit %d, %s", text, code, words)
+		}
+		code, _, words = call(nil, "", "jobs", "list", "--api", text)
+		if code == exitDone || strings.Contains(words, "hunter2") {
+			t.Errorf("jobs list, %q: exit %d, %s", text, code, words)
+		}
+		code, _, words = call(nil, "", "jobs", "list", "--redis", text)
+		if code == exitDone || strings.Contains(words, "hunter2") {
+			t.Errorf("jobs list in Redis, %q: exit %d, %s", text, code, words)
+		}
+	}
+}
