@@ -178,15 +178,26 @@ func (s *supervisor) left() time.Duration {
 	return max(s.lease.Left(), time.Millisecond)
 }
 
-// tell sends the supervisor a line. It has no effect when the supervisor was killed.
+// tell sends the supervisor a line. It has no effect when the supervisor was killed. It does not
+// wait: a supervisor that was stopped reads nothing, and its pipe is full in the end. A deadline
+// would lose lines where this process does not run for as long.
 func (s *supervisor) tell(group string, left time.Duration) {
 	line := group
 	//guard:standstill-ends P4 the supervisor of a command has the time after which the command ends, also when this process stands still
 	if left > 0 {
 		line += " " + seconds(left)
 	}
-	_ = s.pipe.SetWriteDeadline(time.Now().Add(killGap)) // a shell that was stopped reads nothing
-	_, _ = s.pipe.WriteString(line + "\n")
+	conn, err := s.pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Write(func(fd uintptr) bool {
+		for {
+			if _, err := syscall.Write(int(fd), []byte(line+"\n")); !errors.Is(err, syscall.EINTR) {
+				return true
+			}
+		}
+	})
 }
 
 // watch gives the supervisor the group's number, and from now on the time that the lease has.
