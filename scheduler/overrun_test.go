@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -27,19 +28,45 @@ func TestOverrun(t *testing.T) {
 		if run.Outcome != "succeeded" || run.DurationMS != 6000 {
 			t.Errorf("%+v", run)
 		}
-		output := must[scheduler.RunView](t)(c.ops().Run(t.Context(), run.Run)).Output
-		if !strings.HasPrefix(output, "escapement: the function returned ") || !strings.HasSuffix(output, "s after its context had ended (jobs: the job's timeout passed); what it returned counts: succeeded\n") {
-			t.Errorf("output %q", output)
-		}
-		for _, words := range []string{"a job's function goes on though its context has ended", "a job's function has returned long after its context had ended"} {
-			if n := c.logs.count(words); n != 1 || c.logs.count("job=six") != 2 {
-				t.Errorf("%q is logged %d times", words, n)
-			}
-		}
+		overran(t, c, run, `^escapement: try 1 of the function returned [0-9.]+s after its context had ended \(jobs: the job's timeout passed\); what it returned counts: succeeded\n$`)
 		if strings.Contains(c.logs.String(), "job=short") {
 			t.Error("half a second is no overrun")
 		}
 	})
+}
+
+// A try whose own time is over is named as the function is, with its number, also where a later try
+// succeeds.
+func TestOverrunOfATry(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		c.start("a", scheduler.Config{}, jobs.Job{Name: "job", Schedule: "@every 1m", Timeout: 30 * time.Second,
+			Retry: jobs.Retry{Max: 1, Backoff: time.Second, Timeout: time.Second}, Func: func(ctx context.Context, r *jobs.Run) error {
+				if r.Try() == 2 {
+					return nil
+				}
+				time.Sleep(6 * time.Second)
+				return context.Cause(ctx)
+			}})
+		time.Sleep(75 * time.Second)
+		run := c.runs("job")[0]
+		if run.Outcome != "succeeded" || run.Tries != 2 {
+			t.Errorf("%+v", run)
+		}
+		overran(t, c, run, `^escapement: try 1 of the function returned [0-9.]+s after its context had ended \(jobs: the timeout of one try passed\)\n$`)
+	})
+}
+
+// overran checks that a run's first try is named twice in the log, and in the run's output.
+func overran(t *testing.T, c *cluster, run scheduler.RunView, want string) {
+	t.Helper()
+	if got := must[scheduler.RunView](t)(c.ops().Run(t.Context(), run.Run)).Output; !regexp.MustCompile(want).MatchString(got) {
+		t.Errorf("output %q", got)
+	}
+	for _, words := range []string{"a job's function goes on though its context has ended", "a job's function has returned long after its context had ended"} {
+		if n := len(regexp.MustCompile(words+`.* run=`+run.Run+` try=1 `).FindAllString(c.logs.String(), -1)); n != 1 || c.logs.count(words) != 1 {
+			t.Errorf("%q is logged %d times: %s", words, n, c.logs.String())
+		}
+	}
 }
 
 // A node that drains names the runs that it waits for, and those that never end.

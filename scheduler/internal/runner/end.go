@@ -57,9 +57,7 @@ func (r *Runner) report(l *activeRun) ledger.Report {
 		_ = l.held.Context().Err()
 	}
 	how, reason := outcome(l.ctx, l.err)
-	if l.tries > 0 {
-		r.logOverrun(l, how)
-	}
+	l.overran.write(l, how)
 	report := ledger.Report{
 		Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Outcome: how, Reason: reason,
 		Started: l.started.UnixMilli(), Ended: r.Now().UnixMilli(), Tries: l.tries,

@@ -20,9 +20,6 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// overrunAfter is when a function is logged that goes on after its context has ended.
-const overrunAfter = 2 * time.Second
-
 // ErrDraining is the cause with which a run's context ends when the node stops and the drain
 // timeout is over.
 var ErrDraining = errors.New("the node is stopping and its drain time is over")
@@ -134,9 +131,8 @@ type activeRun struct {
 	calling atomic.Bool              // the function is being called with ctx
 	writing atomic.Pointer[jobs.Run] // of the try that is going
 	tail    sentTail
-	store   runStore                  // what it saves, and how far it is
-	over    atomic.Pointer[time.Time] // when Run first saw that ctx had ended
-	logged  bool                      // it was logged that the function goes on. Run's alone
+	store   runStore                   // what it saves, and how far it is
+	inCall  atomic.Pointer[invocation] // nil: the function has returned
 
 	// The rest belongs to the run's goroutine.
 	ctx         context.Context    // the function's
@@ -149,6 +145,7 @@ type activeRun struct {
 	run         *jobs.Run // of the last try, or of the first that is to come
 	err         error     // of the last try
 	earlier     []string  // the errors of the tries before it
+	overran     overrun   // the last one
 }
 
 // Start begins a granted run, or hands it back when the grant says why. False: the run is here

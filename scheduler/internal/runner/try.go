@@ -158,6 +158,9 @@ func (r *Runner) invoke(l *activeRun) (err error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, d, jobs.ErrTryTimeout)
 		defer cancel()
 	}
+	call := &invocation{try: l.tries, ctx: ctx}
+	l.inCall.Store(call)
+	defer r.returned(l, call)
 	return plainError(l.g.Job.Func(ctx, l.run))
 }
 

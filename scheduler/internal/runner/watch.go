@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 )
 
@@ -36,7 +34,8 @@ func (r *Runner) Run(ctx context.Context) {
 		if now := time.Now(); now.Sub(looked) >= watchEvery {
 			looked = now
 			r.Active.each(func(l *activeRun) {
-				r.look(l)
+				r.lookLost(l)
+				r.lookOverrun(l)
 				r.lookStalled(l)
 			})
 			r.lookForTails()
@@ -48,39 +47,9 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// look looks at one run.
-func (r *Runner) look(l *activeRun) {
-	if !l.calling.Load() || l.ctx.Err() == nil {
-		return
-	}
-	if errors.Is(context.Cause(l.lease.Context()), locking.ErrLeaseLost) {
+// lookLost logs that a run's lease was lost while its function is running.
+func (r *Runner) lookLost(l *activeRun) {
+	if ctx := l.lease.Context(); l.calling.Load() && ctx.Err() != nil && errors.Is(context.Cause(ctx), locking.ErrLeaseLost) {
 		r.logLost(l)
 	}
-	switch now, over := time.Now(), l.over.Load(); {
-	case over == nil:
-		l.over.Store(&now)
-	case !l.logged && now.Sub(*over) >= overrunAfter:
-		l.logged = true
-		g := l.g.Lease
-		r.Log.Warn("a job's function goes on though its context has ended; it keeps its slot until it returns", "job", g.Job,
-			"tick", time.UnixMilli(g.Tick).UTC(), "run", g.Run, "cause", context.Cause(l.ctx), "for", now.Sub(*over).Round(time.Millisecond))
-	}
-}
-
-// logOverrun tells, in the log and in the run's output, of a function that has returned long after
-// its context had ended.
-func (r *Runner) logOverrun(l *activeRun, how jobs.Outcome) {
-	over := l.over.Load()
-	if over == nil {
-		return
-	}
-	took := time.Since(*over)
-	if took < overrunAfter {
-		return
-	}
-	g, cause := l.g.Lease, context.Cause(l.ctx)
-	r.Log.Warn("a job's function has returned long after its context had ended", "job", g.Job, "tick", time.UnixMilli(g.Tick).UTC(),
-		"run", g.Run, "cause", cause, "after", took.Round(time.Millisecond), "outcome", how.String())
-	fmt.Fprintf(l.run.Output(), "escapement: the function returned %s after its context had ended (%v); what it returned counts: %s\n",
-		took.Round(100*time.Millisecond), cause, how)
 }
