@@ -22,10 +22,13 @@ import (
 func (a *app) backupCommand() *cobra.Command {
 	var force bool
 	c := a.command("backup FILE [--force]", "write every job of the namespace to a file", wants("FILE"), func(cmd *cobra.Command, args []string) error {
-		var to backupTarget
+		var to outFile
 		if args[0] != "-" {
 			var err error
-			if to, err = findBackupTarget(args[0], force); err != nil {
+			if to, err = findOutFile(args[0], force); errors.Is(err, errFileThere) {
+				err = fmt.Errorf("%w, or replace it with --force", err)
+			}
+			if err != nil {
 				return fmt.Errorf("write the backup: %w", err)
 			}
 		}
@@ -49,7 +52,7 @@ is in the file.`
 	return c
 }
 
-func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to backupTarget) error {
+func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to outFile) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if file == "-" {

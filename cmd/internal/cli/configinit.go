@@ -1,16 +1,13 @@
 package cli
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
-
-	"github.com/escapement/escapement/scheduler"
 )
 
 //go:generate go test . -run TestSchemaIsFresh -update
@@ -48,7 +45,7 @@ func (a *app) configInitCommand() *cobra.Command {
 			return a.configInit(file)
 		})
 	command.Long = `Writes FILE, by default that of --config, with every setting at its default and a few jobs. An
-existing file is not overwritten; - is stdout.`
+existing file is not overwritten; - is stdout, and a device or a pipe is written to.`
 	return command
 }
 
@@ -60,16 +57,20 @@ func (a *app) configInit(file string) error {
 		_, err := io.WriteString(a.stdout, exampleText)
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // the operator names the file; secrets belong into others
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: %s exists, and is left as it is; name another FILE", scheduler.ErrRefused, file)
-	}
+	to, err := findOutFile(file, false)
 	if err != nil {
-		return plainPathError(err)
+		return fmt.Errorf("write the configuration: %w", err)
 	}
-	_, err = f.WriteString(exampleText)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
+	write := func(w io.Writer) error { _, err := io.WriteString(w, exampleText); return err }
+	if to.through {
+		return to.writeThrough(context.Background(), write)
+	}
+	f, err := to.create(0o644) // secrets belong into other files
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(f), f.Close()); err != nil {
+		return to.failed(err)
 	}
 	a.say("%s is written; next: set redis.url, describe your jobs, and escapement config validate %s", file, file)
 	return nil

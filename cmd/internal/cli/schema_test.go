@@ -296,7 +296,7 @@ func TestConfigInit(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := call(nil, "", "config", "init", file); code != exitRefused || !strings.Contains(stderr, "exists") {
+	if code, _, stderr := call(nil, "", "config", "init", file); code != exitRefused || !strings.Contains(stderr, "there is a file already; name another one\n") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
@@ -304,6 +304,9 @@ func TestConfigInit(t *testing.T) {
 	}
 	if code, stdout, _ := call(nil, "", "config", "init", "-"); code != exitDone || stdout != exampleText {
 		t.Errorf("exit %d, %d bytes", code, len(stdout))
+	}
+	if code, _, stderr := call(nil, "", "config", "init", os.DevNull); code != exitDone {
+		t.Errorf("a device: exit %d, %s", code, stderr)
 	}
 	if code, _, stderr := call(nil, "", "config", "init", filepath.Join(file, "below")); code != exitFailed || stderr == "" {
 		t.Errorf("exit %d, %s", code, stderr)

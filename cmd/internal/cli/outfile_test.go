@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestBackupTarget: a backup replaces no file unless it is told to, and no device, pipe or link
+// TestOutFile: output replaces no file unless the command is told to, and no device, pipe or link
 // ever.
-func TestBackupTarget(t *testing.T) {
+func TestOutFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -37,7 +37,7 @@ func TestBackupTarget(t *testing.T) {
 		err   string // "" for none
 		file  string // that has the backup, and is no link
 	}{
-		{"old", false, "old: there is a file already; name another one, or replace it with --force", ""},
+		{"old", false, "old: there is a file already; name another one", ""},
 		{"to-old", false, "there is a file already", ""},
 		{"to-old", true, "", "old"},
 		{"to-to-new", false, "", "new"},
@@ -50,7 +50,7 @@ func TestBackupTarget(t *testing.T) {
 		{"pipe", false, "", ""},
 		{"to-null", false, "", ""},
 	} {
-		to, err := findBackupTarget(at(tt.name), tt.force)
+		to, err := findOutFile(at(tt.name), tt.force)
 		if err == nil {
 			err = to.write(t.Context(), func(w io.Writer) error { _, err := io.WriteString(w, "backup of "+tt.name); return err })
 		}
@@ -63,6 +63,16 @@ func TestBackupTarget(t *testing.T) {
 		if text, err := os.ReadFile(at(tt.file)); tt.file != "" && string(text) != "backup of "+tt.name {
 			t.Errorf("%s has %q, %v", tt.file, text, err)
 		}
+	}
+	slow, err := findOutFile(at("raced"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.write(t.Context(), func(io.Writer) error { return os.WriteFile(at("raced"), []byte("first"), 0o600) }); !errors.Is(err, errFileThere) {
+		t.Errorf("a file that has come meanwhile: %v", err)
+	}
+	if text, err := os.ReadFile(at("raced")); string(text) != "first" {
+		t.Errorf("a file that has come meanwhile has %q, %v", text, err)
 	}
 	text := make([]byte, 64)
 	if n, err := reader.Read(text); string(text[:n]) != "backup of pipe" {
