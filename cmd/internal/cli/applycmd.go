@@ -40,7 +40,11 @@ func (a *app) jobsApplyCommand() *cobra.Command {
 			}
 			var gone []scheduler.StoredJob
 			if prune != "" {
-				if gone, err = file.prune(stored, prune); err != nil {
+				graph, err := t.in.Graph(t.ctx)
+				if err != nil && graph == nil {
+					return err
+				}
+				if gone, err = file.prune(stored, graph, prune); err != nil {
 					return fmt.Errorf("%s: %w", path, err)
 				}
 			}
@@ -53,9 +57,10 @@ func (a *app) jobsApplyCommand() *cobra.Command {
 	apply.Long = `Stores the jobs of a file that are not stored as they stand there, and leaves all others alone.
 All are checked before any is stored. Settings that are left out are the defaults.
 
-With --prune the jobs of the file are stored as managed by LABEL, and stored jobs that are managed by it and are not in the
-file are deleted, with their history. Nothing is done when a job that stays follows one of those, or when a job of the file is
-managed by another label: say managed_by in the file to take it over.
+With --prune the jobs of the file are stored as managed by LABEL, and stored jobs that are managed by
+it and are not in the file are deleted, with their history. Nothing is done when a job that stays,
+also a program's, follows one of those, or when a job of the file is managed by another label: say
+managed_by in the file to take it over.
 
 ` + storedForm
 	apply.Flags().StringVarP(&path, "file", "f", "", "the `FILE`; - is stdin")
@@ -133,8 +138,8 @@ func settingsThatDiffer(a, b jobs.Job) []string {
 }
 
 // prune makes the jobs of the file ones that a label manages, and returns the stored jobs that the label manages and the file has not.
-// It returns ErrRefused for a job of another label, and for a job that stays and follows one that goes.
-func (f jobsFile) prune(stored []scheduler.StoredJob, label string) (gone []scheduler.StoredJob, err error) {
+// It returns ErrRefused for a job of another label, and for a job that stays, a program's too, and follows one that goes.
+func (f jobsFile) prune(stored []scheduler.StoredJob, graph []scheduler.GraphJob, label string) (gone []scheduler.StoredJob, err error) {
 	after := make(map[string][]string) // of the jobs that stay
 	in := make(map[string]string, len(f.Jobs))
 	for i, v := range f.Jobs {
@@ -155,10 +160,15 @@ func (f jobsFile) prune(stored []scheduler.StoredJob, label string) (gone []sche
 			after[s.Name] = s.After
 		}
 	}
+	for _, j := range graph {
+		if _, known := after[j.Name]; !known && !goes[j.Name] {
+			after[j.Name] = j.After
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		for _, upstream := range after[name] {
 			if goes[upstream] {
-				faults = append(faults, fmt.Errorf("%w: job %s: after: %q would be deleted, for the file has it no longer; keep that job in the file, or let this one follow another", scheduler.ErrRefused, name, upstream))
+				faults = append(faults, fmt.Errorf("%w: job %s: after: %q would be deleted, for the file has it no longer; keep that job in the file, or let this one follow another; to delete it all the same: jobs delete", scheduler.ErrRefused, name, upstream))
 			}
 		}
 	}

@@ -120,6 +120,16 @@ func TestStoredJobs(t *testing.T) {
 		return strings.Contains(out, "mail/8")
 	})
 	run(exitDone, "", "jobs that follow tenant/8 have no more ticks: mail/8; delete them too", "jobs", "delete", "tenant/8")
+	run(exitDone, "", "job tenant/11 is stored", append(put("tenant/11"), "--managed-by", "tenants")...)
+	eventually(t, "the program has a job that follows tenant/11", func() bool {
+		return n.Add(jobs.Job{Name: "digest", After: []string{"tenant/11"}, Func: work}) == nil
+	})
+	eventually(t, "it is registered", func() bool {
+		_, out, _ := call(env, "", "jobs", "graph")
+		return strings.Contains(out, "digest")
+	})
+	run(exitRefused, "", `job digest: after: "tenant/11" would be deleted, for the file has it no longer; keep that job`, "jobs", "apply", "-f", file, "--prune", "tenants")
+	run(exitDone, "managed_by: tenants", "", "jobs", "export", "tenant/11")
 	run(exitDone, "", "job later is stored", "jobs", "put", "later", "--handler", "report", "--schedule", "@hourly", "--start-at", "+10s", "--end-at", "2199-01-01 02:00", "--tz", "Europe/Berlin")
 	run(exitDone, `end_at: "2199-01-01T01:00:00.000Z"`, "", "jobs", "export", "later")
 	run(exitDone, "start_at: \"20", "", "jobs", "export", "later")
