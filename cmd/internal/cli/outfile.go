@@ -94,7 +94,7 @@ func (t outFile) write(ctx context.Context, write func(io.Writer) error) error {
 
 // create makes the file, which must not be there.
 func (t outFile) create(mode fs.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(t.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // G304: the operator names the file
+	f, err := os.OpenFile(t.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s: %w", t.path, errFileThere)
 	}
