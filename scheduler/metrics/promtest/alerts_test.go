@@ -67,7 +67,7 @@ func (s *stage) node(t *testing.T, installation, name, jobs string) {
 // call runs the command line against the shop's Redis.
 func (s *stage) call(t *testing.T, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), s.program, append(args, "--redis", "redis://"+s.redis["shop"].Addr())...) //nolint:gosec // of this test
+	cmd := exec.CommandContext(t.Context(), s.program, append(args, "--redis", "redis://"+s.redis["shop"].Addr())...)
 	cmd.Dir = s.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("escapement %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -342,7 +342,7 @@ func TestRules(t *testing.T) {
 	for _, args := range [][]string{
 		{"check", "rules", "--lint=all", "--lint-fatal", alertsFile}, {"test", "rules", rulesTestFile}, {"check", "rules", "--lint=none", file},
 	} {
-		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil { //nolint:gosec // of this test
+		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}

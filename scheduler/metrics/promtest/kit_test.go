@@ -79,7 +79,7 @@ type process struct {
 
 func start(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(name, args...), ended: make(chan struct{})} //nolint:gosec,noctx // programs of this test; Cleanup ends them
+	p := &process{Cmd: exec.Command(name, args...), ended: make(chan struct{})}
 	p.Env = append(os.Environ(), env...)
 	p.Stdout, p.Stderr = &p.out, &p.out
 	p.SysProcAttr, p.WaitDelay = attributes(), 2*time.Second // children may hold the output
