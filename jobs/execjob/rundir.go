@@ -17,6 +17,9 @@ const (
 	// youngDir is the age below which a directory is left alone: its owner may not have locked it
 	// yet.
 	youngDir = time.Minute
+	// sweepEvery is the shortest time between two looks for what killed nodes have left. One look
+	// is not enough: a node that starts soon after another was killed finds young directories.
+	sweepEvery = 10 * time.Minute
 )
 
 // runDir is the directory of one run's files, which only the node's user can read. It is locked as
@@ -27,11 +30,30 @@ type runDir struct {
 	lock *os.File // nil where the system has no such locks
 }
 
-// sweepOnce removes what killed nodes have left, when the process makes its first directory.
-var sweepOnce sync.Once
+// sweeps are the looks of this process for what killed nodes have left, as it makes directories.
+var sweeps sweepTimer
+
+// sweepTimer keeps the looks sweepEvery apart.
+type sweepTimer struct {
+	mu   sync.Mutex
+	last time.Time // zero: never
+}
+
+// due reports whether a look is due, and takes it as made.
+func (e *sweepTimer) due(now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.last.IsZero() && now.Sub(e.last) < sweepEvery {
+		return false
+	}
+	e.last = now
+	return true
+}
 
 func newRunDir() (*runDir, error) {
-	sweepOnce.Do(func() { sweepRunDirs(os.TempDir(), time.Now().Add(-youngDir)) })
+	if now := time.Now(); sweeps.due(now) {
+		sweepRunDirs(os.TempDir(), now.Add(-youngDir))
+	}
 	path, err := os.MkdirTemp("", runDirPrefix+"*")
 	if err != nil {
 		return nil, machine.Fault(fmt.Errorf("make a directory for its files: %w", err))

@@ -42,3 +42,19 @@ func TestDirectoriesOfKilledNodesAreRemoved(t *testing.T) {
 		t.Errorf("the end of the run: %v", err)
 	}
 }
+
+// A process looks for such directories when it makes its first one, and every ten minutes: what was
+// too young at the first look is removed by a later one.
+func TestLooksForDirectories(t *testing.T) {
+	t.Parallel()
+	var looks sweepTimer
+	began := time.Now()
+	for _, tt := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, true}, {youngDir, false}, {sweepEvery - 1, false}, {sweepEvery, true}, {sweepEvery + youngDir, false}, {2 * sweepEvery, true}} {
+		if got := looks.due(began.Add(tt.after)); got != tt.want {
+			t.Errorf("after %s: %t", tt.after, got)
+		}
+	}
+}
