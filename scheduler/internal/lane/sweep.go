@@ -24,6 +24,7 @@ type sweep struct {
 	seen    map[string]lapsedLease // lapsed leases, by run
 	writes  writes                 // of a Cluster's master
 
+	lacking           map[int]string // keys that lacked records at the last sweep, by partition
 	relay             *relay
 	joins             []string             // jobs whose old ticks are to be given up, see giveUpJoins
 	joinsListed       time.Time            // when joins was filled
@@ -37,7 +38,7 @@ type sweep struct {
 
 func newSweep(l *Lane) *sweep {
 	return &sweep{
-		round: round{l: l}, scanner: l.Ledger.NewScanner(), seen: make(map[string]lapsedLease), relay: newRelay(l), noNode: make(map[string]noNode), hasNode: make(map[string]time.Time),
+		round: round{l: l}, scanner: l.Ledger.NewScanner(), seen: make(map[string]lapsedLease), lacking: make(map[int]string), relay: newRelay(l), noNode: make(map[string]noNode), hasNode: make(map[string]time.Time),
 		unknown: UnknownFormats{Log: l.Log}, unknownLapsed: UnknownFormats{Log: l.Log},
 	}
 }
@@ -145,6 +146,7 @@ func (s *sweep) once(ctx context.Context) {
 		}
 		return
 	}
+	s.checkRecords(call, found)
 	l.breaker.answered() // before the agenda asks whose turn it is: turns start anew after an outage
 	l.lanes.cursors.overdue(l.Jobs, found.Late, now)
 	l.watchdog.sweep(call, found)

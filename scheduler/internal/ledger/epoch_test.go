@@ -133,3 +133,106 @@ func TestGateOfAMoveIsNotMadeAnew(t *testing.T) {
 		}
 	})
 }
+
+// A job's entry is gone, and its run is there. That is another epoch, in which the run's node reports it: the job goes on where it stood, held by
+// that run.
+func TestEntryLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin func(t *testing.T, r *rig) Lease
+		open  string
+	}{
+		"a run": {func(t *testing.T, r *rig) Lease { return r.granted(t, tickClaim("a", "r1", 1)) }, "r1"},
+		"a shard": {func(t *testing.T, r *rig) Lease {
+			r.want(t, Opened, sharded(2, tickClaim("a", "r1", 1)))
+			return r.granted(t, shardClaim("a", "r1", 0))
+		}, "r1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				ctx := t.Context()
+				r.create(t, "a")
+				r.create(t, "b")
+				r.pass(t, 3*time.Second)
+				run := c.begin(t, r)
+				r.client.HDel(ctx, r.led.keys[0].jobs, "a")
+				got := must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-second", Cursor: noon + 1000}}))[0]
+				epoch := func() string { return EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0]) }
+				if got.Word != "created" || Incarnation(epoch()) != "" {
+					t.Fatalf("%s in epoch %q", got.Word, epoch())
+				}
+				must(r.led.Restore(ctx, ""))
+				a := must(r.led.At(epoch()).Reassert(ctx, r.now, []Assertion{{Digest: "d-second", Lease: run, Next: noon + 2000}}))[0]
+				e := r.entry(t, "a")
+				if a.Word != Known || e.Open != c.open || e.Token < run.Token {
+					t.Errorf("%s; held by %q, token %d", a.Word, e.Open, e.Token)
+				}
+				if run.Prev != 0 && e.Cursor != run.Next {
+					t.Errorf("cursor %d, want %d", e.Cursor, run.Next)
+				}
+			})
+		})
+	}
+}
+
+// The record of a run is gone, and its job waits for it: its node's report brings it back.
+func TestRunLost(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.pass(t, 1500*time.Millisecond)
+		run := r.granted(t, tickClaim("a", "r1", 1))
+		r.client.Del(t.Context(), r.led.keys[0].runs)
+		if a := must(r.led.Reassert(t.Context(), r.now, []Assertion{of(run)}))[0]; a.Word != Restored {
+			t.Errorf("%s", a.Word)
+		}
+		r.sound(t)
+	})
+}
+
+// A definition that is gone is asked for again, also of a job whose entry names it; a node that starts again does not take it for stored.
+func TestDefinitionsAreAskedFor(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ctx := t.Context()
+		r.create(t, "a")
+		chunk := r.led.Chunks(map[string]string{"a": "d-second"})[0][0]
+		noError(t, r.led.Announce(ctx, "", "", []Chunk{chunk}))
+		if got := must(r.led.Current(ctx, chunk, "")); len(got) != 1 {
+			t.Errorf("registered by its chunk: %v", got)
+		}
+		scan := func() map[int]string { return must(r.led.NewScanner().Scan(ctx, r.now, 0)).Lacking }
+		if got := scan(); len(got) != 0 {
+			t.Errorf("lacking: %v", got)
+		}
+		r.client.Del(ctx, r.led.keys[0].defs)
+		if got := scan(); got[0] != "defs" {
+			t.Errorf("lacking: %v, want the definitions", got)
+		}
+		if got := must(r.led.Current(ctx, chunk, "")); len(got) != 0 {
+			t.Errorf("registered by its chunk without a definition: %v", got)
+		}
+		d := Definition{Job: "a", Digest: "d-second", Cursor: noon + 1000}
+		if got := must(r.led.Define(ctx, r.now, []Definition{d}))[0]; got.Word != "missing" {
+			t.Errorf("without its text: %s", got.Word)
+		}
+		d.Text = []byte("{}")
+		if got := must(r.led.Define(ctx, r.now, []Definition{d}))[0]; got.Word != "same" || r.client.HLen(ctx, r.led.keys[0].defs).Val() != 1 {
+			t.Errorf("with its text: %s", got.Word)
+		}
+	})
+}
+
+// What is written to two keys at once stands in both: a sweep says which of them has lost records.
+func TestLacking(t *testing.T) {
+	for _, lost := range []string{"jobs", "runs", "leases", "due", "defs"} {
+		t.Run(lost, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.pass(t, 1500*time.Millisecond)
+				r.want(t, Granted, tickClaim("a", "r1", 1))
+				r.client.Del(t.Context(), r.led.keys[0].tag+lost)
+				if got := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)); got.Lacking[0] != lost || got.Incarnations[0] != rigIncarnation {
+					t.Errorf("lacking %v, incarnations %v", got.Lacking, got.Incarnations)
+				}
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,11 @@ type ScanResult struct {
 	Events  []Event  // for jobs that follow others
 	// Backfills are those under way.
 	Backfills []Backfill
-	Foreign   int // records that this version does not understand
+	// Incarnations are those of the partitions that were read, "" for one that has lost it or its gate. Lacking names the keys of a
+	// partition that have fewer records than another key shows, parted by commas: jobs, due, defs, runs or leases.
+	Incarnations map[int]string
+	Lacking      map[int]string
+	Foreign      int // records that this version does not understand
 }
 
 // eventsMax is how many events of a partition one look reads.
@@ -87,11 +92,16 @@ func (f *ScanResult) add(other ScanResult) {
 	f.Late, f.Lapsed, f.Pending = append(f.Late, other.Late...), append(f.Lapsed, other.Lapsed...), append(f.Pending, other.Pending...)
 	f.Cancels, f.Events = append(f.Cancels, other.Cancels...), append(f.Events, other.Events...)
 	f.Backfills, f.Foreign = append(f.Backfills, other.Backfills...), f.Foreign+other.Foreign
+	if f.Incarnations == nil {
+		f.Incarnations, f.Lacking = make(map[int]string), make(map[int]string)
+	}
+	maps.Copy(f.Incarnations, other.Incarnations)
+	maps.Copy(f.Lacking, other.Lacking)
 }
 
 // scan is Scan for partitions of one master.
 func (g *Scanner) scan(ctx context.Context, now, grace int64, of []int) (ScanResult, error) {
-	var f ScanResult
+	f := ScanResult{Incarnations: make(map[int]string, len(of)), Lacking: make(map[int]string)}
 	parts := slices.Clone(of)
 	for page := 0; page < lookPages && len(parts) > 0; page++ {
 		found, err := g.pages(ctx, parts, page == 0, now, grace)
@@ -140,8 +150,8 @@ func (g *Scanner) pages(ctx context.Context, parts []int, first bool, now, grace
 	found := make([][]any, len(parts))
 	for i, cmd := range cmds {
 		reply, err := cmd.Slice()
-		if err == nil && len(reply) != 10 {
-			err = fmt.Errorf("%d lists, want 10", len(reply))
+		if err == nil && len(reply) != 11 {
+			err = fmt.Errorf("%d lists, want 11", len(reply))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("sweep: %w", err)
@@ -189,6 +199,12 @@ func (g *Scanner) note(part int, first bool, found []any, f *ScanResult) (more b
 	at, rows := &g.offset[part], texts(found[6])
 	if first {
 		at.turn(rows)
+		if state := texts(found[10]); len(state) == 2 {
+			f.Incarnations[part] = state[0]
+			if state[1] != "" {
+				f.Lacking[part] = state[1]
+			}
+		}
 	}
 	f.events(rows, texts(found[7]), pairs(texts(found[8])))
 	f.backfills(texts(found[9]))

@@ -1,6 +1,6 @@
--- Registers those jobs of a stored chunk whose stored definitions are the chunk's, as define does for each of them. A node that
--- starts again names its chunks, and need not name the jobs.
--- keys: jobs due chunks gate
+-- Registers those jobs of a stored chunk whose stored definitions are the chunk's and are there, as define does for each of them. A node
+-- that starts again names its chunks, and need not name the jobs.
+-- keys: jobs defs due chunks gate
 -- Returns {'closed', 'state|move|words'}, or {} when the chunk is not stored, else one text: 'job=cursor' for each job that is
 -- registered, 'job=-' where its schedule has no more; parted by commas
 -- needs: lib/newer lib/gate codec/entry
@@ -20,7 +20,7 @@ if #names == 0 then return {} end
 local entries, out = redis.call('HMGET', k.jobs, unpack(names)), {}
 for i, job in ipairs(names) do
   local e = entries[i] and entry_of(entries[i])
-  if e and e.digest == digests[i] then
+  if e and e.digest == digests[i] and redis.call('HEXISTS', k.defs, e.digest) == 1 then
     if newer(revision, e.revision) then
       e.revision = revision
       redis.call('HSET', k.jobs, job, entry_text(e))

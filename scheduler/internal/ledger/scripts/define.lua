@@ -1,13 +1,13 @@
 -- Registers definitions: creates the entry of a new job, or replaces the stored definition by
 -- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
 -- nobody will run any more.
--- keys: jobs defs due kept recent outbox followers joins anew gate histories
+-- keys: jobs defs due kept recent outbox followers joins anew gate incarnation histories
 -- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or seven for each item: word, cursor, digest, revision,
 -- definition, latest instant accounted for, and '1' when the definition that was asked for is stored
 --   created    cursor of the new entry
 --   same       the definition is the current one
 --   replaced   cursor of the replaced entry
---   missing    the definition would be created or replace another one, and is to be sent: nothing has changed
+--   missing    the definition is not stored, and is to be sent: nothing has changed
 --   differs    another definition is current, or another cursor, or meanwhile a tick came due
 --              that the caller did not count: the current entry and definition
 --   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
@@ -74,6 +74,21 @@ end
 -- Whether a definition is stored, or comes with the call.
 local function at_hand(c) return c.text ~= '' or redis.call('HEXISTS', k.defs, c.digest) == 1 end
 
+-- Notes that a job's entry was lost: another epoch begins, in which nodes report its runs. The counts are those of its rows.
+local function entry_lost(e, history)
+  redis.call('DEL', k.incarnation)
+  for _, text in ipairs(redis.pcall('LRANGE', history, 0, -1)) do
+    local row = row_of(text)
+    local range = not row and range_of(text)
+    if row and row.kind == 'R' then
+      count(e, row.outcome, 1)
+    elseif range then
+      count(e, range.outcome, tonumber(range.count))
+      set_noted(e, 'apart', noted(e, 'apart') + 1)
+    end
+  end
+end
+
 -- Where a new job begins: with its next tick, or at the cursor that nodes reported after Redis lost the job.
 local function begins(c)
   local field = c.job .. '|' .. c.digest
@@ -133,16 +148,22 @@ for i = 1, n do
   elseif not text and not at_hand(c) then
     answer(i, 'missing', none, '')
   elseif not text then
+    local lost = false
+    -- guard:entry-lost P1 a job whose entry is gone is granted nothing before nodes have reported its runs
+    if redis.call('ZSCORE', k.due, job) then lost = true end
     c.cursor = begins(c)
     e = {cursor = c.cursor, digest = c.digest, revision = c.revision, token = '0', rid = '', open = '', base = c.cursor, last = '',
       pause = '', busy = '', reattempt = '', counts = ''}
+    if lost then entry_lost(e, k.histories[i]) end
     store(c, e)
     answer(i, 'created', e, '')
   elseif not e then
     answer(i, 'foreign', none, '')
+  elseif e.digest == c.digest and not at_hand(c) then
+    answer(i, 'missing', none, '')
   elseif e.digest == c.digest then
     if newer(c.revision, e.revision) then e.revision = c.revision end
-    save(job, e) -- also for 'due', which may have been postponed
+    store(c, e) -- also for 'due', in which the job may have been postponed
     answer(i, 'same', e, '')
   elseif unfit(c, e) then
     stays(i, e, c.digest)

@@ -155,7 +155,7 @@ local function place(i, e, c, r, asked)
   local id = c.id
   local first, over = recorded(k.histories[i], r)
   if over then return 'lost' end
-  if asked and r.of == '' then return 'restored' end
+  if asked and r.of == '' or e.open == id then return 'restored' end -- the job still waits for it
   if r.of ~= '' then
     local word = whole(i, e, c, r)
     return word == 'restored' and before(e, id, r) == 'lost' and 'lost' or word
@@ -199,6 +199,20 @@ local function trimmed(key, ended)
   return at and tonumber(at) > tonumber(ended)
 end
 
+-- Gives an entry that was lost, and made anew, what a run that is there says of the job: its step, its token, and that it holds the job.
+local function anew(i, e, c, r)
+  if tonumber(e.token) >= tonumber(r.token) then return 'restored' end
+  if r.prev ~= '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) then
+    local word = step(i, e, c, r.tick, r.next)
+    if word ~= 'restored' then return word end
+  end
+  -- guard:entry-held P1 a job whose entry was lost is still held by its run
+  if r.mode ~= 'a' and not later(e.open, r) then e.open, e.busy = r.of ~= '' and r.of or c.id, '' end
+  e.token = r.token
+  redis.call('HSET', k.jobs, c.job, entry_text(e))
+  return 'restored'
+end
+
 local function reassert(i, c)
   local job, id = c.job, c.id
   local raw, held = redis.call('HGET', k.jobs, job), redis.call('HGET', k.runs, id)
@@ -225,6 +239,8 @@ local function reassert(i, c)
     if r.of ~= '' then r.payload = '' end -- it is the tick's
   else
     r = was
+    local word = anew(i, e, c, r)
+    if word ~= 'restored' then return word, e.cursor end
   end
   r.until_, r.beat = till, int(was and was.beat + 1 or 0)
   redis.call('HSET', k.runs, id, run_text(r))

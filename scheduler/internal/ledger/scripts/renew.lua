@@ -5,7 +5,7 @@
 -- keys: runs leases gate incarnation
 -- Returns {'server', id} and does nothing when the caller knows another epoch, else one text, a word for each item, parted by
 -- commas: renewed, gone (also when somebody was granted the run since), or foreign.
--- needs: lib/base lib/epoch codec/run
+-- needs: lib/base lib/epoch lib/lost codec/run
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
@@ -30,6 +30,9 @@ local ids, out, runs, leases, size = {}, {}, {}, {}, 0
 local tills, scores, beats = {}, {}, {} -- what was spelt out: when a lease ends and its place, by its ttl, and the beat after another one
 for i = 1, n do ids[i] = ARGV[place(i) + RUN] end
 local held = redis.call('HMGET', k.runs, unpack(ids))
+for i = 1, n do
+  if not held[i] and run_lost(ids[i]) then return {'server', (epoch_at(server_id()))} end
+end
 for i = 1, n do
   local a = place(i)
   local run, asked, ttl = held[i], ARGV[a + TOKEN], ARGV[a + TTL]

@@ -6,7 +6,7 @@
 --   lost     another node ended the run before, and the report is kept in that row; or was granted it since
 --   unknown  no such run (any more)
 --   foreign  a record that this version does not understand
--- needs: lib/base lib/epoch
+-- needs: lib/base lib/epoch lib/lost
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
@@ -58,6 +58,9 @@ for i = 1, n do
   a = a + (ARGV[a] == '' and PLAIN or OTHER)
 end
 local raw, held = redis.call('HMGET', k.jobs, unpack(names)), redis.call('HMGET', k.runs, unpack(ids))
+for i = 1, n do
+  if not held[i] and run_lost(ids[i]) then return {'server', (epoch_at(server_id()))} end
+end
 local watched = redis.call('EXISTS', k.followers, k.cancels) > 0
 local followed = watched and redis.call('HMGET', k.followers, unpack(names)) or {}
 

@@ -1,7 +1,9 @@
 -- Reads what is overdue or pending in a partition. It writes nothing.
--- keys: due leases runs pending waiting cancels outbox followers backfills
+-- keys: due leases runs pending waiting cancels outbox followers backfills jobs defs gate incarnation
 -- Returns {job, cursor, ...}, {lapsed run, ...}, their records, {pending run, ...}, their records, {run, who wants it cancelled, ...},
--- the rows, the newest rows, {job that is followed, its followers, ...} of all rows, {backfill that is under way, ...}
+-- the rows, the newest rows, {job that is followed, its followers, ...} of all rows, {backfill that is under way, ...},
+-- {the partition's incarnation, '' when it or the gate is lost; names of keys that have fewer records than there must be, parted by commas}; of
+-- these two nothing with skip_rows ''
 -- needs: codec/event
 -- ARGV, written by gen from verbs.go:
 --   due_until  cursors until then, ms
@@ -36,6 +38,28 @@ if skip_rows ~= '' then
   rows = redis.call('ZRANGE', k.outbox, skip_rows, skip_rows + most_rows - 1)
   if both_ends == '1' then newest = redis.call('ZRANGE', k.outbox, -most_rows, -1) end
 end
+-- Names of keys that have fewer records than another key shows: each record of a job stands in jobs, defs and, mostly, due; each run in
+-- runs and leases.
+local function lacks()
+  local function size(command, key)
+    local n = redis.pcall(command, key)
+    return type(n) == 'number' and n or 0 -- another kind of key: other scripts return that error
+  end
+  local entries, due, names = size('HLEN', k.jobs), size('ZCARD', k.due), {}
+  local leased, running = size('ZCARD', k.leases), size('HLEN', k.runs)
+  if entries < due then names[#names + 1] = 'jobs' end
+  if due == 0 and entries > 0 then names[#names + 1] = 'due' end
+  if size('HLEN', k.defs) < entries then names[#names + 1] = 'defs' end
+  if running < leased then names[#names + 1] = 'runs' end
+  if leased < running then names[#names + 1] = 'leases' end
+  return table.concat(names, ',')
+end
+
+local state = {}
+if skip_rows ~= '' then
+  local gate = redis.call('GET', k.gate)
+  state = {gate and redis.call('GET', k.incarnation) or '', lacks()}
+end
 for _, page in ipairs({rows, newest}) do
   for _, row in ipairs(page) do
     local job = string.match(row, EVENT_UPSTREAM) or string.match(row, SUCCESS_UPSTREAM)
@@ -46,4 +70,4 @@ for _, page in ipairs({rows, newest}) do
     end
   end
 end
-return {due, lapsed, records(k.runs, lapsed), pending, records(k.waiting, pending), cancels, rows, newest, followers, backfills}
+return {due, lapsed, records(k.runs, lapsed), pending, records(k.waiting, pending), cancels, rows, newest, followers, backfills, state}

@@ -1,0 +1,122 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// accounted checks that each tick of a job that is due each second, from an instant up to another, has one run in the sink, or a row that
+// says why it did not run.
+func (c *cluster) accounted(s *sink, job string, from, to time.Time) {
+	c.t.Helper()
+	ran := make(map[int64]int)
+	for _, tick := range s.ticks(job) {
+		ran[tick.UnixMilli()]++
+	}
+	rows := c.runs(job)
+	for at := from.Add(time.Second - 1).Truncate(time.Second); at.Before(to); at = at.Add(time.Second) {
+		n := ran[at.UnixMilli()]
+		for _, r := range rows {
+			if n == 0 && r.Until != nil && !r.Mark() && !time.Time(*r.Tick).After(at) && !time.Time(*r.Until).Before(at) {
+				n++
+			}
+		}
+		if n != 1 {
+			c.t.Errorf("%s at %s: %d times", job, at.Format(time.TimeOnly), n)
+		}
+	}
+}
+
+// alone is a job that works for some time, and fails the test when two of its runs overlap.
+func alone(t *testing.T, job jobs.Job, lasts time.Duration) jobs.Job {
+	var busy sync.Mutex
+	inner := job.Func
+	job.Func = func(ctx context.Context, r *jobs.Run) error {
+		if !busy.TryLock() {
+			t.Errorf("%s at %s runs beside another run", r.Job(), r.Tick().Format(time.TimeOnly))
+			return nil
+		}
+		defer busy.Unlock()
+		if inner != nil {
+			_ = inner(ctx, r)
+		}
+		select {
+		case <-time.After(lasts):
+		case <-ctx.Done():
+		}
+		return context.Cause(ctx)
+	}
+	return job
+}
+
+// Single keys of a partition are deleted under two nodes. What stood in them is stored again within seconds, each tick runs once or has a row,
+// and no run goes beside another one of its job.
+func TestKeysDeleted(t *testing.T) {
+	for _, key := range []string{"jobs", "defs", "due", "runs", "leases", "gate", "incarnation"} {
+		t.Run(key, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				s := &sink{}
+				list := []jobs.Job{eachSecond("quick", s), alone(t, jobs.Job{Name: "long", Schedule: "*/4 * * * * *", TTL: 5 * time.Second}, 3*time.Second)}
+				list[0] = alone(t, list[0], 300*time.Millisecond)
+				for _, name := range []string{"a", "b"} {
+					c.start(name, scheduler.Config{Partitions: 1}, list...)
+				}
+				client := c.redis()
+				time.Sleep(10 * time.Second)
+				from := time.Now()
+				for range 5 {
+					time.Sleep(7300 * time.Millisecond)
+					client.Del(t.Context(), "{escapement:0}:"+key)
+					time.Sleep(2 * time.Second)
+					if client.Exists(t.Context(), "{escapement:0}:"+key).Val() == 0 && key != "runs" && key != "leases" {
+						t.Errorf("%s is not there 2 s later", key)
+					}
+				}
+				time.Sleep(5 * time.Second)
+				s.check(t)
+				c.accounted(s, "quick", from, time.Now().Add(-2*time.Second))
+			})
+		})
+	}
+}
+
+// Redis is emptied while it runs, again and again: no tick runs twice, and each has a run or a row afterwards.
+func TestFlushedAgainAndAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		every time.Duration
+		times int
+	}{
+		"each 150 ms":            {150 * time.Millisecond, 67},
+		"a moment before a tick": {2940 * time.Millisecond, 12}, // 60 ms earlier each time
+		"just before each third": {3 * time.Second, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, cl *cluster, _ *redistest.Embedded) {
+				s := &sink{}
+				for _, node := range []string{"a", "b", "c"} {
+					cl.start(node, scheduler.Config{Partitions: 1}, many(20, s)...)
+				}
+				client := cl.redis()
+				time.Sleep(10 * time.Second)
+				time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1950 * time.Millisecond)))
+				for range c.times {
+					client.FlushAll(t.Context())
+					time.Sleep(c.every)
+				}
+				last := time.Now()
+				time.Sleep(15 * time.Second)
+				s.check(t)
+				for i := range 20 {
+					cl.accounted(s, fmt.Sprintf("job-%02d", i), last.Add(5*time.Second), time.Now().Add(-2*time.Second))
+				}
+			})
+		})
+	}
+}
