@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -115,6 +116,40 @@ func TestFlushedAgainAndAgain(t *testing.T) {
 				s.check(t)
 				for i := range 20 {
 					cl.accounted(s, fmt.Sprintf("job-%02d", i), last.Add(5*time.Second), time.Now().Add(-2*time.Second))
+				}
+			})
+		})
+	}
+}
+
+// A backfill is under way when Redis is emptied. It goes on where it was: each of its ticks runs, and none twice.
+func TestBackfillOutlivesAnEmptiedRedis(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				const n = 150
+				s := &sink{}
+				for i := range nodes {
+					c.start(fmt.Sprint("node-", i), scheduler.Config{Partitions: 1}, hourly("hourly", s, 200*time.Millisecond))
+				}
+				time.Sleep(5 * time.Second)
+				from := time.Now().UTC().Truncate(time.Hour).Add(-200 * time.Hour)
+				ticks := hours(from, n)
+				if _, err := c.ops().Backfill(t.Context(), "hourly", scheduler.BackfillOptions{From: from, To: ticks[n-1], Parallel: 3}); err != nil {
+					t.Fatal(err)
+				}
+				for len(s.filled("hourly")) < 47 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				if err := c.redis().FlushAll(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				c.finish("hourly")
+				ran := s.filled("hourly")
+				slices.SortFunc(ran, time.Time.Compare)
+				if !slices.EqualFunc(ran, ticks, time.Time.Equal) {
+					t.Errorf("%d runs, want each of %d ticks once", len(ran), n)
 				}
 			})
 		})

@@ -30,7 +30,7 @@ type assertCounts struct{ restored, left, lost int }
 // repeated call reports only the runs that are left. With last, it no longer waits for runs that other nodes would have to report first.
 // Nothing is noted when another epoch has begun since changes were counted.
 func (f *epochs) assert(ctx context.Context, changes int, last bool) bool {
-	if err := f.recall(ctx); err != nil {
+	if err := errors.Join(f.recall(ctx), f.refeed(ctx)); err != nil {
 		f.failed(ctx, "recall", err)
 		return false
 	}

@@ -102,6 +102,9 @@ func (f *feeder) myTurn(j *work.Job, age int64) bool {
 // one takes one backfill on.
 func (f *feeder) one(ctx context.Context, j *work.Job, seen ledger.Backfill, now int64) error {
 	b, status, err := f.l.Ledger.Feed(ctx, seen, j.Digest, j.Shards, nextTicks(j, seen))
+	if err == nil {
+		f.l.lanes.backfills.fed(j.Part, b, status == ledger.BackfillEnded)
+	}
 	switch {
 	case err != nil:
 		return err

@@ -16,6 +16,7 @@ func (s *sweep) checkRecords(ctx context.Context, found ledger.ScanResult) {
 			s.l.epochs.recheck()
 			continue
 		}
+		s.l.lanes.backfills.swept(part, slices.DeleteFunc(slices.Clone(found.Backfills), func(b ledger.Backfill) bool { return s.l.Ledger.Partition(b.Job) != part }))
 		was, swept := s.lacking[part]
 		s.lacking[part] = found.Lacking[part]
 		lost := strings.FieldsFunc(found.Lacking[part], func(r rune) bool { return r == ',' })

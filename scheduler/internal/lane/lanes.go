@@ -87,6 +87,7 @@ type Lanes struct {
 	control       *breaker // for the master of the control partition: control record, roster and clock
 	ended         recentEnds
 	cursors       cursors
+	backfills     knownBackfills
 	routesChanged chan struct{} // holds one signal: look for partitions that have another master
 
 	routes atomic.Pointer[routes]

@@ -70,6 +70,9 @@ func backfillOf(record string) (Backfill, error) {
 	b := Backfill{record: record}
 	err := b.readBackfill(record)
 	b.Parallel = min(max(b.Parallel, 1), BackfillParallel)
+	if b.State == backfillRestored {
+		b.State = BackfillGoing
+	}
 	return b, err
 }
 
@@ -83,8 +86,11 @@ func (f *ScanResult) backfills(records []string) {
 		}
 		f.Backfills = append(f.Backfills, b)
 	}
-	slices.SortFunc(f.Backfills, func(a, b Backfill) int { return cmp.Compare(a.Job, b.Job) })
+	slices.SortFunc(f.Backfills, ByJob)
 }
+
+// ByJob orders backfills by their jobs.
+func ByJob(a, b Backfill) int { return cmp.Compare(a.Job, b.Job) }
 
 type backfillArgs struct {
 	clocked

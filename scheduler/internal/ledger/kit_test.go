@@ -38,7 +38,7 @@ var ships = map[string]**script{
 	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript, "giveup": &giveUpScript,
 	"relayed": &relayedScript, "postpone": &postponeScript, "begin": &beginScript, "promote": &promoteScript,
 	"promoted": &promotedScript, "announce": &announceScript, "store": &storeScript, "tidy": &tidyScript, "recall": &recallScript,
-	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript, "save": &saveScript, "incarnate": &incarnateScript, "audit": &auditScript, "catalog": &catalogScript,
+	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript, "refeed": &refeedScript, "save": &saveScript, "incarnate": &incarnateScript, "audit": &auditScript, "catalog": &catalogScript,
 }
 
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.

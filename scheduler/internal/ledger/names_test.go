@@ -10,7 +10,7 @@ import (
 
 // structs are the arguments of the scripts that take JSON.
 var structs = map[string]any{
-	"advance": Step{}, "audit": auditArgs{}, "backfill": backfillArgs{}, "feed": feedArgs{}, "unfeed": unfeedArgs{}, "begin": beginArgs{}, "cancel": cancelArgs{}, "catalog": catalogArgs{}, "drains": drainsArgs{}, "follow": followArgs{}, "gate": GateStep{}, "incarnate": incarnateArgs{}, "notified": notifiedArgs{},
+	"advance": Step{}, "audit": auditArgs{}, "backfill": backfillArgs{}, "feed": feedArgs{}, "unfeed": unfeedArgs{}, "refeed": refeedArgs{}, "begin": beginArgs{}, "cancel": cancelArgs{}, "catalog": catalogArgs{}, "drains": drainsArgs{}, "follow": followArgs{}, "gate": GateStep{}, "incarnate": incarnateArgs{}, "notified": notifiedArgs{},
 	"pause": pauseArgs{}, "postpone": postponeArgs{}, "promote": promoteArgs{}, "promoted": promotedArgs{}, "relay": relayArgs{},
 	"giveup": giveUpArgs{}, "relayed": relayedArgs{}, "remove": removeArgs{}, "rerun": rerunArgs{}, "reserve": reserveArgs{}, "rewind": rewindArgs{},
 	"save": saveArgs{}, "tail": tailArgs{}, "tidy": tidyArgs{}, "trigger": triggerArgs{},

@@ -125,6 +125,7 @@ var (
 	backfillScript = ship("backfill")
 	feedScript     = ship("feed")
 	unfeedScript   = ship("unfeed")
+	refeedScript   = ship("refeed")
 
 	relayScript    = ship("relay")
 	giveUpScript   = ship("giveup")

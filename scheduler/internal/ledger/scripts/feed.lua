@@ -48,9 +48,23 @@ local function look(list)
   return ids, outcomes
 end
 
-local going = {}
+-- Puts the first run of a tick into pending.
+local function put_in(tick, id, start)
+  redis.call('HSET', k.waiting, id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = '1', prev = '', next = '',
+    trigger = 'backfill', request = id, at = int(start), holds = '', of = '', param = '', payload = ''}))
+  redis.call('ZADD', k.pending, int(start), id)
+end
+
+local restored, going = b.state == 'restored', {}
+if restored then b.state = 'going' end
 local ids, outcomes = look(args.going)
 for i, one in ipairs(args.going) do
+  local lost = restored and not ids[i] and not outcomes[i] and one[2] == b.id .. '-' .. one[1]
+  -- guard:backfill-restored P2 a run of a backfill that waited, and that Redis has lost, waits again
+  if lost then
+    put_in(one[1], one[2], ms - #args.going - #args.ticks + i)
+    ids[i] = one[2]
+  end
   if ids[i] then going[#going + 1] = one[1] .. '=' .. ids[i]
   else count(b, outcomes[i] or 'lost', 1) end
 end
@@ -68,10 +82,7 @@ if b.next ~= '' and not paused(e, ms) then
     elseif had then count(b, had, 1)
     else
       put = put + 1
-      local start = int(ms - #args.ticks + at) -- they start in the order of their ticks
-      redis.call('HSET', k.waiting, id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = '1', prev = '', next = '',
-        trigger = 'backfill', request = id, at = start, holds = '', of = '', param = '', payload = ''}))
-      redis.call('ZADD', k.pending, start, id)
+      put_in(tick, id, ms - #args.ticks + at) -- they start in the order of their ticks
       going[#going + 1] = tick .. '=' .. id
     end
     at = at + 1
