@@ -21,10 +21,12 @@ import (
 func Connect(url string) (redis.UniversalClient, error) {
 	address, err := redisconn.Parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("scheduler: the Redis URL %w", err)
+		return nil, badURL(err)
 	}
 	return address.Client(), nil
 }
+
+func badURL(err error) error { return fmt.Errorf("scheduler: the Redis URL %w", err) }
 
 // Run is a whole program: it connects to Redis as Connect does, and runs a node with these jobs and
 // the default Config until ctx ends. It returns nil after a clean end, and an error at once for a
@@ -36,10 +38,11 @@ func Run(ctx context.Context, url string, list ...jobs.Job) error {
 	if len(list) == 0 {
 		return errors.New("scheduler: Run needs a job; for a node that is given its jobs later, use New and Node.Add")
 	}
-	client, err := Connect(url)
+	address, err := redisconn.Parse(url)
 	if err != nil {
-		return err
+		return badURL(err)
 	}
+	client := address.Client()
 	defer client.Close()
 	reg := jobs.NewRegistry()
 	for _, j := range list {
@@ -52,9 +55,9 @@ func Run(ctx context.Context, url string, list ...jobs.Job) error {
 	if err != nil {
 		return err
 	}
-	err = node.Run(ctx)
+	err = address.Explain(context.WithoutCancel(ctx), node.cfg.Namespace, node.Run(ctx))
 	if errors.Is(err, locking.ErrUnreachable) {
-		return fmt.Errorf("%w; start Redis there or correct the URL, or wait for it with Config.WaitForRedis", err)
+		return fmt.Errorf("%w, or wait for it with Config.WaitForRedis", err)
 	}
 	return err
 }

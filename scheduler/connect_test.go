@@ -25,7 +25,7 @@ func TestRunRefuses(t *testing.T) {
 		"a URL":        {"localhost:6379", []jobs.Job{good}, []string{"scheduler: the Redis URL has no scheme"}},
 		"two jobs":     {nobody, []jobs.Job{{Name: "a", Schedule: "never", Func: nothing}, good, {Name: "b", Schedule: "@hourly"}}, []string{`job "a": schedule`, `job "b": func`}},
 		"a name twice": {nobody, []jobs.Job{good, good}, []string{`job "good": ` + jobs.ErrDuplicate.Error()}},
-		"no Redis":     {nobody, []jobs.Job{good}, []string{locking.ErrUnreachable.Error()}},
+		"no Redis":     {nobody, []jobs.Job{good}, []string{locking.ErrUnreachable.Error(), "cannot reach Redis at 127.0.0.1:1", "start it, or correct its address, or wait for it with Config.WaitForRedis"}},
 	} {
 		err := scheduler.Run(t.Context(), c.url, c.jobs...)
 		for _, want := range c.want {

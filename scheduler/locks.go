@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
 )
 
@@ -173,4 +174,4 @@ func (l LockView) Who() string {
 }
 
 // Left is how much longer the lease lasts, unless it is renewed.
-func (l LockView) Left() time.Duration { return time.Duration(l.TTLMS) * time.Millisecond }
+func (l LockView) Left() time.Duration { return redisconn.Duration(l.TTLMS, time.Millisecond) }

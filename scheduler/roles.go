@@ -3,8 +3,11 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
@@ -73,6 +76,29 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	return r
 }
 
+// errClientClosed is returned by Run when the program has closed the node's client.
+var errClientClosed = fmt.Errorf("%w while the node ran: its runs may not be recorded; close the client after Run has returned", redis.ErrClosed)
+
+// departWithClient ends the node when the program has closed its client.
+func (n *Node) departWithClient(ctx context.Context, depart func()) {
+	select {
+	case <-n.health.ClientClosed():
+		n.log.Error("the Redis client was closed while the node ran: the node ends, and cannot record its runs")
+		depart()
+	case <-ctx.Done():
+	}
+}
+
+// clientClosed reports whether the program has closed the node's client.
+func (n *Node) clientClosed() bool {
+	select {
+	case <-n.health.ClientClosed():
+		return true
+	default:
+		return false
+	}
+}
+
 // run starts the roles, waits until ctx ends or the namespace has moved, and stops the roles in
 // order.
 func (r *roles) run(ctx context.Context) error {
@@ -91,6 +117,7 @@ func (r *roles) run(ctx context.Context) error {
 	taking.Go(func() { r.agenda.Run(claiming) })
 	taking.Go(func() { r.cluster.Register(ctx) })
 	taking.Go(func() { n.moves.Run(ctx, r.ledger, depart) })
+	taking.Go(func() { n.departWithClient(ctx, depart) })
 	if len(n.handlers) > 0 {
 		taking.Go(func() { newFollower(n, r.ledger).run(ctx) })
 	}
@@ -116,6 +143,9 @@ func (r *roles) run(ctx context.Context) error {
 	n.log.Info("node stopped")
 	if n.moves.Moved() && asked.Err() == nil {
 		err = errors.Join(err, n.moves.Gone())
+	}
+	if n.clientClosed() {
+		err = errors.Join(fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, errClientClosed), err)
 	}
 	return err
 }

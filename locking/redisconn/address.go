@@ -86,7 +86,9 @@ func parse(text string) (Address, error) {
 func (a Address) Client() redis.UniversalClient {
 	switch {
 	case a.Cluster != nil:
-		return redis.NewClusterClient(a.Cluster)
+		c := redis.NewClusterClient(a.Cluster)
+		UseDialledEndpoints(c)
+		return c
 	case a.Sentinel != nil:
 		return redis.NewFailoverClient(a.Sentinel)
 	}
@@ -98,12 +100,73 @@ func (a Address) String() string {
 	switch {
 	case a.Cluster != nil:
 		return "the Cluster of " + strings.Join(a.Cluster.Addrs, ",")
+	case a.Sentinel != nil && len(a.Sentinel.SentinelAddrs) == 0: // of a client, which does not tell them
+		return sentinelMaster
 	case a.Sentinel != nil:
 		return fmt.Sprintf("the master %s of the sentinels %s", a.Sentinel.MasterName, strings.Join(a.Sentinel.SentinelAddrs, ","))
 	case a.One != nil:
 		return a.One.Addr
 	}
 	return "no Redis"
+}
+
+// addrs are the addresses of the servers or sentinels.
+func (a Address) addrs() []string {
+	switch {
+	case a.Cluster != nil:
+		return a.Cluster.Addrs
+	case a.Sentinel != nil:
+		return a.Sentinel.SentinelAddrs
+	case a.One != nil:
+		return []string{a.One.Addr}
+	}
+	return nil
+}
+
+// names are the addresses for messages.
+func (a Address) names() string {
+	if all := a.addrs(); len(all) > 0 {
+		return strings.Join(all, ",")
+	}
+	return "their addresses"
+}
+
+// first is one of the addresses, for examples.
+func (a Address) first() string {
+	if all := a.addrs(); len(all) > 0 {
+		return all[0]
+	}
+	return "HOST:6379"
+}
+
+// scheme is redis, or rediss with TLS.
+func (a Address) scheme() string {
+	if a.encrypted() {
+		return "rediss"
+	}
+	return "redis"
+}
+
+// encrypted reports whether the address is one with TLS.
+func (a Address) encrypted() bool {
+	switch {
+	case a.Cluster != nil:
+		return a.Cluster.TLSConfig != nil
+	case a.Sentinel != nil:
+		return a.Sentinel.TLSConfig != nil
+	}
+	return a.One != nil && a.One.TLSConfig != nil
+}
+
+// Database is the number of the database; 0 in a Cluster.
+func (a Address) Database() int {
+	switch {
+	case a.Sentinel != nil:
+		return a.Sentinel.DB
+	case a.One != nil:
+		return a.One.DB
+	}
+	return 0
 }
 
 // masked replaces a URL that cannot be parsed: any part of it may be a password.

@@ -67,14 +67,20 @@ func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTim
 	return errors.Join(errs...)
 }
 
+// failoverAddr is go-redis' address of a client that asks sentinels.
+const failoverAddr = "FailoverClient"
+
+// sentinelMaster names the Redis of such a client.
+const sentinelMaster = "the master that Sentinel names"
+
 // Addr returns the addresses that client was made with, for messages, without user and password.
 func Addr(client redis.UniversalClient) string {
 	switch c := client.(type) {
 	case interface{ Options() *redis.Options }:
-		if a := c.Options().Addr; a != "FailoverClient" { // go-redis' address of a Sentinel client
+		if a := c.Options().Addr; a != failoverAddr {
 			return withoutUser(a)
 		}
-		return "the master that Sentinel names"
+		return sentinelMaster
 	case interface{ Options() *redis.ClusterOptions }:
 		addrs := make([]string, 0, len(c.Options().Addrs))
 		for _, a := range c.Options().Addrs {

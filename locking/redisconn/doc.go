@@ -1,8 +1,8 @@
 // Package redisconn makes and checks Redis clients, classifies their errors, runs scripts, and holds the token
 // rule.
 //
-// A program with its own locks uses [Parse] for a client by URL, and [Evicts] at its start. The rest is for the
-// other packages of this module, and changes with them.
+// A program with its own locks uses [Parse] for a client by URL, [Evicts] at its start, and [Explain] for the error of a
+// first contact. The rest is for the other packages of this module, and changes with them.
 //
 // # Why a client is refused
 //

@@ -2,8 +2,10 @@ package redisconn
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -36,6 +38,20 @@ func EachMaster(ctx context.Context, client redis.UniversalClient, f func(ctx co
 		return f(ctx, client)
 	}
 	return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return f(ctx, c) })
+}
+
+// IsClosed reports whether the program has closed client. A Cluster client closes those of servers that it does not need
+// any more, so one error of redis.ErrClosed does not tell.
+func IsClosed(ctx context.Context, client redis.UniversalClient) bool {
+	var open atomic.Bool
+	err := EachMaster(ctx, client, func(ctx context.Context, c redis.Cmdable) error {
+		err := c.Ping(ctx).Err()
+		if !errors.Is(err, redis.ErrClosed) {
+			open.Store(true)
+		}
+		return err
+	})
+	return !open.Load() && errors.Is(err, redis.ErrClosed)
 }
 
 // evictionPolicy returns the policy in INFO's section "memory".

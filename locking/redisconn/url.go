@@ -2,6 +2,7 @@ package redisconn
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,6 +14,9 @@ import (
 
 // CallTimeout is the client's timeout to dial, to read and to write, unless the URL sets one.
 const CallTimeout = time.Second
+
+// timeoutMax bounds the timeouts that a URL may set.
+const timeoutMax = 24 * time.Hour
 
 var errPassword = errors.New(`cannot be read as a URL; write redis://USER:PASSWORD@HOST:6379/0 and percent-encode what is special in the password ("@" is %40, "/" is %2F, "#" is %23)`)
 
@@ -43,6 +47,11 @@ func options(text string) (*redis.Options, error) {
 	}
 	if o.DB < 0 {
 		return nil, errors.New("names the database " + strconv.Itoa(o.DB) + ", which is negative")
+	}
+	for name, d := range map[string]time.Duration{"dial_timeout": o.DialTimeout, "read_timeout": o.ReadTimeout, "write_timeout": o.WriteTimeout} {
+		if d > timeoutMax || d < -1 { // a number that does not fit has become a negative one
+			return nil, fmt.Errorf("has a %s outside 1ms to %s", name, timeoutMax)
+		}
 	}
 	setRequired(o)
 	return o, nil

@@ -77,7 +77,7 @@ func commonClock(nodes []node) (int64, error) {
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b node) int { return cmp.Compare(a.clock, b.clock) })
 	median := nodes[len(nodes)/2].clock
 	for _, n := range nodes {
-		if off := time.Duration(n.clock-median) * time.Microsecond; off.Abs() > maxClockSkew {
+		if off := redisconn.Duration(n.clock-median, time.Microsecond); off.Abs() > maxClockSkew {
 			return 0, refuse("", fmt.Sprintf("masters[%d]", n.master.index), "(%s) seems to have a wrong clock: it is %s from the median of the masters; set it, then call Bootstrap again",
 				n.master.addr, off)
 		}

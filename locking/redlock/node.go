@@ -8,6 +8,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/internal/lockredis"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // rejoinEvery is how often a driver looks whether a master that does not vote may vote again.
@@ -35,7 +36,7 @@ func (d *driver) node(ctx context.Context, m *master, args ...any) (node, error)
 	if !lockredis.Scan(reply, &n.runID, &n.loss, &known, &n.largest, &n.clock, &longest) {
 		return n, unexpected(reply)
 	}
-	n.known, n.longest = time.Duration(known)*time.Millisecond, time.Duration(longest)*time.Millisecond
+	n.known, n.longest = redisconn.Duration(known, time.Millisecond), redisconn.Duration(longest, time.Millisecond)
 	return n, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -106,7 +107,7 @@ func (w *watch) reap(ctx context.Context, running []ledger.Lease) error {
 			w.seen[l.Run] = seenLease{beat: l.Beat, at: local}
 			continue
 		}
-		if l.Until >= now.UnixMilli() || local.Sub(before.at) < time.Duration(l.TTL)*time.Millisecond {
+		if l.Until >= now.UnixMilli() || local.Sub(before.at) < redisconn.Duration(l.TTL, time.Millisecond) {
 			continue
 		}
 		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.servers[w.side.led.Partition(l.Job)], []ledger.Lease{l}); err != nil && !errors.Is(err, ledger.ErrClock) {

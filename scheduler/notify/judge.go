@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
@@ -280,7 +281,7 @@ func (f facts) successes(n *note, tell func(Event)) {
 
 // spell is a time in words: "26h", "1m30s".
 func spell(ms int64) string {
-	text := (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
+	text := redisconn.Duration(ms, time.Millisecond).Round(time.Second).String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
 	}

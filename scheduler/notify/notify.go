@@ -92,7 +92,8 @@ func New(client redis.UniversalClient, cfg Config) (*Notifier, error) {
 }
 
 // Run works, or waits for its turn, until ctx ends. It then waits for what is being sent, for some
-// seconds at most, and returns nil.
+// seconds at most, and returns nil. It returns an error that wraps redis.ErrClosed when the program
+// has closed the client.
 func (n *Notifier) Run(ctx context.Context) error {
 	locker := redislock.New(n.client, redislock.Config{Namespace: n.cfg.Namespace, Logger: n.log})
 	defer locker.Close()
@@ -103,6 +104,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 			n.hold(ctx, lease)
 		case errors.Is(err, locking.ErrHeld):
 			n.failed = false
+		case errors.Is(err, redis.ErrClosed) && redisconn.IsClosed(ctx, n.client):
+			return fmt.Errorf("notify: %w; close the client after Run has returned", err)
 		default:
 			n.complain("notifications: the lock cannot be had", err)
 		}

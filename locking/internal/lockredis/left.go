@@ -3,6 +3,8 @@ package lockredis
 import (
 	"math"
 	"time"
+
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Left converts a reply of PTTL to the remaining life of a key; 0 when the key does not expire. PTTL rounds down, and is 0 in
@@ -11,7 +13,7 @@ func Left(ms int64) time.Duration {
 	if ms < 0 {
 		return 0
 	}
-	return max(time.Duration(ms)*time.Millisecond, time.Millisecond)
+	return max(redisconn.Duration(ms, time.Millisecond), time.Millisecond)
 }
 
 // Millis converts d to milliseconds for PX, rounded up because Redis refuses 0. It does not overflow.

@@ -147,7 +147,7 @@ const unsaved = 2 * time.Hour
 // snapshots reports whether the server seems to take snapshots. INFO does not have the setting, and CONFIG is for administrators only; but a server that has not
 // saved since it started, and has had changes for long, takes none.
 func (s *server) snapshots() bool {
-	up := time.Duration(s.number("uptime_in_seconds")) * time.Second
+	up := redisconn.Duration(s.number("uptime_in_seconds"), time.Second)
 	started := s.number("server_time_usec")/1e6 - s.number("uptime_in_seconds")
 	savedSinceStart := s.number("rdb_last_save_time") > started+2 || s.number("rdb_saves") > 0
 	return savedSinceStart || up < unsaved || s.number("rdb_changes_since_last_save") == 0
@@ -167,7 +167,7 @@ func (s *server) memory(add func(code, severity, text, cure string)) {
 	}
 	used := s.number("used_memory") - s.number("mem_not_counted_for_evict")
 	const cure = "raise its maxmemory, delete what else is stored there, or keep less (history.keep)"
-	switch percent := used * 100 / most; {
+	switch percent := int64(float64(used) * 100 / float64(most)); {
 	case used > most:
 		add("redis_full", Error, "its memory is full: it takes no writes, and nothing is claimed", cure)
 	case percent >= nearlyFull:

@@ -41,6 +41,10 @@ type Health struct {
 	check  chan struct{}         // holds one signal: check the server's id, Redis answers again
 	closed func()                // called when a move has closed the namespace; it does not block
 
+	namespace    string
+	clientClosed chan struct{}
+	closeOnce    sync.Once
+
 	mu           sync.Mutex
 	unreachable  lastingError
 	readOnly     lastingError
@@ -51,11 +55,14 @@ type Health struct {
 	refusals     map[string]lastingError
 }
 
-// NewHealth makes the health of a client's Redis. closed is called when a move has closed the
+// NewHealth makes the health of a namespace in a client's Redis. closed is called when a move has closed the
 // namespace; it must not block.
-func NewHealth(client redis.UniversalClient, closed func(), log *slog.Logger) *Health {
-	return &Health{log: log, client: client, check: make(chan struct{}, 1), closed: closed}
+func NewHealth(client redis.UniversalClient, namespace string, closed func(), log *slog.Logger) *Health {
+	return &Health{log: log, client: client, namespace: namespace, check: make(chan struct{}, 1), clientClosed: make(chan struct{}), closed: closed}
 }
+
+// ClientClosed is closed when the program has closed the node's client of Redis: the node cannot go on.
+func (h *Health) ClientClosed() <-chan struct{} { return h.clientClosed }
 
 // lastingError is an error and how long it has lasted; the zero value is none.
 type lastingError struct {
@@ -83,7 +90,12 @@ func (h *Health) Fail(role string, err error) {
 		h.closed()
 		return
 	}
+	//guard:client-closed P8 a node whose client was closed would retry for ever, and settle nothing
+	if errors.Is(err, redis.ErrClosed) && redisconn.IsClosed(context.Background(), h.client) {
+		h.closeOnce.Do(func() { close(h.clientClosed) })
+	}
 	h.refresh(err)
+	err = redisconn.Explain(h.client, h.namespace, err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if errors.Is(err, locking.ErrUnreachable) {

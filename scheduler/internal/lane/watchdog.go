@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -138,8 +139,8 @@ func (w *watchdog) unclaimed(ctx context.Context, now time.Time) error {
 // unreaped finds a lease that has been lapsed for three times its ttl.
 func (w *watchdog) unreaped(lapsed []ledger.Lease, now time.Time) error {
 	for _, l := range lapsed {
-		f, ttl := w.lapsed[l.Run], time.Duration(l.TTL)*time.Millisecond
-		if f != nil && !f.leftAlone && now.Sub(f.since) > max(stallAfter, 3*ttl) {
+		f, ttl := w.lapsed[l.Run], redisconn.Duration(l.TTL, time.Millisecond)
+		if f != nil && !f.leftAlone && now.Sub(f.since) > max(stallAfter, 3*min(ttl, 24*time.Hour)) {
 			return fmt.Errorf("run %s of job %s has lapsed, and nobody has reaped it for %s: Redis' clock does not run steadily, or its master has taken no writes for a ttl of %s",
 				l.Run, l.Job, now.Sub(f.since).Round(time.Second), ttl)
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 const (
@@ -50,7 +48,7 @@ func (l *Ledger) Audit(ctx context.Context, a Action) error {
 func (l *Ledger) Actions(ctx context.Context) (all []Action, foreign int, err error) {
 	rows, err := l.client.LRange(ctx, auditKey(l.cfg.Namespace), 0, -1).Result()
 	if err != nil {
-		return nil, 0, l.explain(ctx, "read the audit", redisconn.Classify("read the audit", err))
+		return nil, 0, l.explain(ctx, "read the audit", err)
 	}
 	for i := len(rows) - 1; i >= 0; i-- {
 		a, err := parseAction(rows[i])

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // JobBooks is everything that is stored of one job, read at one instant.
@@ -88,7 +89,7 @@ type page struct {
 func (l *Ledger) page(ctx context.Context, part int, names []string, more func(redis.Pipeliner)) (*page, error) {
 	k := l.keys[part]
 	g := &page{keys: k, names: names, defs: make(map[string]string, len(names)), rows: make([]*redis.StringSliceCmd, len(names))}
-	_, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	err := redisconn.TxPipelined(ctx, l.client, func(p redis.Pipeliner) error {
 		g.entries = p.HMGet(ctx, k.jobs, names...)
 		g.runs, g.waiting = p.HGetAll(ctx, k.runs), p.HGetAll(ctx, k.waiting)
 		for i, name := range names {
@@ -99,8 +100,11 @@ func (l *Ledger) page(ctx context.Context, part int, names []string, more func(r
 		}
 		return nil
 	})
-	if first := cmp.Or(g.entries.Err(), g.runs.Err(), g.waiting.Err()); first != nil || isReply(err) {
-		err = first // a history that is none, and what more reads, is said by those who look
+	switch first := cmp.Or(g.entries.Err(), g.runs.Err(), g.waiting.Err()); {
+	case first == nil && isReply(err): // about a history that is none, or what more reads: those who look report that
+		err = nil
+	case first != nil && !redis.IsExecAbortError(first):
+		err = first
 	}
 	if err == nil {
 		var digests []string

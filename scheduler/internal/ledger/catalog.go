@@ -63,7 +63,7 @@ func (l *Ledger) ChangeCatalog(ctx context.Context, changes []CatalogChange) ([]
 	args := catalogArgs{l.timed(ctx), changes, deletedFor.Milliseconds(), deletedMost}
 	reply, err := catalogScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).StringSlice()
 	if err != nil {
-		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+		return nil, l.explain(ctx, doing, err)
 	}
 	if len(reply) != 2*len(changes) {
 		return nil, fmt.Errorf("%s: %d answers to %d changes", doing, len(reply)/2, len(changes))
@@ -90,7 +90,7 @@ func (l *Ledger) CatalogSince(ctx context.Context, version int64) (c Catalog, er
 	var at, dropped, lastAt, lastDropped *redis.ZSliceCmd
 	var size *redis.IntCmd
 	after := pageAfter(version)
-	_, err = l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	err = redisconn.TxPipelined(ctx, l.client, func(p redis.Pipeliner) error {
 		at = p.ZRangeByScoreWithScores(ctx, catalogAtKey(ns), after)
 		dropped = p.ZRangeByScoreWithScores(ctx, catalogDroppedKey(ns), after)
 		lastAt, lastDropped = p.ZRevRangeWithScores(ctx, catalogAtKey(ns), 0, 0), p.ZRevRangeWithScores(ctx, catalogDroppedKey(ns), 0, 0)
@@ -98,7 +98,7 @@ func (l *Ledger) CatalogSince(ctx context.Context, version int64) (c Catalog, er
 		return nil
 	})
 	if err != nil {
-		return c, l.explain(ctx, doing, redisconn.Classify(doing, err))
+		return c, l.explain(ctx, doing, err)
 	}
 	c.Size, c.Last = int(size.Val()), max(newest(lastAt.Val()), newest(lastDropped.Val()))
 	// A page ends where the shorter of two full lists ends: nothing before its end is left out.
@@ -172,7 +172,7 @@ func (l *Ledger) catalogJobs(ctx context.Context, names []string) ([]CatalogJob,
 	const doing = "read the catalog"
 	records, err := l.client.HMGet(ctx, catalogKey(l.cfg.Namespace), names...).Result()
 	if err != nil {
-		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+		return nil, l.explain(ctx, doing, err)
 	}
 	all := make([]CatalogJob, len(names))
 	for i, record := range records {
@@ -200,7 +200,7 @@ func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
 	for after := int64(0); ; {
 		page, err := l.client.ZRangeByScoreWithScores(ctx, catalogAtKey(l.cfg.Namespace), pageAfter(after)).Result()
 		if err != nil {
-			return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+			return nil, l.explain(ctx, doing, err)
 		}
 		for _, z := range page {
 			names[member(z)], after = int64(z.Score), int64(z.Score)
@@ -221,7 +221,7 @@ func (l *Ledger) CatalogDeleted(ctx context.Context, names []string) (map[string
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+		return nil, l.explain(ctx, doing, err)
 	}
 	gone := make(map[string]int64)
 	for i, v := range versions {
@@ -229,7 +229,7 @@ func (l *Ledger) CatalogDeleted(ctx context.Context, names []string) (map[string
 		case err == nil:
 			gone[names[i]] = int64(v)
 		case !errors.Is(err, redis.Nil):
-			return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+			return nil, l.explain(ctx, doing, err)
 		}
 	}
 	return gone, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // claimsSize is how many arguments a batch is sent as.
@@ -139,7 +140,7 @@ func (l *Ledger) claimAnswers(reply []any, batch []Claim) ([]Answer, error) {
 
 // granted is the answer to a plain tick whose lease counts from the tick, or from Redis' time now where that is later.
 func (l *Ledger) granted(c *Claim, token string, now int64) Answer {
-	left := l.FirstLease(c.TTL).Truncate(time.Millisecond) + time.Duration(max(0, c.Tick-now))*time.Millisecond
+	left := l.FirstLease(c.TTL).Truncate(time.Millisecond) + redisconn.Duration(max(0, c.Tick-now), time.Millisecond)
 	n, _ := strconv.ParseInt(token, 10, 64)
 	return Answer{Verdict: Granted, Token: n, Left: left, Run: Lease{Attempt: 1}}
 }
@@ -149,7 +150,7 @@ func answerOf(reply []any) (Answer, error) {
 	a := Answer{Verdict: verdicts[word]}
 	switch a.Verdict {
 	case Granted:
-		a.Token, a.Left = number(reply[1]), time.Duration(number(reply[2]))*time.Millisecond
+		a.Token, a.Left = number(reply[1]), redisconn.Duration(number(reply[2]), time.Millisecond)
 		a.Run.Attempt = 1
 		if record := text(reply[3]); strings.Contains(record, "|") {
 			var err error

@@ -81,7 +81,7 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 	record, err := client.HGetAll(ctx, key).Result()
 	if err == nil && len(record) == 0 && create {
 		var got *redis.MapStringStringCmd
-		_, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		err = redisconn.TxPipelined(ctx, client, func(p redis.Pipeliner) error {
 			p.HSetNX(ctx, key, "format", format)
 			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, partitionsOf(client)))
 			p.HSetNX(ctx, key, "generation", cfg.Generation)
@@ -92,7 +92,7 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 		record = got.Val()
 	}
 	if err != nil {
-		return Control{}, explain(ctx, client, "open namespace "+cfg.Namespace, err)
+		return Control{}, explain(ctx, client, cfg.Namespace, "open namespace "+cfg.Namespace, err)
 	}
 	if len(record) == 0 {
 		return Control{}, fmt.Errorf("%w: %q has never been used in the Redis at %s; start a node there first, or name another with --namespace",

@@ -37,8 +37,15 @@ var ErrUnknownRun = errors.New("unknown run")
 var ErrRefused = errors.New("refused")
 
 // ErrClosed is returned when a move to another Redis has closed the namespace: it grants, takes in and changes nothing.
-// What runs may still be renewed, settled and reaped.
-var ErrClosed = errors.New("the namespace is closed")
+// What runs may still be renewed, settled and reaped. ErrClosed is an ErrRefused: errors.Is finds both.
+var ErrClosed error = closedNamespace{}
+
+type closedNamespace struct{}
+
+func (closedNamespace) Error() string { return "the namespace is closed" }
+
+// Is makes every error that wraps ErrClosed match ErrRefused.
+func (closedNamespace) Is(target error) bool { return target == ErrRefused }
 
 // ErrUnknownFormat is returned for a record that this version cannot read: written by a newer node,
 // or not by a node at all. It is left alone.
@@ -134,15 +141,15 @@ func (l *Ledger) atMaster(ctx context.Context, parts []int) string {
 	return ""
 }
 
-// explain is redisconn.Classify for the calls of tools, after which a Cluster client looks who is master. After calls that only nodes
+// explain is redisconn.Explain for the calls of tools, after which a Cluster client looks who is master. After calls that only nodes
 // make, the node has it look.
 func (l *Ledger) explain(ctx context.Context, op string, err error) error {
-	return explain(ctx, l.client, op, err)
+	return explain(ctx, l.client, l.cfg.Namespace, op, err)
 }
 
 // explain is Ledger.explain for calls that are made before there is a ledger.
-func explain(ctx context.Context, client redis.UniversalClient, op string, err error) error {
+func explain(ctx context.Context, client redis.UniversalClient, namespace, op string, err error) error {
 	err = redisconn.Classify(op, err)
 	redisconn.Refresh(ctx, client, err)
-	return err
+	return redisconn.Explain(client, namespace, err)
 }

@@ -85,5 +85,5 @@ func (e *ClosedError) Error() string {
 	return fmt.Sprintf("%v: %v; update this program", ErrClosed, ErrUnknownFormat)
 }
 
-// Is makes errors.Is true for ErrClosed and for ErrRefused.
-func (e *ClosedError) Is(target error) bool { return target == ErrClosed || target == ErrRefused }
+// Unwrap makes errors.Is find ErrClosed, and with it ErrRefused.
+func (e *ClosedError) Unwrap() error { return ErrClosed }

@@ -25,7 +25,7 @@ func (l *Ledger) DeclareHandlers(ctx context.Context, shapes map[string]string, 
 		}
 		known = append(known, redis.Z{Score: float64(now), Member: name})
 	}
-	_, err := l.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	err := redisconn.TxPipelined(ctx, l.client, func(p redis.Pipeliner) error {
 		if len(known) > 0 {
 			p.ZAdd(ctx, key, known...)
 		}
@@ -33,7 +33,7 @@ func (l *Ledger) DeclareHandlers(ctx context.Context, shapes map[string]string, 
 		return nil
 	})
 	if err != nil {
-		return l.explain(ctx, doing, redisconn.Classify(doing, err))
+		return l.explain(ctx, doing, err)
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (l *Ledger) Handlers(ctx context.Context) (map[string]string, error) {
 	const doing = "read handlers"
 	members, err := l.client.ZRange(ctx, handlersKey(l.cfg.Namespace), 0, -1).Result() // the latest one last
 	if err != nil {
-		return nil, l.explain(ctx, doing, redisconn.Classify(doing, err))
+		return nil, l.explain(ctx, doing, err)
 	}
 	shapes := make(map[string]string, len(members))
 	for _, m := range members {

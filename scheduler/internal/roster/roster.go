@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/sharding"
-
 	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/sharding"
 )
 
 const (
@@ -193,7 +194,7 @@ func (r *Roster) Leave(ctx context.Context, id string) error {
 	if id == "" {
 		return errors.New("roster: leave: the node's ID is empty; use the one it beats with")
 	}
-	_, err := r.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	err := redisconn.TxPipelined(ctx, r.client, func(p redis.Pipeliner) error {
 		p.HDel(ctx, r.keys.roster, id)
 		p.ZRem(ctx, r.keys.seen, id)
 		return nil

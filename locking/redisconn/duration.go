@@ -1,0 +1,19 @@
+package redisconn
+
+import (
+	"math"
+	"time"
+)
+
+// Duration is n units, for a number that somebody else has written: where a time.Duration does not reach that far, it is the longest
+// one, and does not change its sign.
+func Duration(n int64, unit time.Duration) time.Duration {
+	//guard:foreign-number P8 a number of a Redis, a file or a request does not become another one
+	if n > math.MaxInt64/int64(unit) {
+		return math.MaxInt64
+	}
+	if n < math.MinInt64/int64(unit) {
+		return math.MinInt64
+	}
+	return time.Duration(n) * unit
+}

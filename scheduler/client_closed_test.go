@@ -1,0 +1,55 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// A node whose client the program closes ends with an error that says so, at once or when the program tells the node to stop.
+func TestClientIsClosedUnderANode(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
+		for _, stops := range []bool{false, true} {
+			client := server.Client()
+			s := &sink{}
+			reg := jobs.NewRegistry()
+			reg.MustAdd(eachSecond("a", s))
+			node, err := scheduler.New(client, reg, scheduler.Config{Name: "n", Partitions: partitions, Logger: slog.New(slog.NewTextHandler(io.Writer(c.logs), nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- node.Run(ctx) }()
+			time.Sleep(5 * time.Second)
+			if len(s.all()) == 0 {
+				t.Fatal("it does not run")
+			}
+			if stops {
+				stop()
+			}
+			if err := client.Close(); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-ended:
+				if !errors.Is(err, redis.ErrClosed) || !strings.Contains(err.Error(), "close the client after Run has returned") {
+					t.Errorf("stopped %t: Run returned %v", stops, err)
+				}
+			case <-time.After(2 * time.Minute):
+				t.Fatal("Run goes on with a client that is closed")
+			}
+			stop()
+		}
+	})
+}
