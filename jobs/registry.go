@@ -18,7 +18,11 @@ type Registry struct {
 	byName   map[string]Job
 	handlers map[string]Func
 	shapes   map[string]string // of the payloads of handlers with a type
+	owner    string            // who has read the registry, as Freeze was told; "" for nobody
 }
+
+// ErrFrozen is returned when a job or a handler is added to a registry that a node has read: the node would not have it.
+var ErrFrozen = errors.New("jobs: the registry was read already")
 
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry {
@@ -26,7 +30,7 @@ func NewRegistry() *Registry {
 }
 
 // Add adds a copy of j, filled with the built-in defaults and validated. A job that names a handler of the registry gets
-// its function. The error is that of Job.Validate, with the job's name, or wraps ErrDuplicate; the registry is unchanged then.
+// its function. The error is that of Job.Validate, with the job's name, or wraps ErrDuplicate or ErrFrozen; the registry is unchanged then.
 func (r *Registry) Add(j Job) error {
 	j = j.WithDefaults(Defaults{}).clone()
 	if f, known := r.Handler(j.Handler); known && j.Func == nil {
@@ -38,6 +42,10 @@ func (r *Registry) Add(j Job) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	//guard:registry-frozen P8 a job that no node would run is refused
+	if r.owner != "" {
+		return fmt.Errorf("job %q: %w, by %s; add the job before, or with Node.Add", j.Name, ErrFrozen, r.owner)
+	}
 	if _, taken := r.byName[j.Name]; taken {
 		return fmt.Errorf("job %q: %w; give one of the two another name", j.Name, ErrDuplicate)
 	}
@@ -67,6 +75,10 @@ func (r *Registry) Handle(name string, f Func) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	//guard:handlers-frozen P8 a handler that no node would have is refused
+	if r.owner != "" {
+		return fmt.Errorf("handler %q: %w, by %s; add the handler before", name, ErrFrozen, r.owner)
+	}
 	if _, taken := r.handlers[name]; taken {
 		return &FieldError{Field: "handler", Msg: name + " is there already; give one of the two another name"}
 	}
@@ -75,6 +87,16 @@ func (r *Registry) Handle(name string, f Func) error {
 	}
 	r.handlers[name] = f
 	return nil
+}
+
+// Freeze refuses all further jobs and handlers with ErrFrozen, and names owner in the error. The constructor of a node calls
+// Freeze, because a node reads the registry once. Several nodes may read one registry; the first of them is named.
+func (r *Registry) Freeze(owner string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner == "" {
+		r.owner = owner
+	}
 }
 
 // Handler returns the function of a handler.

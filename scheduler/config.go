@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"regexp"
 	"runtime/debug"
@@ -131,6 +132,11 @@ func (c Config) withDefaults() Config {
 				c.Revision = cmp.Or(c.Revision, s.Value)
 			}
 		}
+	}
+	c.Labels, c.Guards = maps.Clone(c.Labels), maps.Clone(c.Guards) // what the caller changes later is not the node's
+	if c.Hooks != nil {
+		hooks := *c.Hooks
+		c.Hooks = &hooks
 	}
 	c.Weight = cmp.Or(c.Weight, 1)
 	c.MaxRunning = cmp.Or(c.MaxRunning, 512)

@@ -1,6 +1,8 @@
 package scheduler_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,41 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
+
+// A node has read its registry and its settings when New returns: later additions are refused, and later changes are not the node's.
+func TestNewReadsOnce(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true}) // nobody is asked
+	defer client.Close()
+	reg := jobs.NewRegistry()
+	work := func(context.Context, *jobs.Run) error { return nil }
+	if _, err := scheduler.New(client, reg, scheduler.Config{Name: "n1", Weight: -1}); err == nil {
+		t.Fatal("a weight of -1")
+	}
+	if err := reg.Add(jobs.Job{Name: "before", Schedule: "@hourly", Func: work}); err != nil {
+		t.Fatal(err) // no node has read the registry
+	}
+	labels := map[string]string{"zone": "a"}
+	node, err := scheduler.New(client, reg, scheduler.Config{Name: "n1", Labels: labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels["zone"] = "" // which no node may have
+	late := jobs.Job{Name: "late", Schedule: "@hourly", Func: work}
+	for what, err := range map[string]error{
+		"a job": reg.Add(late), "a handler": reg.Handle("late", work),
+		"a typed handler": jobs.HandleTyped(reg, "typed", func(context.Context, *jobs.Run, struct{}) error { return nil }),
+	} {
+		if !errors.Is(err, jobs.ErrFrozen) || !strings.Contains(err.Error(), "node n1") {
+			t.Errorf("%s after New: %v", what, err)
+		}
+	}
+	if err := node.Add(late); err != nil {
+		t.Error(err)
+	}
+	if _, err := scheduler.New(client, reg, scheduler.Config{Name: "n2"}); err != nil {
+		t.Errorf("a second node with the registry: %v", err)
+	}
+}
 
 // TestNewRefuses: what a node is told wrongly it says at once, all of it, and not when it runs.
 func TestNewRefuses(t *testing.T) {

@@ -52,7 +52,7 @@ type Node struct {
 }
 
 // New makes a node from a client that the caller keeps, a registry and settings. It checks all
-// three and sends nothing. Use Node.Add for jobs that are added to the registry later.
+// three and sends nothing. The registry takes no further jobs and handlers then: see Node.Add.
 func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
 	if reg == nil {
@@ -77,8 +77,9 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	n.moves = cluster.NewMoves(cluster.MovesConfig{
 		Client: client, Next: cfg.Next, Namespace: cfg.Namespace, Name: cfg.Name, Jobs: n.jobs, Log: n.log,
 	})
-	n.health = lane.NewHealth(client, n.moves.NoteClosed, n.log)
+	n.health = lane.NewHealth(client, cfg.Namespace, n.moves.NoteClosed, n.log)
 	n.events = newEvents(cfg.Hooks, cfg.Name, n.clock, n.log)
+	reg.Freeze("node " + cfg.Name)
 	return n, nil
 }
 
