@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/escapement/escapement/internal/mask"
 	"github.com/escapement/escapement/jobs"
 )
 
@@ -31,7 +32,7 @@ func (c *caller) checkAnswer(ctx context.Context, resp *http.Response, run *jobs
 	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch {
 	case !c.expect.holds(resp.StatusCode):
-		return fmt.Errorf("%s: %w", c.name, unexpected(status, resp, said.String()))
+		return fmt.Errorf("%s: %w", c.name, unexpected(status, resp, mask.Echo(said.String(), c.url)))
 	case broken != nil:
 		return fmt.Errorf("%s: %s, but its body is incomplete: %w", c.name, status, cause(ctx, broken))
 	}
@@ -47,7 +48,7 @@ func unexpected(status string, resp *http.Response, said string) error {
 	if resp.StatusCode/100 == 3 {
 		text += ", and redirects are not followed"
 		if to, err := resp.Location(); err == nil {
-			text += "; it points to " + redact(to.String())
+			text += "; it points to " + mask.URL(to.String())
 		}
 	}
 	if said != "" {

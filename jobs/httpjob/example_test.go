@@ -58,7 +58,7 @@ func ExampleNew_failure() {
 	fmt.Println(err)
 	fmt.Println("no retry:", jobs.IsPermanent(err))
 	// Output:
-	// POST https://example.org/settle: 422 Unprocessable Entity: no such account
+	// POST https://example.org/***: 422 Unprocessable Entity: no such account
 	// no retry: true
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/internal/mask"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/internal/machine"
 )
@@ -66,7 +67,7 @@ func New(o Options) (jobs.Func, error) {
 		method: defaultTo(o.Method, http.MethodPost), url: o.URL, body: o.Body, expect: expect, result: o.Result,
 		headers: make(http.Header),
 	}
-	c.name = c.method + " " + redact(o.URL)
+	c.name = c.method + " " + mask.URL(o.URL)
 	for name, value := range o.Headers {
 		c.headers.Set(name, value)
 	}
@@ -140,7 +141,7 @@ func newTransport(dial, handshake time.Duration) *http.Transport {
 
 // caller is a request and its expected answer.
 type caller struct {
-	name    string // for errors: the method, and the URL without secrets
+	name    string // for errors: the method, and the URL up to its host
 	method  string
 	url     string
 	headers http.Header

@@ -167,18 +167,30 @@ func TestErrorTexts(t *testing.T) {
 		status     int
 		body, want string
 	}{
-		{500, "", "POST http://h/p: 500 Internal Server Error"},
-		{599, "", "POST http://h/p: 599"},
-		{503, "\r\n \n\tbusy \r\ntry later\n", "POST http://h/p: 503 Service Unavailable: busy"},
-		{404, "<h1>no\x1b[31m\x00\xff</h1>", "POST http://h/p: 404 Not Found: <h1>no[31m</h1>"},
-		{404, strings.Repeat("ä", 5000), "POST http://h/p: 404 Not Found: " + strings.Repeat("ä", 128)},
-		{404, "x" + strings.Repeat("ä", 5000), "POST http://h/p: 404 Not Found: x" + strings.Repeat("ä", 127)},
-		{200, "", "POST http://h/p: 200 OK"},
+		{500, "", "POST http://h/***: 500 Internal Server Error"},
+		{599, "", "POST http://h/***: 599"},
+		{503, "\r\n \n\tbusy \r\ntry later\n", "POST http://h/***: 503 Service Unavailable: busy"},
+		{404, "<h1>no\x1b[31m\x00\xff</h1>", "POST http://h/***: 404 Not Found: <h1>no[31m</h1>"},
+		{404, strings.Repeat("ä", 5000), "POST http://h/***: 404 Not Found: " + strings.Repeat("ä", 128)},
+		{404, "x" + strings.Repeat("ä", 5000), "POST http://h/***: 404 Not Found: x" + strings.Repeat("ä", 127)},
+		{200, "", "POST http://h/***: 200 OK"},
 	} {
 		_, err := call(t.Context(), t, httpjob.Options{URL: "http://h/p", Expect: "204", Client: &http.Client{Transport: answers{c.status, c.body}}}, info())
 		if err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
+	}
+}
+
+// The path of a URL may be a key: no error has it, not even where the server repeats it.
+func TestPathIsASecret(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "Cannot "+r.Method+" "+r.RequestURI, http.StatusNotFound)
+	}))
+	defer server.Close()
+	_, err := call(t.Context(), t, httpjob.Options{URL: server.URL + "/ping/hunter2?key=hunter3"}, info())
+	if want := "POST " + server.URL + "/***: 404 Not Found: Cannot POST ***"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
@@ -198,8 +210,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}))
 	defer server.Close()
 	own := &http.Client{}
-	for path, where := range map[string]string{"/old": "; it points to " + server.URL + "/new", "/odd": ""} {
-		want := "POST " + server.URL + path + ": 307 Temporary Redirect, and redirects are not followed" + where
+	for path, where := range map[string]string{"/old": "; it points to " + server.URL + "/***", "/odd": ""} {
+		want := "POST " + server.URL + "/***: 307 Temporary Redirect, and redirects are not followed" + where
 		for _, client := range []*http.Client{nil, own} {
 			if _, err := call(t.Context(), t, httpjob.Options{URL: server.URL + path, Client: client}, info()); err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)

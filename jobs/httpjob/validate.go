@@ -80,16 +80,6 @@ func urlFault(text string) string {
 	return ""
 }
 
-// redact returns a URL without user, password and query.
-func redact(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "(a URL that cannot be read)"
-	}
-	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return shown.String()
-}
-
 // clip shortens a value for an error text.
 func clip(s string) string {
 	const most = 64

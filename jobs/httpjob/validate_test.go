@@ -88,7 +88,7 @@ func TestHeaderInjectionByARun(t *testing.T) {
 		in := info()
 		edit(&in)
 		_, err := call(t.Context(), t, httpjob.Options{URL: "http://h/p", Client: client}, in)
-		want := "POST http://h/p: not sent: " + name + " holds a control character, which a header cannot"
+		want := "POST http://h/***: not sent: " + name + " holds a control character, which a header cannot"
 		if err == nil || err.Error() != want || !jobs.IsPermanent(err) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
