@@ -200,7 +200,8 @@ type BackfillView struct {
 }
 
 // Backfills lists the backfills that are under way and the last ended one of each job; of one job
-// or, with "", of all. It returns ErrUnknownJob for a name that no job has.
+// or, with "", of all. It returns ErrUnknownJob for a name that no job has. Records that this version
+// cannot read are counted in an error that wraps ErrUnknownFormat and comes beside the others.
 func (c *Client) Backfills(ctx context.Context, name string) ([]BackfillView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
@@ -211,7 +212,7 @@ func (c *Client) Backfills(ctx context.Context, name string) ([]BackfillView, er
 			return nil, err
 		}
 	}
-	all, _, err := l.Backfills(ctx, name)
+	all, foreign, err := l.Backfills(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func (c *Client) Backfills(ctx context.Context, name string) ([]BackfillView, er
 	for _, b := range all {
 		views = append(views, backfillView(b))
 	}
-	return views, nil
+	return views, leftOut("backfills", foreign)
 }
 
 func backfillView(b ledger.Backfill) BackfillView {
@@ -233,7 +234,7 @@ func backfillView(b ledger.Backfill) BackfillView {
 		v.Ended += n
 	}
 	if left := b.Total - v.Ended; b.State == ledger.BackfillGoing && v.Ended > 0 && left > 0 {
-		v.ETA = stampOf(b.Looked + (b.Looked-b.Began)*left/v.Ended)
+		v.ETA = stampOf(b.Looked + int64(float64(b.Looked-b.Began)*float64(left)/float64(v.Ended)))
 	}
 	return v
 }

@@ -51,6 +51,14 @@ func beside(err error) (left, other error) {
 	return nil, err
 }
 
+// leftOut is the error beside a list without so many records, which this version cannot read; nil for 0.
+func leftOut(list string, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("list %s: %d left out: %w", list, n, ErrUnknownFormat)
+}
+
 // Client reads and operates a namespace without being a node: for a command line, an API, a
 // console. It is safe for concurrent use and holds no state. Every method wraps
 // locking.ErrUnreachable when Redis does not answer; the request may then have been carried out all

@@ -54,12 +54,18 @@ type DrainView struct {
 }
 
 // Nodes lists the nodes in the roster by name, also those that have just gone. Jobs of unreachable partitions do not count as
-// superseded or on standby.
+// superseded or on standby. Records that this version cannot read are counted in an error that wraps ErrUnknownFormat and comes beside the
+// others.
 func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
-	l, members, err := c.members(ctx)
+	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
+	seen, err := c.roster().Look(ctx)
+	if err != nil {
+		return nil, redisconn.Explain(c.client, c.namespace, redisconn.Classify("list nodes", err))
+	}
+	members := seen.Members
 	idle, err := inspect.IdleJobs(ctx, l, c.roster())
 	left, err := beside(err)
 	if err != nil {
@@ -78,7 +84,7 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeView, error) {
 		}
 	}
 	slices.SortFunc(views, func(a, b NodeView) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
-	return views, left
+	return views, errors.Join(left, leftOut("nodes", seen.Foreign))
 }
 
 // members reads the roster of an existing namespace.

@@ -230,8 +230,7 @@ func (c *Client) StoredJobs(ctx context.Context, names ...string) ([]StoredJob, 
 	if err != nil {
 		return nil, err
 	}
-	var all []StoredJob
-	var faults []error
+	all, faults := []StoredJob{}, []error(nil)
 	for _, f := range found {
 		if f.Definition == "" {
 			if !whole { // else it was deleted meanwhile

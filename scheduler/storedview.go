@@ -3,10 +3,12 @@ package scheduler
 import (
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // StoredView is a stored job as tools and the API show and take it, with all settings. What is left out is the default.
@@ -79,15 +81,23 @@ func (v StoredView) Stored() (StoredJob, error) {
 }
 
 // Job is the job with these settings, without a function. The error is a *jobs.FieldError for a word that is none of the
-// setting's; Job checks nothing else.
+// setting's, and for a number of milliseconds that is no duration; Job checks nothing else.
 func (v StoredView) Job() (jobs.Job, error) {
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	var bad error // the first number of milliseconds that is no duration
+	ms := func(field string, n int64) time.Duration {
+		d := redisconn.Duration(n, time.Millisecond)
+		//guard:stored-duration P8 a number that is no duration is refused, and not stored as another one
+		if d.Milliseconds() != n && bad == nil {
+			bad = &jobs.FieldError{Field: field, Msg: fmt.Sprintf("%d is outside of what a duration can be, %d milliseconds at most", n, d.Abs().Milliseconds())}
+		}
+		return d
+	}
 	j := jobs.Job{
 		Name: v.Name, Handler: v.Handler, Payload: v.Payload, ManagedBy: v.ManagedBy, Schedule: v.Schedule, TimeZone: v.TimeZone, CatchUpMax: v.CatchUpMax,
-		StartWithin: ms(v.StartWithinMS), RerunMax: v.RerunMax, Timeout: ms(v.TimeoutMS), TTL: ms(v.TTLMS), Shards: v.Shards, Params: v.Params,
-		Except: v.Except, Only: v.Only, Jitter: ms(v.JitterMS), MaxRuns: v.MaxRuns, After: v.After, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms(v.SuccessWithinMS)},
+		StartWithin: ms("start_within_ms", v.StartWithinMS), RerunMax: v.RerunMax, Timeout: ms("timeout_ms", v.TimeoutMS), TTL: ms("ttl_ms", v.TTLMS), Shards: v.Shards, Params: v.Params,
+		Except: v.Except, Only: v.Only, Jitter: ms("jitter_ms", v.JitterMS), MaxRuns: v.MaxRuns, After: v.After, Labels: v.Labels, Guard: v.Guard, Expect: jobs.Expect{SuccessWithin: ms("success_within_ms", v.SuccessWithinMS)},
 	}
-	j.StallAfter = ms(v.StallAfterMS)
+	j.StallAfter = ms("stall_after_ms", v.StallAfterMS)
 	if v.StartAt != nil {
 		j.StartAt = time.Time(*v.StartAt)
 	}
@@ -95,7 +105,7 @@ func (v StoredView) Job() (jobs.Job, error) {
 		j.EndAt = time.Time(*v.EndAt)
 	}
 	if r := v.Retry; r != nil {
-		j.Retry = jobs.Retry{Max: r.Max, Backoff: ms(r.BackoffMS), MaxBackoff: ms(r.MaxBackoffMS), Timeout: ms(r.TryTimeoutMS)}
+		j.Retry = jobs.Retry{Max: r.Max, Backoff: ms("retry.backoff_ms", r.BackoffMS), MaxBackoff: ms("retry.max_backoff_ms", r.MaxBackoffMS), Timeout: ms("retry.try_timeout_ms", r.TryTimeoutMS)}
 	}
 	if l := v.Limit; l != nil {
 		j.Limit = jobs.Limit{Group: l.Group, Max: l.Max}
@@ -116,5 +126,5 @@ func (v StoredView) Job() (jobs.Job, error) {
 			return j, &jobs.FieldError{Field: word.field, Msg: strings.TrimPrefix(err.Error(), word.field+" ")}
 		}
 	}
-	return j, nil
+	return j, bad
 }

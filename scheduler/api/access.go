@@ -82,7 +82,7 @@ func (a *Access) identify(r *http.Request) Identity {
 		}
 		return Identity{name, role}
 	}
-	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
+	if token, bearer := bearerOf(r); bearer {
 		found := Identity{}
 		for secret, who := range a.Tokens {
 			if same(secret, token) {
@@ -97,6 +97,12 @@ func (a *Access) identify(r *http.Request) Identity {
 		}
 	}
 	return Identity{}
+}
+
+// bearerOf is the token of a request, which may be empty; false for none. The name of the scheme has no case (RFC 9110, 11.1).
+func bearerOf(r *http.Request) (token string, bearer bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimLeft(token, " "), strings.EqualFold(scheme, "Bearer")
 }
 
 // only is the value of a header that a request has once; "" else. A second one was put in by somebody else than the proxy.
@@ -150,8 +156,23 @@ func identityOf(r *http.Request) Identity {
 }
 
 // Guard lets through those who have a role, with what the API knows of them, and refuses all others: for handlers beside the API, such
-// as metrics and the console.
-func (s *Server) Guard(role Role, next http.Handler) http.Handler { return s.guarded(role, next) }
+// as metrics and the console. Where everybody is let in, Guard refuses the names of others, as Access.Named does.
+func (s *Server) Guard(role Role, next http.Handler) http.Handler {
+	return s.cfg.Access.Named(s.guarded(role, next))
+}
+
+// Named refuses requests that call the server by a name that is not one of Hosts, where everybody is let in. Everything that tells
+// something belongs behind Named: a page whose site's name was made to lead here may read the answers.
+func (a *Access) Named(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		//guard:host-named P8 a page of another site does not read from an open server (DNS rebinding)
+		if !a.called(r) {
+			writeProblem(w, problem{Status: http.StatusForbidden, Code: "unknown_host", Detail: "everybody is let in here, so only localhost, addresses and http.hosts may be in the URL; add the name there, or set http.operator_token"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 func (s *Server) guarded(role Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +197,7 @@ func (s *Server) guarded(role Role, next http.Handler) http.Handler {
 
 // unknownCredentials says which credentials a refused request had; "" for none.
 func unknownCredentials(r *http.Request) string {
-	if _, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
+	if _, bearer := bearerOf(r); bearer {
 		return "the token is not known here"
 	}
 	if _, _, basic := r.BasicAuth(); basic {

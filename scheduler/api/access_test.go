@@ -211,3 +211,35 @@ func TestWhoIsInTheAudit(t *testing.T) {
 		t.Error("a negative limit was taken")
 	}
 }
+
+// The name of the scheme has no case, and Guard keeps the names of others away from what it guards.
+func TestBearerAndGuard(t *testing.T) {
+	request := func(host, authorization string) *http.Request {
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+host+"/metrics", nil)
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
+		return r
+	}
+	guarded := func(a Access, r *http.Request) int {
+		w := httptest.NewRecorder()
+		New(nil, Config{Access: a}).Guard(Viewer, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).ServeHTTP(w, r)
+		return w.Code
+	}
+	closed := Access{Tokens: map[string]Identity{"secret-token": {Name: "ann", Role: Viewer}}}
+	for _, authorization := range []string{"Bearer secret-token", "bearer secret-token", "BEARER  secret-token"} {
+		if code := guarded(closed, request("any.example", authorization)); code != http.StatusOK {
+			t.Errorf("%s: %d", authorization, code)
+		}
+	}
+	for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer other", "Bearersecret-token", "Token secret-token"} {
+		if code := guarded(closed, request("any.example", authorization)); code != http.StatusUnauthorized {
+			t.Errorf("%q: %d", authorization, code)
+		}
+	}
+	for host, want := range map[string]int{"evil.example": http.StatusForbidden, "localhost:8080": http.StatusOK, "127.0.0.1": http.StatusOK, "known.example": http.StatusOK} {
+		if code := guarded(Access{Hosts: []string{"known.example"}}, request(host, "")); code != want {
+			t.Errorf("open, as %s: %d, want %d", host, code, want)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func (s *Server) backfills(c call) (any, error) {
 		return nil, err
 	}
 	all, err := c.client.Backfills(c.Context(), job)
-	return page{items: some(all)}, err
+	return listed(all, ""), err
 }
 
 func (s *Server) cancelBackfill(c call) (any, error) {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -135,11 +136,15 @@ func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o scheduler.PutOp
 // StoredJobs is as scheduler.Client has it.
 func (c *Client) StoredJobs(ctx context.Context, names ...string) (stored []scheduler.StoredJob, err error) {
 	var views []scheduler.StoredView
-	_, err = c.do(ctx, http.MethodGet, "stored-jobs", url.Values{"name": names}, nil, &views)
+	if _, err = c.do(ctx, http.MethodGet, "stored-jobs", url.Values{"name": names}, nil, &views); views == nil {
+		return nil, err
+	}
+	stored = []scheduler.StoredJob{}
 	for _, v := range views {
 		s, bad := v.Stored()
 		if bad != nil {
-			return stored, bad
+			err = errors.Join(err, fmt.Errorf("%w: stored job %s: %w", scheduler.ErrUnknownFormat, v.Name, bad))
+			continue
 		}
 		stored = append(stored, s)
 	}
@@ -180,21 +185,6 @@ func (c *Client) List(ctx context.Context, f scheduler.RunFilter) (scheduler.Run
 func (c *Client) Run(ctx context.Context, id string) (v scheduler.RunView, err error) {
 	_, err = c.do(ctx, http.MethodGet, "runs/"+seg(id), nil, nil, &v)
 	return v, err
-}
-
-// Wait is as scheduler.Client has it.
-func (c *Client) Wait(ctx context.Context, id string) (v scheduler.RunView, err error) {
-	q := parameters("wait_ms", strconv.FormatInt(waitMost.Milliseconds(), 10))
-	for {
-		var next scheduler.RunView
-		if _, err = c.do(ctx, http.MethodGet, "runs/"+seg(id), q, nil, &next); err != nil {
-			return v, err
-		}
-		if v = next; v.Ended != nil {
-			return v, nil
-		}
-		id = v.Run // it may have been handed back
-	}
 }
 
 // Cancel is as scheduler.Client has it.

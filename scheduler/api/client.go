@@ -66,6 +66,9 @@ var ErrAccess = errors.New("the API does not permit it")
 // takes.
 const answerMost = 256 << 20
 
+// errTooMany is returned when a server has too many requests of that kind.
+var errTooMany = fmt.Errorf("%w: too many requests", scheduler.ErrRefused)
+
 // said is what an answer said beside its body.
 type said struct{ next string }
 
@@ -114,7 +117,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 		}
 	}
 	if left := unescaped(resp.Header.Get(IncompleteHeader)); left != "" {
-		return of, &scheduler.UnreachableError{Parts: partsOf(left), Err: fmt.Errorf("%w: %s", locking.ErrUnreachable, left)}
+		return of, lacksOf(left, resp.Header.Get(UnreadableHeader) != "")
 	}
 	if warning := unescaped(resp.Header.Get(WarningHeader)); warning != "" {
 		return of, fmt.Errorf("%w%s", scheduler.ErrNotAudited, strings.TrimPrefix(warning, scheduler.ErrNotAudited.Error()))
@@ -164,6 +167,18 @@ func unescaped(text string) string {
 	return plain
 }
 
+// lacksOf is what a list lacks, as the server has noted it: an UnreachableError, an ErrUnknownFormat, or both.
+func lacksOf(left string, unreadable bool) error {
+	var err error
+	if !unreadable || strings.Contains(left, "partitions left out") {
+		err = &scheduler.UnreachableError{Parts: partsOf(left), Err: fmt.Errorf("%w: %s", locking.ErrUnreachable, left)}
+	}
+	if unreadable {
+		err = errors.Join(err, &remoteError{left, scheduler.ErrUnknownFormat})
+	}
+	return err
+}
+
 // partsOf are so many partitions as a list says it lacks; which ones it does not say.
 func partsOf(left string) []int {
 	n, _, _ := strings.Cut(left, " ")
@@ -185,7 +200,9 @@ func refusal(resp *http.Response, text []byte) error {
 	switch p.Code {
 	case "unauthorized", "forbidden", "cross_origin":
 		return &remoteError{p.Detail, ErrAccess}
-	case "bad_request", "too_large":
+	case "too_many":
+		return &remoteError{p.Detail, errTooMany}
+	case "bad_request", "too_large", "unsupported_media_type":
 		return &remoteError{p.Detail, scheduler.ErrRefused}
 	case "timeout":
 		return &remoteError{p.Detail, locking.ErrUnreachable}
@@ -235,9 +252,13 @@ func pages[T any](ctx context.Context, c *Client, path string, q url.Values, aft
 			q.Set("after", next)
 		}
 		var some []T
-		of, err := c.do(ctx, http.MethodGet, path, q, nil, &some)
+		of, bad := c.do(ctx, http.MethodGet, path, q, nil, &some)
+		if all == nil && some != nil {
+			all = []T{}
+		}
 		all, next = append(all, some...), of.next
-		if err != nil || next == "" || limit > 0 && len(all) >= limit {
+		err = errors.Join(err, bad)
+		if bad != nil && !onlyLacks(bad) || next == "" || limit > 0 && len(all) >= limit {
 			return all, next, err
 		}
 	}

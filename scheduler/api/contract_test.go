@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/escapement/escapement/jobs"
@@ -28,6 +29,8 @@ type world struct {
 	server *Server
 	http   *httptest.Server
 	client *scheduler.Client
+	redis  *redistest.Embedded
+	raw    *redis.Client
 	locker *locking.Locker
 	schema *jsonschema.Compiler
 }
@@ -35,8 +38,7 @@ type world struct {
 // begin starts a node, and a server of its namespace.
 func begin(t testing.TB, cfg Config) *world {
 	t.Helper()
-	redis, client := redistest.StartEmbedded(t)
-	_ = redis
+	server, client := redistest.StartEmbedded(t)
 	client.Set(t.Context(), "{escapement}:odd", "", 0) // for problems
 	reg := jobs.NewRegistry()
 	if err := reg.Handle("mail", func(context.Context, *jobs.Run) error { return nil }); err != nil {
@@ -75,7 +77,7 @@ func begin(t testing.TB, cfg Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: ops, server: New(ops, cfg), locker: redislock.New(client, redislock.Config{}), schema: jsonschema.NewCompiler()}
+	w := &world{t: t, client: ops, redis: server, raw: client, server: New(ops, cfg), locker: redislock.New(client, redislock.Config{}), schema: jsonschema.NewCompiler()}
 	t.Cleanup(w.locker.Close)
 	feed := make(chan error, 1)
 	go func() { feed <- w.server.Run(ctx) }()

@@ -272,7 +272,8 @@ func describe(t *testing.T) []byte {
 			"title": "Escapement", "version": "1",
 			"description": "Reads and operates a namespace. Times are RFC 3339 in UTC with milliseconds, durations are whole milliseconds in fields that end in _ms, tokens are strings. " +
 				"Lists are arrays; the header Link names the next page, Escapement-Next has its after, percent-encoded. Escapement-Incomplete says what a list lacks while a master of a Cluster does not answer, " +
-				"Escapement-Warning that an action is done and not in the audit. Where nobody needs to prove who it is, Escapement-Author says it. Escapement-Reason is for the audit.",
+				"and which records cannot be read; Escapement-Unreadable is how many those are. " +
+				"Escapement-Warning says that an action is done and not in the audit. Where nobody needs to prove who it is, Escapement-Author says it. Escapement-Reason is for the audit.",
 		},
 		"servers":  []any{object{"url": strings.TrimSuffix(Prefix, "/")}},
 		"paths":    paths,
@@ -297,7 +298,7 @@ func describe(t *testing.T) []byte {
 
 // codes are all codes of problems.
 func codes() []string {
-	all := []string{"bad_request", "too_large", "timeout", "internal", "unauthorized", "forbidden", "cross_origin", "method_not_allowed", "unknown_path", "too_many", "unknown_host"}
+	all := []string{"bad_request", "too_large", "timeout", "internal", "unauthorized", "forbidden", "cross_origin", "method_not_allowed", "unknown_path", "too_many", "unknown_host", "unsupported_media_type", "no_events"}
 	for _, k := range known {
 		all = append(all, k.code)
 	}

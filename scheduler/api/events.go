@@ -20,8 +20,10 @@ const (
 	feedEvery     = 500 * time.Millisecond // between two looks while somebody listens
 	feedRuns      = 200                    // newest runs that a look compares
 	feedKept      = 1 << 20                // bytes of events that can be sent again
-	listenersMost = 100
+	listenersMost = 400
+	listenersEach = 20               // of one caller
 	listenerQueue = 64               // events that may wait for one listener
+	runWithin     = 2 * time.Second  // how long a request waits for Run to be called
 	keepAlive     = 15 * time.Second // between comments that keep a connection open
 	writeWithin   = 10 * time.Second // for one event
 )
@@ -38,8 +40,14 @@ type feed struct {
 	client *scheduler.Client
 	id     string // of this process: numbers of other ones mean nothing here
 
+	started chan struct{} // closed when run was called
+
 	mu        sync.Mutex
-	listeners map[chan event]bool
+	listeners map[chan event]bool // nil when the feed has ended
+	callers   callers             // who they are
+	waiters   int                 // requests that wait for the end of a run
+	looked    chan struct{}       // closed at the end of the next look; nil when the feed has ended
+	shown     map[string]runState // runs of the last look, by id
 	kept      []event
 	bytes     int           // of those
 	last      int64         // number of the newest event
@@ -50,12 +58,16 @@ type feed struct {
 }
 
 func newFeed(c *scheduler.Client) *feed {
-	return &feed{client: c, id: uuid.NewString()[:8], listeners: make(map[chan event]bool), wanted: make(chan struct{}, 1)}
+	return &feed{
+		client: c, id: uuid.NewString()[:8], listeners: make(map[chan event]bool), callers: callers{each: listenersEach, most: listenersMost},
+		wanted: make(chan struct{}, 1), looked: make(chan struct{}), started: make(chan struct{}),
+	}
 }
 
 // run looks, while somebody listens, until ctx ends.
 func (f *feed) run(ctx context.Context) error {
 	defer f.close()
+	close(f.started)
 	tick := time.NewTicker(feedEvery)
 	defer tick.Stop()
 	for {
@@ -79,10 +91,10 @@ func (f *feed) run(ctx context.Context) error {
 func (f *feed) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.listeners) > 0 {
+	if len(f.listeners) > 0 || f.waiters > 0 {
 		return false
 	}
-	f.runs, f.nodes, f.kept, f.bytes = nil, "", nil, 0
+	f.runs, f.shown, f.nodes, f.kept, f.bytes = nil, nil, "", nil, 0
 	f.last++
 	return true
 }
@@ -95,6 +107,8 @@ func (f *feed) close() {
 		close(l)
 	}
 	f.listeners = nil
+	close(f.looked)
+	f.looked = nil
 }
 
 // look tells what has changed since the last look. A look that fails tells nothing; the next one will.
@@ -102,11 +116,15 @@ func (f *feed) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list, err := f.client.List(ctx, scheduler.RunFilter{Limit: feedRuns, Recent: true})
-	if err == nil {
+	if err == nil || list.Runs != nil && onlyLacks(err) {
 		f.tellRuns(list.Runs)
+		f.endLook(list.Runs)
+	}
+	if f.silent() {
+		return
 	}
 	nodes, err := f.client.Nodes(ctx)
-	if err != nil {
+	if err != nil && (nodes == nil || !onlyLacks(err)) {
 		return
 	}
 	for i := range nodes {
@@ -116,6 +134,16 @@ func (f *feed) look(ctx context.Context) {
 		f.nodes = string(text)
 		f.tell("nodes", text)
 	}
+}
+
+// onlyLacks reports whether a list came with an error that only names what the list lacks.
+func onlyLacks(err error) bool { return noteLacks(http.Header{}, err) == nil }
+
+// silent reports whether nobody listens to events: those who wait for a run do not need the nodes.
+func (f *feed) silent() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.listeners) == 0
 }
 
 // tellRuns tells the runs that are new or have changed. The first look tells none: a listener reads the lists first.
@@ -174,19 +202,25 @@ func (f *feed) tell(name string, data []byte) {
 	}
 }
 
-// listen begins to listen after an event, and returns those that have come since; whole is false when some of them are not kept any more.
-func (f *feed) listen(after string) (l chan event, since []event, whole, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.listeners == nil || len(f.listeners) >= listenersMost {
-		return nil, nil, false, false
-	}
-	l = make(chan event, listenerQueue)
-	f.listeners[l] = true
+// want makes the feed look, if it does not yet. The caller holds the lock.
+func (f *feed) want() {
 	select {
 	case f.wanted <- struct{}{}:
 	default:
 	}
+}
+
+// listen begins to listen after an event, and returns those that have come since; whole is false when some of them are not kept any more.
+// ok is false when the feed has ended.
+func (f *feed) listen(after string) (l chan event, since []event, whole, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.listeners == nil {
+		return nil, nil, false, false
+	}
+	l = make(chan event, listenerQueue)
+	f.listeners[l] = true
+	f.want()
 	if after == "" {
 		return l, nil, true, true
 	}
@@ -203,50 +237,4 @@ func (f *feed) leave(l chan event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.listeners, l)
-}
-
-// events answers GET events. An event runs has runs that are new or have changed, nodes has all nodes, and gap says that
-// some changes are not told, because they are too many or not kept any more: the listener reads the lists again.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	l, since, whole, ok := s.feed.listen(r.Header.Get("Last-Event-ID"))
-	if !ok {
-		w.Header().Set("Retry-After", "10")
-		writeProblem(w, problem{Status: http.StatusServiceUnavailable, Code: "too_many", Detail: "too many listen to events here, or the node stops; ask again in 10 seconds"})
-		return
-	}
-	defer s.feed.leave(l)
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // for nginx, which would keep it back
-	out := http.NewResponseController(w)
-	send := func(text string) bool {
-		_ = out.SetWriteDeadline(time.Now().Add(writeWithin))
-		_, err := w.Write([]byte(text))
-		return err == nil && out.Flush() == nil
-	}
-	var first strings.Builder
-	first.WriteString("retry: 2000\n\n")
-	if !whole {
-		first.WriteString("event: gap\ndata: {}\n\n")
-	}
-	for _, e := range since {
-		first.WriteString(s.feed.text(e))
-	}
-	alive := time.NewTicker(keepAlive)
-	defer alive.Stop()
-	for ok := send(first.String()); ok; {
-		select {
-		case <-r.Context().Done():
-			return
-		case e, open := <-l:
-			ok = open && send(s.feed.text(e))
-		case <-alive.C:
-			ok = send(": alive\n\n")
-		}
-	}
-}
-
-func (f *feed) text(e event) string {
-	return fmt.Sprintf("id: %s-%d\nevent: %s\ndata: %s\n\n", f.id, e.n, e.name, e.data)
 }

@@ -94,16 +94,13 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsAreBounded: no more than listenersMost listen.
+// TestEventsAreBounded: what waits for a listener, and what is kept, has an end.
 func TestEventsAreBounded(t *testing.T) {
 	f := newFeed(nil)
-	for range listenersMost {
+	for range 10 {
 		if _, _, _, ok := f.listen(""); !ok {
 			t.Fatal("refused")
 		}
-	}
-	if _, _, _, ok := f.listen(""); ok {
-		t.Error("one more listens")
 	}
 	for range 2 * listenerQueue {
 		f.tell("runs", make([]byte, feedKept/50))

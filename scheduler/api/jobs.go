@@ -59,7 +59,7 @@ func (s *Server) jobs(c call) (any, error) {
 		return nil, err
 	}
 	list, err := c.client.ListJobs(c.Context(), f)
-	return page{some(list.Jobs), list.Next}, err
+	return listed(list.Jobs, list.Next), err
 }
 
 func (s *Server) jobNames(c call) (any, error) {
@@ -67,7 +67,7 @@ func (s *Server) jobNames(c call) (any, error) {
 		return nil, err
 	}
 	all, err := c.client.JobNames(c.Context())
-	return page{items: some(all)}, err
+	return listed(all, ""), err
 }
 
 func (s *Server) graph(c call) (any, error) {
@@ -75,7 +75,7 @@ func (s *Server) graph(c call) (any, error) {
 		return nil, err
 	}
 	all, err := c.client.Graph(c.Context())
-	return page{items: some(all)}, err
+	return listed(all, ""), err
 }
 
 // some is a list that is never null.
@@ -153,7 +153,7 @@ func (s *Server) storedJobs(c call) (any, error) {
 	for i, j := range stored {
 		views[i] = j.View()
 	}
-	return page{items: views}, err
+	return page{items: views, none: stored == nil}, err
 }
 
 func (s *Server) ticks(c call) (any, error) {
@@ -163,7 +163,7 @@ func (s *Server) ticks(c call) (any, error) {
 		return nil, err
 	}
 	ticks, err := c.client.Ticks(c.Context(), c.PathValue("name"), from, n)
-	return page{items: some(ticks)}, err
+	return listed(ticks, ""), err
 }
 
 // TriggerRequest asks for a run.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ func (s *Server) nodes(c call) (any, error) {
 		return nil, err
 	}
 	all, err := c.client.Nodes(c.Context())
-	return page{items: some(matching(all, part, func(n scheduler.NodeView) string { return n.Name }))}, err
+	return listed(matching(all, part, func(n scheduler.NodeView) string { return n.Name }), ""), err
 }
 
 // part is the part of a name that a list is asked for, "" for all.
@@ -73,7 +74,7 @@ func (s *Server) locks(c call) (any, error) {
 		return nil, err
 	}
 	list, err := c.client.Locks(c.Context(), f)
-	return page{some(list.Locks), list.Next}, err
+	return listed(list.Locks, list.Next), err
 }
 
 func (s *Server) lock(c call) (any, error) {
@@ -120,7 +121,7 @@ func (s *Server) generations(c call) (any, error) {
 		return nil, err
 	}
 	all, err := c.client.Generations(c.Context())
-	return page{items: some(matching(all, part, func(g scheduler.GenerationView) string { return g.Name }))}, err
+	return listed(matching(all, part, func(g scheduler.GenerationView) string { return g.Name }), ""), err
 }
 
 // PromoteRequest says which jobs of a generation are promoted, and how.
@@ -182,7 +183,7 @@ func (s *Server) problems(c call) (any, error) {
 		return nil, err
 	}
 	all, err := c.client.Problems(c.Context())
-	return page{items: some(all)}, err
+	return listed(all, ""), err
 }
 
 func (s *Server) audit(c call) (any, error) {
@@ -192,5 +193,5 @@ func (s *Server) audit(c call) (any, error) {
 		return nil, err
 	}
 	list, err := c.client.Audit(c.Context(), f)
-	return page{some(list.Actions), list.Next}, err
+	return listed(list.Actions, list.Next), errors.Join(err, rowsLeftAlone(list.LeftAlone))
 }

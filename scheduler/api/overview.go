@@ -7,7 +7,11 @@ func (s *Server) overview(c call) (any, error) {
 	if err := c.query().end(); err != nil {
 		return nil, err
 	}
-	return valid(c.client.Overview(c.Context()))
+	o, err := c.client.Overview(c.Context())
+	if o.Ended == nil {
+		return nil, err
+	}
+	return partial{o}, err
 }
 
 func (s *Server) ends(c call) (any, error) {
@@ -17,5 +21,9 @@ func (s *Server) ends(c call) (any, error) {
 	if err := q.end(); err != nil {
 		return nil, err
 	}
-	return c.client.Ends(c.Context(), q.values["job"], n)
+	ends, err := c.client.Ends(c.Context(), q.values["job"], n)
+	if ends == nil {
+		return nil, err
+	}
+	return partial{ends}, err
 }

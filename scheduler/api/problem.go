@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler"
@@ -20,11 +22,17 @@ type problem struct {
 	Faults []scheduler.FaultView `json:"faults,omitempty"`
 }
 
+// retryAfter is after how many seconds it may be worth asking again.
+const retryAfter = "5"
+
 // problemType is what the type of each problem begins with; its code follows.
 const problemType = "urn:escapement:problem:"
 
 func writeProblem(w http.ResponseWriter, p problem) {
 	p.Type, p.Title = problemType+p.Code, http.StatusText(p.Status)
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
@@ -35,6 +43,13 @@ func writeProblem(w http.ResponseWriter, p problem) {
 type badRequest struct{ what string }
 
 func (e badRequest) Error() string { return e.what }
+
+// badMedia is a body of another media type than JSON.
+type badMedia string
+
+func (e badMedia) Error() string {
+	return "the body must be application/json, and is " + strconv.Quote(string(e)) + "; curl sends JSON with --json"
+}
 
 // badFields is an error that names the settings of a request that are wrong.
 type badFields struct{ error }
@@ -69,6 +84,10 @@ func (s *Server) problemOf(r *http.Request, err error) problem {
 	switch {
 	case errors.As(err, &bad):
 		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: bad.what}
+	case errors.As(err, new(badMedia)):
+		return problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: err.Error()}
+	case errors.As(err, new(tooMany)):
+		return problem{Status: http.StatusTooManyRequests, Code: "too_many", Detail: err.Error()}
 	case errors.As(err, &fields):
 		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: err.Error(), Faults: scheduler.FaultsOf(err)}
 	case errors.As(err, &input):
@@ -107,7 +126,12 @@ func (w *refusals) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader writes the status, and problem details in place of the mux's text.
 func (w *refusals) WriteHeader(status int) {
-	p := problem{Status: status, Code: "unknown_path", Detail: "nothing is at " + w.request.URL.Path + "; " + Prefix + "openapi.json describes what is"}
+	at := w.request.URL.Path
+	p := problem{Status: status, Code: "unknown_path", Detail: "nothing is at " + at + "; " + Prefix + "openapi.json describes what is"}
+	if !strings.HasPrefix(at, Prefix) {
+		p.Detail = "the API's paths begin with " + Prefix + ", and the request's is " + at +
+			": mount the handler where these paths reach it, behind http.StripPrefix for a path in front, and without it for " + Prefix
+	}
 	if status == http.StatusMethodNotAllowed {
 		p.Code, p.Detail = "method_not_allowed", w.request.Method+" is not for this path; the header Allow has what is"
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,11 +9,13 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/httpbody"
 )
 
 // Headers of an answer.
@@ -21,6 +24,8 @@ const (
 	NextHeader = "Escapement-Next"
 	// IncompleteHeader says what a list lacks, and why.
 	IncompleteHeader = "Escapement-Incomplete"
+	// UnreadableHeader is how many records a list lacks because this version cannot read them; IncompleteHeader names the first.
+	UnreadableHeader = "Escapement-Unreadable"
 	// WarningHeader says what else is to be known of what was done, such as that it is not in the audit.
 	WarningHeader = "Escapement-Warning"
 )
@@ -29,7 +34,14 @@ const (
 type page struct {
 	items any    // a slice
 	next  string // after of the next page; "" for the last one
+	none  bool   // nothing could be read: an error says why
 }
+
+// partial is an object that an error beside it may make less than whole, as a page.
+type partial struct{ value any }
+
+// listed is a page of what a method of scheduler.Client has returned: nil where it could read nothing.
+func listed[T any](list []T, next string) page { return page{some(list), next, list == nil} }
 
 // reply shows what a call has answered. An error beside a list says what it lacks.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, value any, err error) {
@@ -41,10 +53,12 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, value any, err er
 			w.Header().Set(NextHeader, url.QueryEscape(p.next))
 			w.Header().Set("Link", fmt.Sprintf("<?%s>; rel=\"next\"", q.Encode()))
 		}
-		if partly := new(scheduler.UnreachableError); errors.As(err, &partly) {
-			w.Header().Set(IncompleteHeader, url.QueryEscape(err.Error()))
-			err = nil
+		if !p.none {
+			err = noteLacks(w.Header(), err)
 		}
+	}
+	if p, is := value.(partial); is {
+		value, err = p.value, noteLacks(w.Header(), err)
 	}
 	if errors.Is(err, scheduler.ErrNotAudited) {
 		w.Header().Set(WarningHeader, url.QueryEscape(err.Error()))
@@ -70,18 +84,86 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, value any, err er
 	writeBody(w, r, "application/json", append(body, '\n'))
 }
 
+// Lacks splits the error beside a list: partitions whose masters do not answer, records that this version cannot read, and what else is
+// wrong.
+func Lacks(err error) (parts, unreadable []error, other error) {
+	var others []error
+	for _, e := range Causes(err) {
+		if errors.As(e, new(*scheduler.UnreachableError)) {
+			parts = append(parts, e)
+			continue
+		}
+		//guard:list-whole P8 one record that cannot be read does not hide the others
+		if errors.Is(e, scheduler.ErrUnknownFormat) {
+			unreadable = append(unreadable, e)
+			continue
+		}
+		others = append(others, e)
+	}
+	return parts, unreadable, errors.Join(others...)
+}
+
+// Causes are the errors that were joined into one. What an error is wrapped around stays within it.
+func Causes(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // of err itself
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, Causes(e)...)
+	}
+	return all
+}
+
+// lacksNamed is how many records that cannot be read are named: proxies bound the size of headers.
+const lacksNamed = 5
+
+// noteLacks notes in the headers what a list lacks. It returns what else is wrong.
+func noteLacks(h http.Header, err error) error {
+	parts, unreadable, other := Lacks(err)
+	if other != nil {
+		return other
+	}
+	if len(unreadable) > 0 {
+		h.Set(UnreadableHeader, strconv.Itoa(len(unreadable)))
+	}
+	var notes []string
+	for _, e := range append(parts, unreadable[:min(len(unreadable), lacksNamed)]...) {
+		notes = append(notes, e.Error())
+	}
+	if rest := len(unreadable) - lacksNamed; rest > 0 {
+		notes = append(notes, fmt.Sprintf("and %d more", rest))
+	}
+	if notes != nil {
+		h.Set(IncompleteHeader, url.QueryEscape(strings.Join(notes, "; ")))
+	}
+	return nil
+}
+
 // writeBody answers a body, or to a reader who has it already that it is the same.
 func writeBody(w http.ResponseWriter, r *http.Request, contentType string, body []byte) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Content-Type", contentType)
-	if r.Method == http.MethodGet {
+	h.Set("Vary", "Accept-Encoding")
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		tag := fmt.Sprintf(`"%016x"`, xxhash.Sum64(body))
+		if len(body) >= httpbody.GzipLeast {
+			tag = "W/" + tag // of two forms, plain and compressed
+		}
 		h.Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
+		if httpbody.Unchanged(r, strings.TrimPrefix(tag, "W/")) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
+	}
+	if len(body) >= httpbody.GzipLeast && httpbody.TakesGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		body = httpbody.Gzip(body, gzip.BestSpeed)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // the asker went away; nobody is left to tell
@@ -91,7 +173,7 @@ func writeBody(w http.ResponseWriter, r *http.Request, contentType string, body 
 func (c call) read(into any) error {
 	if t := c.Header.Get("Content-Type"); c.ContentLength != 0 && t != "" {
 		if media, _, err := mime.ParseMediaType(t); err != nil || media != "application/json" {
-			return badRequest{"the body must be application/json, and is " + strconv.Quote(t) + "; curl sends JSON with --json"}
+			return badMedia(t)
 		}
 	}
 	d := json.NewDecoder(c.Body)

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -24,7 +25,15 @@ func (s *Server) runs(c call) (any, error) {
 		return nil, err
 	}
 	list, err := c.client.List(c.Context(), f)
-	return page{some(list.Runs), list.Next}, err
+	return listed(list.Runs, list.Next), errors.Join(err, rowsLeftAlone(list.LeftAlone))
+}
+
+// rowsLeftAlone is the note about rows that this version cannot read; nil for none.
+func rowsLeftAlone(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d rows are left alone: %w", n, scheduler.ErrUnknownFormat)
 }
 
 // run answers a run; with wait_ms, when it has ended or that time is over.
@@ -38,9 +47,14 @@ func (s *Server) run(c call) (any, error) {
 	if wait == 0 {
 		return valid(c.client.Run(c.Context(), id))
 	}
+	end, err := s.waits.begin(s.callerOf(c.Request))
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	ctx, cancel := context.WithTimeout(c.Context(), wait)
 	defer cancel()
-	v, err := c.client.Wait(ctx, id)
+	v, err := s.waitRun(ctx, c.client, id)
 	if err != nil && ctx.Err() != nil && c.Context().Err() == nil {
 		if v.Run != "" {
 			id = v.Run // it may have been handed back

@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/escapement/escapement/scheduler"
@@ -17,9 +19,9 @@ const (
 	bodyMax = 256 << 10
 	// callTimeout bounds how long a request may take, but for verify, problems, promote and graph.
 	callTimeout = 9 * time.Second
-	// longTimeout bounds those, and slowMost how many are answered at once: they read much of Redis.
-	longTimeout = 2 * time.Minute
-	slowMost    = 2
+	// longTimeout bounds those, slowMost how many are answered at once, and slowEach how many of one caller: they read much of Redis.
+	longTimeout        = 2 * time.Minute
+	slowMost, slowEach = 4, 2
 )
 
 // Config configures a Server. The zero value serves everybody as an operator: for a loopback address, or below a handler that
@@ -41,33 +43,38 @@ type Server struct {
 	client  *scheduler.Client
 	cfg     Config
 	feed    *feed
-	slow    chan struct{} // one for each long request that is being answered
+	slow    callers // long requests that are being answered
+	waits   callers // requests that wait for the end of a run
 	refused refusedLog
+	began   atomic.Bool // Run was called
 	routes  http.Handler
 }
 
-// New makes a server of a client's namespace. Run must be called for events; nothing else begins before a request.
+// New makes a server of a client's namespace. Run must be called for events, and so that who waits for a run hears of its end at once;
+// nothing else begins before a request.
 func New(client *scheduler.Client, cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{client: client, cfg: cfg, feed: newFeed(client), slow: make(chan struct{}, slowMost)}
+	s := &Server{client: client, cfg: cfg, feed: newFeed(client), slow: callers{each: slowEach, most: slowMost}, waits: callers{each: waitsEach, most: waitsMost}}
 	s.routes = s.mux()
 	return s
 }
 
-// Run looks for what changes while somebody listens to events, until ctx ends. It always returns nil.
-func (s *Server) Run(ctx context.Context) error { return s.feed.run(ctx) }
+// Run looks for what changes while somebody listens to events or waits for a run, until ctx ends, and returns nil then. It may be called
+// once.
+func (s *Server) Run(ctx context.Context) error {
+	if s.began.Swap(true) {
+		return errors.New("api: Server.Run was called before; make another server with New")
+	}
+	return s.feed.run(ctx)
+}
 
 // ServeHTTP answers a request below Prefix. Requests from pages of other origins that would change something are refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header() // what a job has written is text, whatever it looks like
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
-	if !s.cfg.Access.called(r) {
-		writeProblem(w, problem{Status: http.StatusForbidden, Code: "unknown_host", Detail: "everybody is let in here, so only localhost, addresses and http.hosts may be in the URL; add the name there, or set http.operator_token"})
-		return
-	}
 	s.routes.ServeHTTP(w, r)
 }
 
@@ -144,7 +151,7 @@ func (s *Server) mux() http.Handler {
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "the request comes from a page of another origin"})
 	}))
-	return protection.Handler(withProblems(mux))
+	return s.cfg.Access.Named(protection.Handler(withProblems(mux)))
 }
 
 // answering is a route as a handler.
@@ -152,14 +159,12 @@ func (s *Server) answering(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		limit := callTimeout
 		if r.long {
-			select {
-			case s.slow <- struct{}{}:
-				defer func() { <-s.slow }()
-			default:
-				w.Header().Set("Retry-After", "5")
-				writeProblem(w, problem{Status: http.StatusServiceUnavailable, Code: "too_many", Detail: "two such requests are being answered here; ask again in 5 seconds"})
+			end, err := s.slow.begin(s.callerOf(req))
+			if err != nil {
+				s.reply(w, req, nil, err)
 				return
 			}
+			defer end()
 			limit = longTimeout
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + time.Second))
 		}

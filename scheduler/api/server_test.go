@@ -7,16 +7,18 @@ import (
 	"testing"
 )
 
-// TestSlowRequests: of the requests that read much of Redis a server answers two at once, and the others of them are told when to ask again.
+// TestSlowRequests: of the requests that read much of Redis a server answers two of a caller at once, and says to others when to ask again.
 func TestSlowRequests(t *testing.T) {
 	s := New(nil, Config{})
-	for range slowMost {
-		s.slow <- struct{}{}
+	for range slowEach {
+		if _, err := s.slow.begin("192.0.2.1"); err != nil { // where a test's requests come from
+			t.Fatal(err)
+		}
 	}
-	for path, status := range map[string]int{"graph": 503, "verify": 503, "problems": 503, "openapi.json": 200} {
+	for path, status := range map[string]int{"graph": 429, "verify": 429, "problems": 429, "openapi.json": 200} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://localhost"+Prefix+path, nil))
-		if w.Code != status || (w.Header().Get("Retry-After") == "5") != (status == 503) {
+		if w.Code != status || (w.Header().Get("Retry-After") == "5") != (status == 429) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}

@@ -15,7 +15,7 @@ func (s *Server) handlers(c call) (any, error) {
 		return nil, err
 	}
 	all, err := c.client.Handlers(c.Context())
-	return page{items: some(all)}, err
+	return listed(all, ""), err
 }
 
 func (s *Server) preview(c call) (any, error) {

@@ -6,12 +6,15 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"html"
 	"io/fs"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/escapement/escapement/scheduler/internal/httpbody"
 )
 
 //go:embed dist
@@ -36,9 +39,6 @@ const apiPath = "/api/v1/"
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// gzipLeast is the size from which a file is sent compressed, bytes.
-const gzipLeast = 1000
-
 // file is an embedded file as it is sent.
 type file struct {
 	contentType string
@@ -47,7 +47,7 @@ type file struct {
 }
 
 // Handler serves the console. The pages are the same for everybody and hold no secrets: who may see and do what is decided by the API.
-// Mount it at its base path and at everything below.
+// Mount it at its base path and at everything below: with a BasePath of "/ops" at "/ops" and at "/ops/".
 func Handler(cfg Config) http.Handler {
 	files := load(cfg.Name)
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func Handler(cfg Config) http.Handler {
 		}
 		f, there := files[name]
 		if !there {
-			http.NotFound(w, r)
+			http.Error(w, unknownPage(files, cfg.BasePath, r.URL.Path), http.StatusNotFound)
 			return
 		}
 		f.serve(w, r)
@@ -76,10 +76,28 @@ func Handler(cfg Config) http.Handler {
 	return Below(cfg.BasePath, mux)
 }
 
+// unknownPage is the answer to a path without a page. A handler that is mounted below another path than its base path gets nothing else.
+func unknownPage(files map[string]file, base, at string) string {
+	folder, name := path.Split(at)
+	if _, page := files[name]; (name == "" || page) && folder != "/" {
+		return fmt.Sprintf("The console has no page at %s. It is mounted below %s, and its BasePath is %q: set BasePath to %q.\n",
+			at, folder, base, strings.TrimSuffix(folder, "/"))
+	}
+	return fmt.Sprintf("The console has no page at %s. Its pages are at %s.\n", at, strings.TrimSuffix(slashed(base), "/")+"/")
+}
+
+// slashed is a base path with one slash in front and none at its end; "" for none.
+func slashed(base string) string {
+	if base = strings.Trim(base, "/"); base == "" {
+		return ""
+	}
+	return "/" + base
+}
+
 // Below takes a base path away from requests that begin with it, and leaves others as they are. The base path without a slash at its end
 // is answered with where the pages are.
 func Below(base string, next http.Handler) http.Handler {
-	base = strings.TrimRight(base, "/")
+	base = slashed(base)
 	if base == "" {
 		return next
 	}
@@ -135,19 +153,15 @@ func load(name string) map[string]file {
 // types are those of the files, by the ends of their names: a machine's own table may lack them.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+	".txt": "text/plain; charset=utf-8",
 }
 
 func newFile(name string, text []byte) file {
 	sum := sha256.Sum256(text)
 	f := file{contentType: types[path.Ext(name)], tag: `"` + hex.EncodeToString(sum[:8]) + `"`, plain: text}
-	if len(text) < gzipLeast {
-		return f
+	if len(text) >= httpbody.GzipLeast {
+		f.gzip = httpbody.Gzip(text, gzip.BestCompression)
 	}
-	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // a level that there is
-	_, _ = w.Write(text)                                  // a buffer takes everything
-	_ = w.Close()
-	f.gzip = b.Bytes()
 	return f
 }
 
@@ -159,12 +173,12 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache") // the names stay the same: ask each time, by the tag
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", f.tag)
-	if r.Header.Get("If-None-Match") == f.tag {
+	if httpbody.Unchanged(r, f.tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	body := f.plain
-	if f.gzip != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if f.gzip != nil && httpbody.TakesGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		body = f.gzip
 	}

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler"
+)
+
+// garbage is a record that no version can read, in every kind of record that lists are made of.
+func (w *world) garbage() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	const bad = "99|x|y"
+	for _, err := range []error{
+		w.raw.HSet(ctx, "{escapement:0}:jobs", "long", bad).Err(),
+		w.raw.HSet(ctx, "{escapement:0}:runs", "odd", bad).Err(),
+		w.raw.HSet(ctx, "{escapement:0}:waiting", "odder", bad).Err(),
+		w.raw.HSet(ctx, "{escapement:0}:backfills", "long", bad).Err(),
+		w.raw.HSet(ctx, "{escapement:0}:backfilled", "longer", bad).Err(),
+		w.raw.HSet(ctx, "{escapement:0}:pauses", "slow", bad).Err(),
+		w.raw.HSet(ctx, "{escapement:0}:cancels", "odd", bad).Err(),
+		w.raw.LPush(ctx, "{escapement:0}:history:fails/often", bad).Err(),
+		w.raw.RPush(ctx, "{escapement:0}:recent", bad).Err(),
+		w.raw.HSet(ctx, "{escapement}:roster", "stranger", bad).Err(),
+		w.raw.HSet(ctx, "{escapement}:drains", "stranger", bad).Err(),
+		w.raw.RPush(ctx, "{escapement}:audit", bad).Err(),
+		w.raw.HSet(ctx, "{escapement}:catalog", "mailed", bad).Err(),
+		w.raw.ZAdd(ctx, "{escapement}:catalogat", redis.Z{Score: 1, Member: "mailed"}).Err(),
+		w.raw.ZAdd(ctx, "{escapement}:seen", redis.Z{Score: 1e13, Member: "stranger"}).Err(),
+		w.raw.HSet(ctx, "{escapement:lock:odd}", "x", bad).Err(),
+	} {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// A list with a record that cannot be read is the rest of the list and a note, over HTTP and for the client alike.
+func TestListsWithGarbage(t *testing.T) {
+	w := begin(t, Config{})
+	lease, err := w.locker.Acquire(t.Context(), "mine", locking.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lease.Release(context.Background()) }()
+	remote, err := NewClient(w.http.URL, ClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.client.PutJob(t.Context(), jobs.Job{Name: "stored", Handler: "mail", Schedule: "@yearly"}, scheduler.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.As(scheduler.Actor{Name: "ann"}).Pause(t.Context(), "shards", scheduler.PauseOptions{Reason: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("it runs", func() bool {
+		l, err := w.client.List(t.Context(), scheduler.RunFilter{})
+		return err == nil && len(l.Runs) > 0
+	})
+	w.garbage()
+	for path, want := range map[string]string{
+		"jobs": `"name":"each-second"`, "job-names": `"each-second"`, "graph": `"name":"follows"`, "stored-jobs": `"name":"stored"`, "handlers": `"name":"mail"`,
+		"backfills": "[]", "runs": `"job":"each-second"`, "nodes": `"name":"a1"`, "drains": "{", "locks": `"name":"mine"`, "generations": `"name":""`,
+		"problems": "[", "audit": `"who":"ann"`, "overview": `"jobs":`, "ends?job=each-second&job=fails/often": `"each-second":[{`,
+	} {
+		status, body, header := w.ask(http.MethodGet, Prefix+path, "")
+		if status != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %.300s; want %s", path, status, body, want)
+		}
+		noted := path == "jobs" || path == "graph" || path == "stored-jobs" || path == "backfills" || path == "nodes" || path == "audit"
+		if lacks := header.Get(IncompleteHeader); noted && (!strings.Contains(lacks, "understand") || header.Get(UnreadableHeader) == "") {
+			t.Errorf("%s: notes %q, %s", path, lacks, header.Get(UnreadableHeader))
+		}
+	}
+	list, err := remote.ListJobs(t.Context(), scheduler.JobFilter{})
+	if len(list.Jobs) < 5 || !errors.Is(err, scheduler.ErrUnknownFormat) || errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), "long") {
+		t.Errorf("%d jobs, %v", len(list.Jobs), err)
+	}
+	if status, body, _ := w.ask(http.MethodGet, Prefix+"jobs/long", ""); status != http.StatusUnprocessableEntity {
+		t.Errorf("the job itself: %d %s", status, body)
+	}
+}
+
+// What a list lacks is noted; any other error is one.
+func TestNoteLacks(t *testing.T) {
+	unread := func(n int) error { return fmt.Errorf("job %d: %w", n, scheduler.ErrUnknownFormat) }
+	part := &scheduler.UnreachableError{Parts: []int{1, 2}, Err: locking.ErrUnreachable}
+	var many []error
+	for n := range 200 {
+		many = append(many, unread(n))
+	}
+	for name, c := range map[string]struct {
+		err    error
+		number string
+		fails  bool
+	}{
+		"nothing":        {nil, "", false},
+		"a partition":    {part, "", false},
+		"a record":       {unread(1), "1", false},
+		"both":           {errors.Join(part, unread(1), unread(2)), "2", false},
+		"many":           {errors.Join(many...), "200", false},
+		"something else": {errors.Join(unread(1), io.ErrUnexpectedEOF), "", true},
+	} {
+		h := http.Header{}
+		if err := noteLacks(h, c.err); (err != nil) != c.fails || h.Get(UnreadableHeader) != c.number || len(h.Get(IncompleteHeader)) > 1000 {
+			t.Errorf("%s: %v, %v", name, err, h)
+		}
+		if left := unescaped(h.Get(IncompleteHeader)); left != "" {
+			back := lacksOf(left, c.number != "")
+			if errors.Is(back, scheduler.ErrUnknownFormat) != (c.number != "") || errors.As(back, new(*scheduler.UnreachableError)) != errors.As(c.err, new(*scheduler.UnreachableError)) {
+				t.Errorf("%s came back as %v", name, back)
+			}
+		}
+	}
+}
+
+// How an answer is sent: HEAD as GET, compressed where the caller takes that, and not at all when the caller has it.
+func TestHowAnswersAreSent(t *testing.T) {
+	s := New(new(scheduler.Client), Config{})
+	send := func(method, path, body string, header ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(context.Background(), method, "http://localhost"+Prefix+path, strings.NewReader(body))
+		for i := 0; i+1 < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+	plain := send(http.MethodGet, "openapi.json", "")
+	tag := plain.Header().Get("ETag")
+	if head := send(http.MethodHead, "openapi.json", ""); head.Code != http.StatusOK || tag == "" || head.Header().Get("ETag") != tag {
+		t.Errorf("HEAD: %d %v, and GET has the tag %s", head.Code, head.Header(), tag)
+	}
+	packed := send(http.MethodGet, "openapi.json", "", "Accept-Encoding", "gzip")
+	in, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole, err := io.ReadAll(in); err != nil || !bytes.Equal(whole, plain.Body.Bytes()) || packed.Header().Get("Vary") != "Accept-Encoding" {
+		t.Errorf("gzip: %v, %d bytes of %d", err, len(whole), plain.Body.Len())
+	}
+	for _, has := range []string{tag, strings.TrimPrefix(tag, "W/"), `"other", ` + tag} {
+		if same := send(http.MethodGet, "openapi.json", "", "If-None-Match", has); same.Code != http.StatusNotModified || same.Body.Len() > 0 {
+			t.Errorf("If-None-Match %s: %d", has, same.Code)
+		}
+	}
+	if small := send(http.MethodGet, "me", "", "Accept-Encoding", "gzip"); small.Header().Get("Content-Encoding") != "" || !json.Valid(small.Body.Bytes()) {
+		t.Errorf("a small answer: %v", small.Header())
+	}
+	if bad := send(http.MethodPost, "jobs/a/pause", `{"reason":"x"}`, "Content-Type", "text/plain"); bad.Code != http.StatusUnsupportedMediaType || !strings.Contains(bad.Body.String(), "curl sends JSON with --json") {
+		t.Errorf("text/plain: %d %s", bad.Code, bad.Body)
+	}
+	if bad := send(http.MethodGet, "nothing", ""); bad.Code != http.StatusNotFound || strings.Contains(bad.Body.String(), "StripPrefix") {
+		t.Errorf("a path that is not there: %s", bad.Body)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://localhost/jobs", nil))
+	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "the API's paths begin with /api/v1/, and the request's is /jobs: mount the handler") {
+		t.Errorf("mounted behind StripPrefix: %d %s", w.Code, w.Body)
+	}
+}
+
+// Every answer of 503 says when to ask again.
+func TestRetryAfter(t *testing.T) {
+	for status, want := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusTooManyRequests: true, http.StatusNotFound: false} {
+		w := httptest.NewRecorder()
+		writeProblem(w, problem{Status: status})
+		if (w.Header().Get("Retry-After") != "") != want {
+			t.Errorf("%d: %v", status, w.Header())
+		}
+	}
+}
+
+// A number of milliseconds that is no duration is refused, in every setting that is one.
+func TestNumbersThatDoNotFit(t *testing.T) {
+	w := begin(t, Config{})
+	for _, setting := range []string{"timeout_ms", "start_within_ms", "stall_after_ms", "ttl_ms", "jitter_ms", "success_within_ms", "backoff_ms", "max_backoff_ms", "try_timeout_ms"} {
+		for _, n := range []string{"288230376151712744", "9223372036854775807", "-9223372036854775808", "9223372036855"} {
+			body := fmt.Sprintf(`{"handler": "mail", "schedule": "@daily", %q: %s}`, setting, n)
+			if strings.Contains(setting, "backoff") || strings.HasPrefix(setting, "try") {
+				body = fmt.Sprintf(`{"handler": "mail", "schedule": "@daily", "retry": {"max": 1, %q: %s}}`, setting, n)
+			}
+			if status, answer, _ := w.ask(http.MethodPut, Prefix+"jobs/big", body, "Content-Type", "application/json"); status != http.StatusBadRequest || !strings.Contains(string(answer), setting) {
+				t.Errorf("%s: %d %s", body, status, answer)
+			}
+		}
+	}
+}
