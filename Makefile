@@ -290,6 +290,12 @@ console-e2e: redis-server ## the console in a browser, before three nodes and a 
 console: ## build the console's pages from their sources; fetches npm packages, 60 MB
 	cd $(WEB) && npm ci --no-audit --no-fund && npm run build
 
+.PHONY: notices
+notices: ## THIRD_PARTY_NOTICES, and the licences that the console shows; fetches all modules
+	go mod download; cd cmd/escapement-full && go mod download
+	cd $(WEB) && npm ci --no-audit --no-fund --omit=dev --ignore-scripts
+	go run ./cmd/notices
+
 .PHONY: fmt
 fmt: ## format every Go file
 	gofmt -w .

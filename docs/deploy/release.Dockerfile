@@ -7,6 +7,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
 FROM scratch
 ARG TARGETPLATFORM
 COPY --from=certificates /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY LICENSE THIRD_PARTY_NOTICES /usr/share/doc/escapement/
 COPY $TARGETPLATFORM/escapement /usr/local/bin/escapement
 ENV PATH=/usr/local/bin
 USER 65532:65532
