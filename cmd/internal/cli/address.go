@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -24,52 +22,10 @@ const addressForms = "" +
   rediss, rediss+cluster, rediss+sentinel         the same with TLS; for an authority and a certificate
                                                   of your own: ?ca_file=F&cert_file=F&key_file=F`
 
-// database is the number of the database; 0 in a Cluster.
-func database(a redisconn.Address) int {
-	switch {
-	case a.Cluster != nil:
-		return 0
-	case a.Sentinel != nil:
-		return a.Sentinel.DB
-	}
-	return a.One.DB
-}
-
-// mistaken says what to write instead when err shows that what has answered is another kind of Redis than the address
-// says; "" for any other error. Asked again it answers the same.
-func mistaken(a redisconn.Address, err error) string {
-	if err == nil {
-		return ""
-	}
-	reply, scheme := redis.Error(nil), "redis"
-	if encrypted(a) {
-		scheme = "rediss"
-	}
-	if strings.Contains(err.Error(), "DB index is out of range") {
-		return fmt.Sprintf("names database %d; the server has fewer", database(a))
-	}
-	elsewhere := errors.As(err, &reply) && (redis.HasErrorPrefix(reply, "MOVED") || redis.HasErrorPrefix(reply, "ASK") || redis.HasErrorPrefix(reply, "CROSSSLOT"))
-	switch {
-	case a.One != nil && elsewhere:
-		at := a.One.Addr
-		if a.One.Network == "unix" {
-			at = "HOST:PORT"
-		}
-		return fmt.Sprintf("Redis at %s is a server of a Cluster: write %s+cluster://%s/ (or redis.mode: cluster)", a.String(), scheme, at)
-	case a.Cluster != nil && strings.Contains(err.Error(), "cluster support disabled"):
-		return fmt.Sprintf("Redis at %s is one server, and no Cluster: write %s://%s/0 (or redis.mode: standalone)", strings.Join(a.Cluster.Addrs, ","), scheme, a.Cluster.Addrs[0])
-	case a.Sentinel != nil && strings.Contains(strings.ToLower(err.Error()), "unknown command 'sentinel'"):
-		return fmt.Sprintf("what answers at %s is no sentinel: write the sentinels' own addresses (HOST:26379), or %s://%s/0 for that one server (or redis.mode: standalone)",
-			strings.Join(a.Sentinel.SentinelAddrs, ","), scheme, a.Sentinel.SentinelAddrs[0])
-	}
-	return ""
-}
-
-// encrypted says whether an address is one with TLS.
-func encrypted(a redisconn.Address) bool { return a.TLSConfig() != nil }
-
 // same says whether two addresses are written alike, which is how most that are one come about.
-func same(a, b redisconn.Address) bool { return a.String() == b.String() && database(a) == database(b) }
+func same(a, b redisconn.Address) bool {
+	return a.String() == b.String() && a.Database() == b.Database()
+}
 
 // address is the Redis of the configuration.
 func (l *loaded) address() (redisconn.Address, error) {

@@ -209,7 +209,14 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 // there; a tool whose user named none takes the one in the current directory if
 // it is there.
 func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
-	src := source{file: a.flags.config, naming: "--config FILE", env: a.env, flags: map[string]flagValue{}}
+	return a.loadFor(cmd, mustExist, false)
+}
+
+// loadTool is load for a command that needs the connection alone.
+func (a *app) loadTool(cmd *cobra.Command) (*loaded, error) { return a.loadFor(cmd, false, true) }
+
+func (a *app) loadFor(cmd *cobra.Command, mustExist, tool bool) (*loaded, error) {
+	src := source{file: a.flags.config, naming: "--config FILE", env: a.env, flags: map[string]flagValue{}, tool: tool}
 	if cmd.Name() == "validate" {
 		src.naming = cmd.UseLine()
 	}

@@ -36,8 +36,11 @@ func (a *app) auditList(t tool, f scheduler.ActionFilter, since when) (err error
 	if f.Since, err = t.instant(since); err != nil {
 		return err
 	}
-	found, err := t.in.Audit(t.ctx, f)
-	if err != nil {
+	found, unread := t.in.Audit(t.ctx, f)
+	if unread != nil && found.Actions == nil {
+		return unread
+	}
+	if err := a.sayLacks(unread); err != nil {
 		return err
 	}
 	if found.LeftAlone > 0 {

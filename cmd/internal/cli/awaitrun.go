@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -99,7 +100,7 @@ func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
 	if run.Outcome != "succeeded" {
 		return errors.Join(err, fmt.Errorf("%w: %s", errAwaited, words))
 	}
-	a.say("the run %s, after %s", words, shortDuration(time.Duration(run.DurationMS)*time.Millisecond))
+	a.say("the run %s, after %s", words, shortDuration(redisconn.Duration(run.DurationMS, time.Millisecond)))
 	return err
 }
 

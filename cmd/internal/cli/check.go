@@ -30,18 +30,24 @@ func (c *checker) fault(path, format string, args ...any) {
 	}
 }
 
-func (c *checker) check() {
+// connection judges what a tool needs.
+func (c *checker) connection() {
 	c.namespace()
 	c.redis()
 	c.node()
 	c.listen()
 	c.access()
+	c.locks()
+}
+
+func (c *checker) check() {
+	c.connection()
+	c.next()
 	c.whole("http.metrics_jobs", c.HTTP.MetricsJobs, 0, 100_000)
 	c.whole("history.keep", c.History.Keep, 16, 100_000)
 	c.span("history.keep_for", c.History.KeepFor, time.Minute, 8760*time.Hour)
 	c.defaults()
 	c.notify()
-	c.locks()
 	c.calendars()
 	c.allHandlers()
 	c.allJobs()
@@ -77,7 +83,6 @@ func (c *checker) namespace() {
 func (c *checker) redis() {
 	r := c.Redis
 	c.mode()
-	c.next()
 	c.whole("redis.partitions", r.Partitions, 0, 1024)
 	c.whole("redis.replicas", r.Replicas, 0, 200)
 	if r.Replicas > 0 && r.Confirm == "none" { // another word is a fault by itself

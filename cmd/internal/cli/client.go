@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/scheduler"
@@ -36,92 +35,69 @@ func (l *loaded) redisName() string {
 	return a.String()
 }
 
-// badPassword is a fault of redis.url, exit code 3: Redis was reached and has
-// answered, and will answer the same until the setting is another one. Neither
-// the password nor the user is shown: who forgets the colon in front of a
-// password has written it where the user stands.
-func (l *loaded) badPassword(reply redis.Error) error {
-	form := "redis://:PASSWORD@HOST:6379/0"
-	if l.Redis.Mode != modeStandalone {
-		form = "redis://:PASSWORD@/0"
-	}
-	var faults faultList
-	faults.add(l.from.of("redis.url"), "redis.url", "Redis at %s %s: write %s, for a user of its own with USER in front of the colon; %sREDIS_URL_FILE names a file that holds the URL, so that it stands in no command line",
-		l.redisName(), wanting(reply, "a password"), form, envPrefix)
-	return faults.err()
-}
-
-// unreachable says which Redis was tried and what to do, when that is the trouble. What has answered as another kind of
-// Redis than the configuration says is not unreachable, but a fault of the configuration.
-func (l *loaded) unreachable(err error, otherwise string) error {
-	at, _ := l.address() // which was good enough to make a client of
-	if words := mistaken(at, err); words != "" {
-		path := "redis.mode"
-		if l.Redis.Mode == modeStandalone {
-			path = "redis.url" // it says all by itself
-		}
-		var faults faultList
-		faults.add(l.from.of(path), path, "%s", words)
-		return faults.err()
-	}
-	if at.Sentinel != nil && errors.Is(err, redis.Nil) { // the answer of a sentinel that does not know the name
-		path := "redis.master_name"
-		if l.Redis.Mode == modeStandalone {
-			path = "redis.url" // it says all by itself
-		}
-		var faults faultList
-		faults.add(l.from.of(path), path, "the sentinels %s know no master of that name; write the one that `sentinel monitor NAME ...` gives them",
-			strings.Join(at.Sentinel.SentinelAddrs, ","))
-		return faults.err()
-	}
-	if reply := redis.Error(nil); errors.As(err, &reply) && redis.IsAuthError(reply) {
-		if who := guarded(at); who != "" {
-			return l.badSentinelPassword(who, reply)
-		}
-		return l.badPassword(reply)
-	}
-	if lacks := lacking(err, l.Namespace); lacks != "" {
-		return fmt.Errorf("%w; the user of Redis at %s lacks %s; docs/operations.md has all that a user needs", err, l.redisName(), lacks)
-	}
-	if redisconn.Full(err) {
-		return fullError{l.redisName(), err}
-	}
-	if !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnreachableError)) {
+// explained turns an error of the configuration's Redis into words: which Redis, what is wrong and what to do. What the
+// configuration is to blame for becomes a fault of it. Any other error is returned as it is.
+func (l *loaded) explained(err error, otherwise string) error {
+	if err == nil || errors.As(err, new(*scheduler.UnreachableError)) { // the rest of a Cluster has answered
 		return err
+	}
+	at, bad := l.address()
+	if bad != nil {
+		return err // of the embedded one
 	}
 	if errors.Is(err, redislock.ErrUnconfirmed) {
 		return fmt.Errorf("Redis at %s answers, and its replicas do not: %w; start replicas, or mend redis.confirm or redis.replicas", l.redisName(), err)
 	}
-	if redisconn.ReadOnly(err) {
-		return fmt.Errorf("Redis at %s answers, and takes no writes now: %w; if it is a replica, name its master, or the sentinels that know it (redis.mode); else try again later", l.redisName(), err)
+	t := troubleOf(at, l.Namespace, err)
+	switch {
+	case t == nil:
+		return err
+	case t.Kind == redisconn.KindSetting:
+		return l.badSetting(t)
+	case t.Kind == redisconn.KindUnreachable && t.Setting == redisconn.SettingURL:
+		mend := "redis.url"
+		if l.Redis.Mode != modeStandalone {
+			mend = "redis.addrs"
+		}
+		t.Cure += ", mend " + mend + ", or " + otherwise
+		t.Setting = ""
 	}
-	mend := "redis.url"
-	if l.Redis.Mode != modeStandalone {
-		mend = "redis.addrs"
-	}
-	if encrypted(at) {
-		mend += " (does it not speak TLS? then write redis and not rediss)"
-	}
-	return fmt.Errorf("cannot reach Redis at %s: %w; start it, mend %s, or %s", l.redisName(), err, mend, otherwise)
+	return t
 }
 
-// fullError is an answer of a Redis that has no memory or disk left for what is to be written.
-type fullError struct {
-	redis string
-	err   error
+// troubleOf is what is wrong with the Redis of an address; nil where err is about something else.
+func troubleOf(at redisconn.Address, namespace string, err error) (t *redisconn.Trouble) {
+	_ = errors.As(at.Explain(context.Background(), namespace, err), &t)
+	return t
 }
 
-func (e fullError) Error() string {
-	if strings.Contains(e.err.Error(), "MISCONF") {
-		return fmt.Sprintf("Redis at %s cannot write to its disk and takes no writes; free space there, then run this again: %v", e.redis, e.err)
+// settingOf is the path of what is to be corrected. A URL that says all by itself is the place of everything.
+func (l *loaded) settingOf(s redisconn.Setting) string {
+	switch {
+	case s == redisconn.SettingSentinelPassword:
+		return "redis.sentinel_password"
+	case l.Redis.Mode == modeStandalone:
+		return "redis.url"
+	case s == redisconn.SettingMode:
+		return "redis.mode"
+	case s == redisconn.SettingMasterName:
+		return "redis.master_name"
 	}
-	return fmt.Sprintf("Redis at %s is full: %s", e.redis, freeMemory)
+	return "redis.url"
 }
 
-func (e fullError) Unwrap() error { return e.err }
-
-// freeMemory is what helps a Redis that is full.
-const freeMemory = "raise its maxmemory, or delete what else is stored there; nodes go on by themselves"
+// badSetting is a fault of the configuration, exit code 3: Redis was reached and has answered, and will answer the same
+// until the setting is another one.
+func (l *loaded) badSetting(t *redisconn.Trouble) error {
+	path := l.settingOf(t.Setting)
+	words := t.Error()
+	if t.Password {
+		words += "; " + envPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_")) + "_FILE names a file that holds it, so that it stands in no command line"
+	}
+	var faults faultList
+	faults.add(l.from.of(path), path, "%s", words)
+	return faults.err()
+}
 
 // evictsWithin is how much longer than for its lock a command waits to hear whether Redis evicts.
 const evictsWithin = 50 * time.Millisecond

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -36,6 +38,42 @@ func wantMistaken(t *testing.T, url, want string) {
 	} {
 		if code, _, stderr := call(env, "", args...); code != exitConfig || !strings.Contains(stderr, want) {
 			t.Errorf("%s %v: exit %d, %s; want %q", url, args, code, stderr, want)
+		}
+	}
+}
+
+// TestFirstContact: a node and every tool have the same words for a Redis that cannot be used, and the same exit code.
+func TestFirstContact(t *testing.T) {
+	t.Parallel()
+	_, replicas := redistest.StartReplicas(t, 1)
+	web, secure := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	t.Cleanup(secure.Close)
+	file := t.TempDir() + "/backup"
+	const nodes, tools = "run", "jobs list|nodes list|backup FILE|ledger verify|move plan --to redis://127.0.0.1:1"
+	for name, c := range map[string]struct {
+		url      string
+		commands string
+		code     int
+		want     string
+	}{
+		"a replica without the namespace": {"redis://" + replicas[0].Addr(), nodes, exitUnreachable, "Redis at ADDR is a replica, which takes no writes"},
+		"a replica, for a lock":           {"redis://" + replicas[0].Addr(), "lock a -- true", exitUnreachable, "Redis at ADDR is a replica, which takes no writes"},
+		"HTTP":                            {"redis://" + web.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, exitConfig, "what listens at ADDR speaks HTTP, and is no Redis: correct the port or the host"},
+		"an unknown authority":            {"rediss://" + secure.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, exitConfig, "Redis at ADDR has a certificate of an authority that this machine does not know: name the authority's certificate"},
+		"TLS, called without it":          {"redis://" + secure.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, exitConfig, "Redis at ADDR speaks TLS: write rediss and not redis"},
+	} {
+		_, addr, _ := strings.Cut(c.url, "://")
+		env := []string{"ESCAPEMENT_REDIS_URL=" + c.url, "ESCAPEMENT_HTTP_LISTEN="}
+		for command := range strings.SplitSeq(c.commands, "|") {
+			args := strings.Fields(strings.ReplaceAll(command, "FILE", file))
+			if command == nodes {
+				args = append(args, "--config", write(t, secondly([]string{"a"}, "")))
+			}
+			code, stdout, stderr := call(env, "", args...)
+			if want := strings.ReplaceAll(c.want, "ADDR", addr); code != c.code || !strings.Contains(stderr, want) {
+				t.Errorf("%s, %s: exit %d, %s%s\nwant %d, %s", name, command, code, stdout, stderr, c.code, want)
+			}
 		}
 	}
 }

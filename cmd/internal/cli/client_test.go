@@ -52,16 +52,16 @@ func TestFullRedis(t *testing.T) {
 func TestNoSuchDatabase(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + redistest.Start(t).Addr() + "/99"
-	if code, _, stderr := call(nil, "", "jobs", "list", "--redis", url); code != exitConfig || !strings.Contains(stderr, "--redis: names database 99; the server has fewer") {
+	if code, _, stderr := call(nil, "", "jobs", "list", "--redis", url); code != exitConfig || !strings.Contains(stderr, "has no database 99: write a smaller number") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
 
-// TestPlainServerOverTLS: whoever asks a server without TLS over TLS is told which word of the URL is wrong.
+// TestPlainServerOverTLS: a server without TLS that is called with it is a fault of the URL.
 func TestPlainServerOverTLS(t *testing.T) {
 	t.Parallel()
 	url := "rediss://" + redistest.Start(t).Addr()
-	if code, _, stderr := call(nil, "", "jobs", "list", "--redis", url); code != exitUnreachable || !strings.Contains(stderr, "does it not speak TLS? then write redis and not rediss") {
+	if code, _, stderr := call(nil, "", "jobs", "list", "--redis", url); code != exitConfig || !strings.Contains(stderr, "does not speak TLS: write redis and not rediss") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -174,7 +174,7 @@ type Target struct {
 	// Messages says whether each event is a message of its own. Default grouped.
 	Messages string   `yaml:"messages" words:"grouped each"`
 	Webhook  *Webhook `yaml:"webhook" secret:"true"`
-	Command  []string `yaml:"command"`
+	Command  []string `yaml:"command" secret:"true"`
 }
 
 // Webhook is an HTTP call to somebody who is told. What its fields mean stands at notify.Webhook.

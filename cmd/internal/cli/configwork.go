@@ -10,7 +10,7 @@ type Handler struct {
 
 // Exec is a command as a job.
 type Exec struct {
-	Command []string `yaml:"command"`
+	Command []string `yaml:"command" secret:"true"`
 	// Dir is the working directory. Default: the node's.
 	Dir string `yaml:"dir"`
 	// Env is added to the node's own environment.

@@ -71,7 +71,7 @@ func (a *app) dev(l *loaded, count int) error {
 		fmt.Fprintln(a.stdout, url)
 		fmt.Fprintf(a.stderr, "escapement: %s, %s, Redis: %s; Ctrl-C drains and ends\n", many(int64(count), "node"), many(int64(len(l.jobs)), "job"), where)
 	})
-	return l.unreachable(err, "leave that empty for the embedded one")
+	return l.explained(err, "leave that empty for the embedded one")
 }
 
 // devRedis returns how to make a client of the Redis that the configuration names, or else of a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/api"
 	"github.com/escapement/escapement/scheduler/move"
@@ -70,6 +71,7 @@ func exitCode(err error) int {
 	var config configError
 	var ended endedError
 	var command commandError
+	var trouble *redisconn.Trouble
 	switch {
 	case err == nil:
 		return exitDone
@@ -90,7 +92,7 @@ func exitCode(err error) int {
 	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, api.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
 		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists), errors.Is(err, errFileThere):
 		return exitRefused
-	case errors.Is(err, locking.ErrUnreachable), errors.As(err, new(fullError)):
+	case errors.Is(err, locking.ErrUnreachable), errors.As(err, &trouble) && trouble.Kind == redisconn.KindFull:
 		return exitUnreachable
 	default:
 		return exitFailed

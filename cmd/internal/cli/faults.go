@@ -85,6 +85,11 @@ func (l *faultList) add(at place, path, format string, args ...any) {
 // has reports whether a fault of this very path was found.
 func (l *faultList) has(path string) bool { return l.paths[path] }
 
+// drop removes the faults of some paths.
+func (l *faultList) drop(of func(path string) bool) {
+	l.all = slices.DeleteFunc(l.all, func(f fault) bool { return of(f.path) })
+}
+
 // err returns the faults in order as a configError, or nil when there are none.
 func (l *faultList) err() error {
 	if len(l.all) == 0 {

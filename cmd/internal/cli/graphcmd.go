@@ -23,7 +23,7 @@ func (a *app) jobsGraph(t tool) error {
 		return unread
 	}
 	if a.json() {
-		return errors.Join(printJSON(a.stdout, list), unread)
+		return errors.Join(printJSON(a.stdout, list), a.sayLacks(unread))
 	}
 	g := grapher{out: a.newTable(whole("JOB"), col("RUNS"), instant("LAST"), whole("LAST OUTCOME")), by: make(map[string]scheduler.GraphJob), shown: make(map[string]bool)}
 	for _, j := range list {
@@ -39,7 +39,7 @@ func (a *app) jobsGraph(t tool) error {
 			g.show(j.Name, 0)
 		}
 	}
-	return errors.Join(g.out.flush(), unread)
+	return errors.Join(g.out.flush(), a.sayLacks(unread))
 }
 
 // grapher writes a tree of jobs.

@@ -30,7 +30,7 @@ func (a *app) healthCommand() *cobra.Command {
 	c := a.command("health [--ready] [--api URL]", "ask a node whether it lives, or whether it may claim", wants(), func(cmd *cobra.Command, _ []string) error {
 		address := a.apiAddress(cmd)
 		if address == "" {
-			l, err := a.load(cmd, false)
+			l, err := a.loadTool(cmd)
 			if err != nil {
 				return err
 			}

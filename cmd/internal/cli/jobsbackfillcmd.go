@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,11 +91,11 @@ func (a *app) jobsBackfillsCommand() *cobra.Command {
 		if len(t.args) > 0 {
 			name = t.args[0]
 		}
-		all, err := t.in.Backfills(t.ctx, name)
-		if err != nil {
-			return t.near(name, err)
+		all, unread := t.in.Backfills(t.ctx, name)
+		if unread != nil && all == nil {
+			return t.near(name, unread)
 		}
-		return a.printBackfills(all)
+		return errors.Join(a.printBackfills(all), a.sayLacks(unread))
 	}))
 	backfills.Long = `Lists the backfills that are under way, and of each job the last one that has
 ended. NEXT is the tick up to which all have a run. END is when it ended, or, with

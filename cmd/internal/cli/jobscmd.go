@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -65,7 +66,7 @@ func (a *app) jobsList(t tool, filter scheduler.JobFilter) error {
 	}
 	err := a.printJobs(found.Jobs)
 	a.sayMore(len(found.Jobs), found.Next)
-	return errors.Join(err, unread) // those it could read come beside the error
+	return errors.Join(err, a.sayLacks(unread))
 }
 
 func (a *app) printJobs(views []scheduler.JobView) error {
@@ -187,7 +188,7 @@ func millis(ms int64) string {
 	if ms == 0 {
 		return ""
 	}
-	return shortDuration(time.Duration(ms) * time.Millisecond)
+	return shortDuration(redisconn.Duration(ms, time.Millisecond))
 }
 
 func times(n int) string {

@@ -45,7 +45,7 @@ func (a *app) lockCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l, err := a.load(cmd, false)
+			l, err := a.loadTool(cmd)
 			if err != nil {
 				return err
 			}

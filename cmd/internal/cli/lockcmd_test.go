@@ -40,8 +40,8 @@ func TestLockAtAReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Kill() }()
-	says(t, at(s), exitUnreachable, "answers, and takes no writes now", "lock", "a", "--", "true")
-	says(t, at(s), exitUnreachable, "if it is a replica, name its master", "lock", "a", "--", "true")
+	says(t, at(s), exitUnreachable, "is a replica, which takes no writes", "lock", "a", "--", "true")
+	says(t, at(s), exitUnreachable, "name its master, or the sentinels that know it", "lock", "a", "--", "true")
 }
 
 // TestLockCodes wants the command's own code, what a shell has for one that did not run, and the lock free after each.

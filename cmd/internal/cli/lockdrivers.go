@@ -216,7 +216,7 @@ func (c LockConfig) redisClients() (clients []redis.UniversalClient, end func(),
 
 func (a *app) locksBootstrapCommand() *cobra.Command {
 	c := a.command("bootstrap [--servers LIST]", "let new servers of the driver redlock vote", wants(), func(cmd *cobra.Command, _ []string) error {
-		l, err := a.load(cmd, false)
+		l, err := a.loadTool(cmd)
 		if err != nil {
 			return err
 		}

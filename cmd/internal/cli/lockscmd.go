@@ -51,13 +51,13 @@ func (a *app) locksList(t tool, f scheduler.LockFilter) error {
 		a.sayMore(len(found.Locks), found.Next)
 	}
 	if a.json() {
-		return errors.Join(printJSON(a.stdout, list(found.Locks)), unread)
+		return errors.Join(printJSON(a.stdout, list(found.Locks)), a.sayLacks(unread))
 	}
 	out := a.newTable(whole("NAME"), whole("KIND"), whole("TOKEN"), whole("LEFT"), whole("WAITERS"), col("NODE"), col("HOLDER"), wide("OWNER"))
 	for _, l := range found.Locks {
 		out.row(l.Name, kindOf(l), l.Token, leftOf(l), number(l.Waiters), l.Node, holder(l), l.Owner)
 	}
-	return errors.Join(out.flush(), unread)
+	return errors.Join(out.flush(), a.sayLacks(unread))
 }
 
 // lockFlags are the arguments and flags behind the fields that the library refuses.

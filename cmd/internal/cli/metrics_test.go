@@ -35,6 +35,21 @@ jobs:
   - {name: b, schedule: "@every 1m", exec: {command: ["true"]}}
 `
 
+// Where everybody is let in, a page of another site reads nothing but that somebody listens, below a base path too.
+func TestNamesOfOthersReadNothing(t *testing.T) {
+	open, closed := fleetOf(t, false, aJob, "n").handler(HTTP{BasePath: "/ops"}), fleetOf(t, false, "http: {viewer_token: viewer-token}"+aJob, "n").handler(HTTP{})
+	for _, path := range []string{"/metrics", "/readyz", "/version", "/", "/app.js", "/api/v1/jobs", "/ops/metrics", "/ops/", "/nowhere", "/healthz"} {
+		r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://evil.example"+path, nil), httptest.NewRecorder()
+		if open.ServeHTTP(w, r); (w.Code == 403) != (path != "/healthz") {
+			t.Errorf("%s of evil.example: %d", path, w.Code)
+		}
+	}
+	r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://any.example/version", nil), httptest.NewRecorder()
+	if closed.ServeHTTP(w, r); w.Code != 200 {
+		t.Errorf("with a token that is needed: %d", w.Code)
+	}
+}
+
 // A viewer may read the metrics, and nobody else where access is configured.
 func TestMetricsAreGuarded(t *testing.T) {
 	for _, tt := range []struct {
@@ -48,7 +63,7 @@ func TestMetricsAreGuarded(t *testing.T) {
 		{"http: {operator_token: operator-token}", "operator-token", 200},
 	} {
 		r, w := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil), httptest.NewRecorder()
-		if tt.token != "" {
+		if r.Host = "localhost"; tt.token != "" {
 			r.Header.Set("Authorization", "Bearer "+tt.token)
 		}
 		fleetOf(t, false, tt.config+aJob, "n").handler(HTTP{}).ServeHTTP(w, r)
@@ -70,7 +85,7 @@ func TestMetricsOfSeveralNodes(t *testing.T) {
 		{"http: {metrics_jobs: 0}", []string{`{escapement_job="",escapement_node="dev-1",outcome="failed"} 0`}, `escapement_job="a"`},
 	} {
 		w := httptest.NewRecorder()
-		fleetOf(t, true, tt.config+aJob, "dev-1", "dev-2").handler(HTTP{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+		fleetOf(t, true, tt.config+aJob, "dev-1", "dev-2").handler(HTTP{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/metrics", nil))
 		for _, want := range tt.want {
 			if !strings.Contains(w.Body.String(), want+"\n") {
 				t.Errorf("%q: %s is missing", tt.config, want)

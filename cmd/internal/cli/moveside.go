@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -28,7 +27,7 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	if f.partitions < 0 || f.partitions > 1024 {
 		return usagef("--partitions %d is outside 0 to 1024; 0 is as many as before", f.partitions)
 	}
-	l, err := a.load(cmd, false)
+	l, err := a.loadTool(cmd)
 	if err != nil {
 		return err
 	}
@@ -61,7 +60,7 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 		}
 		t.notes = append(t.notes, of.As(a.actor()))
 	}
-	return wrongSide(run(t), from, to)
+	return explainedSide(run(t), l.Namespace, from, to)
 }
 
 // moveTerm is how one side of a move may be given.
@@ -123,40 +122,36 @@ func (l *loaded) nextAddress() (redisconn.Address, error) {
 
 // whole is the name of an address, with its database when that is not the usual one.
 func wholeAddress(a redisconn.Address) string {
-	if db := database(a); db != 0 {
+	if db := a.Database(); db != 0 {
 		return fmt.Sprintf("%s, database %d", a.String(), db)
 	}
 	return a.String()
 }
 
-// wrongSide makes a fault of the configuration of what the addresses are to blame for: it says which in its words.
-func wrongSide(err error, from, to redisconn.Address) error {
-	var faults faultList
+// explainedSide turns an error of one side of a move into words, with the flag that names the side. A step names the side in
+// front of what the side has answered.
+func explainedSide(err error, namespace string, from, to redisconn.Address) error {
 	for _, side := range []struct {
-		flag string
+		flag, variable string
 		redisconn.Address
-	}{{"--from", from}, {"--to", to}} {
-		words := mistaken(side.Address, err)
-		if words != "" && strings.Contains(err.Error(), wholeAddress(side.Address)+": ") { // err begins with the step and the side
-			faults.add(place{name: side.flag}, side.flag, "%s", words)
-			return faults.err()
+	}{{"--from", moveFromVariable, from}, {"--to", moveToVariable, to}} {
+		if err == nil || !strings.Contains(err.Error(), wholeAddress(side.Address)+": ") {
+			continue
 		}
-	}
-	reply := redis.Error(nil)
-	switch {
-	case errors.Is(err, redis.Nil):
-		faults.add(place{name: "--from or --to"}, "--from", "%v: the sentinels know no master of that name; write the one that `sentinel monitor NAME ...` gives them", err)
-	case errors.As(err, &reply) && redis.IsAuthError(reply):
-		for _, side := range []redisconn.Address{from, to} {
-			if who := guarded(side); who != "" {
-				faults.add(place{name: "--from or --to"}, "--from", "the sentinel at %s %s: write the sentinels' own into the URL, &sentinel_password=PASSWORD, with &sentinel_user=USER for a user of its own; %s_FILE or %s_FILE names a file that holds the URL",
-					who, wanting(reply, "a password of its own"), moveFromVariable, moveToVariable)
-				return faults.err()
-			}
+		t := troubleOf(side.Address, namespace, err)
+		switch {
+		case t == nil:
+			return err
+		case t.Kind != redisconn.KindSetting:
+			return fmt.Errorf("%s: %w", side.flag, t)
 		}
-		faults.add(place{name: "--from or --to"}, "--from", "%v; write redis://USER:PASSWORD@HOST:6379/0, or have it in a file that %s_FILE or %s_FILE names", err, moveFromVariable, moveToVariable)
-	default:
-		return err
+		words := t.Error()
+		if t.Password {
+			words += "; " + side.variable + "_FILE names a file that holds the URL, so that it stands in no command line"
+		}
+		var faults faultList
+		faults.add(place{name: side.flag}, side.flag, "%s", words)
+		return faults.err()
 	}
-	return faults.err()
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -52,7 +53,7 @@ func (a *app) nodesList(t tool) error {
 	if len(drains) > 0 { // such a node would do nothing when it comes back
 		a.say("drained, and not there: %s", strings.Join(slices.Sorted(maps.Keys(drains)), ", "))
 	}
-	return errors.Join(err, unread) // the nodes come beside the error
+	return errors.Join(err, a.sayLacks(unread))
 }
 
 // alive says whether a node has not gone.
@@ -64,7 +65,7 @@ func (a *app) printNodes(views []scheduler.NodeView, closed bool) error {
 		column{heading: "SEEN", wide: true, instant: true}, wide("ID"), col("NOTE"))
 	for _, n := range views {
 		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			shortDuration(time.Duration(n.ClockOffsetMS)*time.Millisecond), n.Version, out.at(n.Seen), n.ID, out.nodeNote(n, closed))
+			shortDuration(redisconn.Duration(n.ClockOffsetMS, time.Millisecond)), n.Version, out.at(n.Seen), n.ID, out.nodeNote(n, closed))
 	}
 	return out.flush()
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,12 +9,39 @@ import (
 	"unicode"
 )
 
-// printJSON writes one value and a line end. A nil list is written as [].
+// printJSON writes one value and a line end. A nil list is written as []. Characters that would move a terminal's cursor, or turn the
+// direction of what follows, are written as escapes, which mean the same in JSON.
 func printJSON[T any](w io.Writer, v T) error {
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false) // nothing here is put into a page
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escapedJSON(text.Bytes()))
+	return err
+}
+
+// escapedJSON writes characters of JSON that are not printed as escapes. encoding/json has done so for those below a space.
+func escapedJSON(text []byte) []byte {
+	if !bytes.ContainsFunc(text, unprinted) {
+		return text
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		if unprinted(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
+}
+
+// unprinted reports whether a character controls a terminal or the direction of a text; line ends and tabs do not.
+func unprinted(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
 
 // list is v, or an empty list that JSON writes as [] and not as null.

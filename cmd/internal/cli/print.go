@@ -3,7 +3,6 @@ package cli
 import (
 	"io"
 	"maps"
-	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,12 +12,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/escapement/escapement/internal/mask"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// masked stands where a secret would. The environment of a command, and the headers
-// and body of a call, are masked whole: nothing tells which of them is secret.
-const masked = "***"
+// masked stands where a secret would. The arguments and the environment of a command, and the path,
+// headers and body of a call, are masked whole: nothing tells which of them is secret.
+const masked = mask.Text
 
 // printConfig writes a configuration as YAML, in the order of the sample, with
 // the secrets masked. Of a job only what was given is written.
@@ -55,12 +55,13 @@ func shown(c *Config) Config {
 	for i, t := range s.Notify.Targets {
 		if t.Webhook != nil {
 			w := *t.Webhook
-			w.URL, w.Headers = maskHost(w.URL), maskValues(w.Headers)
+			w.URL, w.Headers = mask.URL(w.URL), mask.Values(w.Headers)
 			if w.Body != "" {
 				w.Body = `"` + masked + `"` // JSON, as it has to be
 			}
 			s.Notify.Targets[i].Webhook = &w
 		}
+		s.Notify.Targets[i].Command = mask.Args(t.Command)
 	}
 	s.Jobs = slices.Clone(c.Jobs)
 	for i, j := range s.Jobs {
@@ -78,12 +79,12 @@ func shown(c *Config) Config {
 func (h Handler) shown() Handler {
 	if h.Exec != nil {
 		e := *h.Exec
-		e.Env = maskValues(e.Env)
+		e.Command, e.Env = mask.Args(e.Command), mask.Values(e.Env)
 		h.Exec = &e
 	}
 	if h.HTTP != nil {
 		c := *h.HTTP
-		c.URL, c.Headers = maskAddress(c.URL), maskValues(c.Headers)
+		c.URL, c.Headers = mask.URL(c.URL), mask.Values(c.Headers)
 		if c.Body != "" {
 			c.Body = masked
 		}
@@ -106,39 +107,6 @@ func (h HTTP) shown() HTTP {
 		h.Users[name] = role + ":" + masked
 	}
 	return h
-}
-
-func maskValues(m map[string]string) map[string]string {
-	m = maps.Clone(m)
-	for name := range m {
-		m[name] = masked
-	}
-	return m
-}
-
-// maskAddress is the URL of a call without its user, password and query, any of which
-// may be a key.
-func maskAddress(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return masked
-	}
-	if u.User != nil {
-		u.User = url.User("xxxxx")
-	}
-	if u.RawQuery != "" {
-		u.RawQuery = "xxxxx"
-	}
-	return u.String()
-}
-
-// maskHost is the URL of a webhook up to its host: the path is a secret of most of them.
-func maskHost(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return masked
-	}
-	return u.Scheme + "://" + u.Host + "/" + masked
 }
 
 // sectionNode builds the mapping of a struct; sparse leaves out zero values.

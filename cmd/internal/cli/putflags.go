@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -83,7 +84,7 @@ func (m *millisFlag) String() string {
 	if m == nil || *m == 0 {
 		return ""
 	}
-	return shortDuration(time.Duration(*m) * time.Millisecond)
+	return shortDuration(redisconn.Duration(int64(*m), time.Millisecond))
 }
 
 func (m *millisFlag) Type() string { return "duration" }

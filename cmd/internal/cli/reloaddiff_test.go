@@ -25,7 +25,7 @@ func TestCompareJobs(t *testing.T) {
 		{"nothing", "schedule: '@hourly', exec: {command: [x]}", "exec: {command: [x]}, schedule: '@hourly', overlap: skip, ttl: 15s, labels: {}", ""},
 		{"a schedule", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@daily', exec: {command: [x]}", `schedule "@hourly" -> "@daily"`},
 		{"times", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', ttl: 1m, timeout: 10m, exec: {command: [x]}", `timeout 0s -> 10m, ttl 15s -> 1m`},
-		{"a command", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', exec: {command: [x, y]}", `exec.command [x] -> [x y]`},
+		{"a command", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', exec: {command: [x, y]}", `exec.command changed`},
 		{"another work", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', http: {url: 'http://127.0.0.1/hunter2'}", `exec removed, http added`},
 		{"a secret", "schedule: '@hourly', exec: {command: [x], env: {A: hunter2}}", "schedule: '@hourly', exec: {command: [x], env: {A: hunter3}}", `exec.env changed`},
 		{"a call", "schedule: '@hourly', http: {url: 'http://127.0.0.1/hunter2'}", "schedule: '@hourly', http: {url: 'http://127.0.0.1/hunter3', method: POST}", `http.method changed, http.url changed`},

@@ -61,7 +61,7 @@ func runNode(l *loaded, cfg scheduler.Config, told *supervisor) error {
 	err = f.run(l.HTTP, log, func(url string) {
 		log.Info("node starting", "node", f.slots[0].Name(), "redis", l.redisName(), "http", url)
 	})
-	return l.unreachable(err, "wait for it with --wait-for-redis")
+	return l.explained(err, "wait for it with --wait-for-redis")
 }
 
 // nextEndpoint is redis.next.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -76,7 +77,7 @@ func (a *app) runsList(t tool, filter scheduler.RunFilter, since when, zone *tim
 	}
 	a.sayMore(len(found.Runs), found.Next)
 	a.warnLeftAlone(found.LeftAlone)
-	return unread // those it could read come beside the error
+	return a.sayLacks(unread)
 }
 
 func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
@@ -272,5 +273,5 @@ func started(r scheduler.RunView, ms int64) string {
 	if r.Started == nil {
 		return ""
 	}
-	return shortDuration(time.Duration(ms) * time.Millisecond)
+	return shortDuration(redisconn.Duration(ms, time.Millisecond))
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,9 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
@@ -120,52 +116,4 @@ func (c *checker) next() {
 	if own, err := c.address(); err == nil && same(own, next) {
 		c.fault("redis.next", "is the Redis that is used already; leave it empty until the namespace is to move to another one")
 	}
-}
-
-// guarded are the sentinels of an address that refuse what they are told as their password; "" when none does, and then it was
-// the master. An answer that reaches us is of any of them, or of the master, and does not say whose it is.
-func guarded(at redisconn.Address) string {
-	if at.Sentinel == nil {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), redisconn.CallTimeout)
-	defer cancel()
-	refused := make([]bool, len(at.Sentinel.SentinelAddrs))
-	var asked sync.WaitGroup
-	for i, addr := range at.Sentinel.SentinelAddrs {
-		one, err := redisconn.Parse("redis://" + addr)
-		if err != nil {
-			continue // go-redis has not called it either
-		}
-		one.One.Username, one.One.Password, one.One.TLSConfig = at.Sentinel.SentinelUsername, at.Sentinel.SentinelPassword, at.Sentinel.TLSConfig
-		asked.Go(func() {
-			client := one.Client()
-			defer client.Close()
-			refused[i] = redis.IsAuthError(client.Ping(ctx).Err())
-		})
-	}
-	asked.Wait()
-	var who []string
-	for i, addr := range at.Sentinel.SentinelAddrs {
-		if refused[i] {
-			who = append(who, addr)
-		}
-	}
-	return strings.Join(who, ",")
-}
-
-// badSentinelPassword is badPassword for what sentinels want themselves.
-func (l *loaded) badSentinelPassword(who string, reply redis.Error) error {
-	var faults faultList
-	faults.add(l.from.of("redis.sentinel_password"), "redis.sentinel_password", "the sentinel at %s %s: write the sentinels' own, with redis.sentinel_user for a user of its own; the one in redis.url is the master's. %sREDIS_SENTINEL_PASSWORD_FILE names a file that holds it",
-		who, wanting(reply, "a password of its own"), envPrefix)
-	return faults.err()
-}
-
-// wanting says what the reply of a server, or a sentinel, means about the password.
-func wanting(reply redis.Error, password string) string {
-	if redis.HasErrorPrefix(reply, "WRONGPASS") {
-		return "refuses the password, or the user, that is given there (WRONGPASS)"
-	}
-	return "wants " + password + ", and none is given (NOAUTH)"
 }

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/api"
 )
 
 // closeWithin bounds how long a stopping server waits for answers in the making.
@@ -116,7 +118,7 @@ func healthHandler[N node](nodes []N) http.Handler {
 		var why []string
 		for _, n := range nodes {
 			if err := n.Ready(); err != nil {
-				for _, reason := range reasons(err) {
+				for _, reason := range api.Causes(err) {
 					why = append(why, n.Name()+": "+harmless(reason.Error()))
 				}
 			}
@@ -134,22 +136,12 @@ func healthHandler[N node](nodes []N) http.Handler {
 	return mux
 }
 
-// reasons are the errors that were joined into one, which has each on a line of its own. A line end in any of them came from outside.
-func reasons(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) // and not errors.As: what a text is wrapped around stays within it
-	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, reasons(e)...)
-	}
-	return all
-}
-
 func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text) // as above
 }

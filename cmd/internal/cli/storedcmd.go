@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -132,7 +133,7 @@ func (a *app) jobsExportCommand() *cobra.Command {
 		}
 		text, bad := yamlOf(jobsFile{views})
 		if bad == nil {
-			_, bad = a.stdout.Write(text)
+			_, bad = io.WriteString(a.stdout, printable(string(text), isTerminal(a.stdout)))
 		}
 		return errors.Join(bad, err)
 	}))

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // Variables in which systemd says where it listens, and how often it wants to hear from whom.
@@ -38,7 +40,7 @@ func supervisorOf(env map[string]string) *supervisor {
 	s := &supervisor{socket: env[notifySocket]}
 	if pid := env[watchdogPID]; pid == "" || pid == strconv.Itoa(os.Getpid()) {
 		usec, _ := strconv.ParseInt(env[watchdogUsec], 10, 64) // what is no number asks for no watchdog
-		s.period = max(0, time.Duration(usec)*time.Microsecond/2)
+		s.period = max(0, redisconn.Duration(usec, time.Microsecond)/2)
 	}
 	return s
 }

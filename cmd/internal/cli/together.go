@@ -46,9 +46,11 @@ func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 
 // handler answers about all nodes, and for the namespace: health, API and console, below the base path and without it.
 func (f *fleet) handler(cfg HTTP) http.Handler {
-	mux := http.NewServeMux()
+	mux, all, access := http.NewServeMux(), http.NewServeMux(), f.slots[0].l.HTTP.access()
 	health := healthHandler(f.slots)
-	for _, path := range []string{"/healthz", "/readyz", "/version"} {
+	all.Handle("/healthz", health) // by any name: it tells no more than that somebody listens
+	all.Handle("/", access.Named(mux))
+	for _, path := range []string{"/readyz", "/version"} {
 		mux.Handle(path, health)
 	}
 	var collectors []*metrics.Collector
@@ -57,7 +59,7 @@ func (f *fleet) handler(cfg HTTP) http.Handler {
 	}
 	mux.Handle("/metrics", f.slots[0].guard(api.Viewer, metrics.Handler(collectors...)))
 	mux.Handle("/", console.Handler(console.Config{API: f.slots[0], Name: f.slots[0].l.Namespace}))
-	return console.Below(cfg.BasePath, mux)
+	return console.Below(cfg.BasePath, all)
 }
 
 // run serves the health endpoints and runs the nodes until a signal, a node's end

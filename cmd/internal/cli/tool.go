@@ -14,6 +14,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
 )
 
 // tool is what a command that looks into Redis works with.
@@ -102,7 +103,7 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	if cmd.Flags().Changed("api") {
 		return usagef("%s works on Redis itself, which the API does not pass on: use --redis", cmd.CommandPath())
 	}
-	l, err := a.load(cmd, false)
+	l, err := a.loadTool(cmd)
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	if l.Redis.Mode != modeStandalone {
 		otherwise = "name another configuration with --config"
 	}
-	return l.unreachable(f(l, client), otherwise)
+	return l.explained(f(l, client), otherwise)
 }
 
 // sayUnheard says beside what was asked for of one job or node that masters of a Cluster do not answer. It is all there; only who goes
@@ -131,10 +132,25 @@ func (a *app) sayUnheard(err error) error {
 	return err
 }
 
+// sayLacks says beside a list which of its records cannot be read, and returns what else is wrong with it.
+func (a *app) sayLacks(err error) error {
+	parts, unreadable, other := api.Lacks(err)
+	if len(unreadable) > 0 {
+		a.say("the list lacks what this version cannot read: %v", errors.Join(unreadable[:min(len(unreadable), lacksSaid)]...))
+	}
+	if rest := len(unreadable) - lacksSaid; rest > 0 {
+		a.say("and %d more", rest)
+	}
+	return errors.Join(append(parts, other)...)
+}
+
+// lacksSaid is how many records that cannot be read are named.
+const lacksSaid = 10
+
 // sayFull says beside a list without living nodes that they may live, where they cannot write.
 func (a *app) sayFull(t tool) {
 	if t.full() {
-		a.say("Redis is full: nodes cannot say that they live, and nothing is claimed; %s", freeMemory)
+		a.say("Redis is full: nodes cannot say that they live, and nothing is claimed; %s", redisconn.FreeMemory)
 	}
 }
 

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+)
+
+// Tools need the connection alone: they work beside jobs that no node would take, and after a move from the same folder.
+func TestToolsNeedTheConnection(t *testing.T) {
+	t.Parallel()
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.yaml")
+	files := func(text string) {
+		t.Helper()
+		for name, text := range map[string]string{config: text, filepath.Join(dir, "jobs.d", "z.yaml"): "jobs: [{name: z, schedule: nonsense}]\nnot: yaml: at all"} {
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	addr := p.server.Addr()
+	env := []string{"ESCAPEMENT_HTTP_LISTEN="}
+	const work = `
+jobs: [{name: a, schedule: "99 * * * *"}, {name: a}]
+notify: {targets: [{name: x}]}
+calendars: {de: {file: nosuch.ics}}
+defaults: {ttl: 1ns}
+history: {keep: 1}
+handlers: {h: {}}
+`
+	files("redis: {url: redis://127.0.0.1:1, next: redis://" + addr + "}\n" + work)
+	for _, line := range []string{"nodes list", "jobs list", "jobs pause yearly --reason x", "doctor", "backup -", "ledger verify", "lock a -- true", "audit list"} {
+		code, stdout, stderr := call(env, "", append(strings.Fields(line), "--config", config, "--redis", "redis://"+addr)...)
+		if line == "lock a -- true" {
+			code, stdout, stderr = call(env, "", "lock", "--config", config, "--redis", "redis://"+addr, "a", "--", "true")
+		}
+		if code == exitConfig || strings.Contains(stderr, "z.yaml") {
+			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
+		}
+	}
+	if code, _, stderr := call(env, "", "run", "--config", config); code != exitConfig || !strings.Contains(stderr, "z.yaml") || !strings.Contains(stderr, "jobs[") {
+		t.Errorf("run: exit %d, %s", code, stderr)
+	}
+	if code, _, _ := call(env, "", "config", "print", "--config", config); code != exitConfig {
+		t.Errorf("config print: exit %d", code)
+	}
+	for text, path := range map[string]string{"namepsace: x": "namepsace", "redis: {mode: x}": "redis.mode", "namespace: '?'": "namespace", "redis: {url: 'redis://h/x'}": "redis.url"} {
+		files(text + work)
+		if code, _, stderr := call(env, "", "jobs", "list", "--config", config); code != exitConfig || !strings.Contains(stderr, path) || strings.Contains(stderr, "jobs[") {
+			t.Errorf("%s: exit %d, %s", text, code, stderr)
+		}
+	}
+}

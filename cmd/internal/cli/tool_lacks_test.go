@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+// A list with a record that cannot be read is the rest of the list, a note on stderr and exit code 0, from Redis and over the API.
+func TestListsWithGarbage(t *testing.T) {
+	t.Parallel()
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"}, jobs.Job{Name: "follows", After: []string{"yearly"}})
+	run := p.wants(exitDone, "", "", "jobs", "run", "yearly")
+	const bad = "99|x|y"
+	for _, err := range []error{
+		p.client.HSet(t.Context(), "{escapement:0}:jobs", "long", bad).Err(), p.client.HSet(t.Context(), "{escapement:0}:backfills", "long", bad).Err(),
+		p.client.HSet(t.Context(), "{escapement}:roster", "stranger", bad).Err(), p.client.RPush(t.Context(), "{escapement}:audit", bad).Err(),
+		p.client.LPush(t.Context(), "{escapement:0}:history:yearly", bad).Err(), p.client.HSet(t.Context(), "{escapement:0}:runs", "odd", bad).Err(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ops, err := scheduler.NewClient(p.client, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api.New(ops, api.Config{}))
+	t.Cleanup(server.Close)
+	for list, want := range map[string]string{
+		"jobs list": "yearly", "jobs graph": "follows", "runs list": run, "nodes list": "", "locks list": "", "generations list": "", "audit list": "jobs run", "jobs backfills": "",
+	} {
+		noted := slices.Contains([]string{"jobs list", "jobs graph", "nodes list", "audit list", "jobs backfills"}, list)
+		for _, from := range [][]string{{"--redis", "redis://" + p.server.Addr()}, {"--api", server.URL}} {
+			for _, form := range []string{"table", "json"} {
+				args := append(append(strings.Fields(list), from...), "-o", form)
+				code, stdout, stderr := call(nil, "", args...)
+				if code != exitDone || !strings.Contains(stdout, want) || noted && !strings.Contains(stderr, "read") {
+					t.Errorf("%v: exit %d\n%s%s", args, code, stdout, stderr)
+				}
+				if form == "json" && !json.Valid([]byte(stdout)) {
+					t.Errorf("%v: %s", args, stdout)
+				}
+			}
+		}
+	}
+	if code, stdout, stderr := call(p.env, "", "jobs", "get", "long"); code != exitFailed || stdout != "" {
+		t.Errorf("jobs get long: exit %d, %s%s", code, stdout, stderr)
+	}
+}
