@@ -16,7 +16,7 @@ import (
 func TestListsWithGarbage(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"}, jobs.Job{Name: "follows", After: []string{"yearly"}})
-	run := p.wants(exitDone, "", "", "jobs", "run", "yearly")
+	run := p.wants(exitDone, "-", "", "jobs", "run", "yearly")
 	const bad = "99|x|y"
 	for _, err := range []error{
 		p.client.HSet(t.Context(), "{escapement:0}:jobs", "long", bad).Err(), p.client.HSet(t.Context(), "{escapement:0}:backfills", "long", bad).Err(),
