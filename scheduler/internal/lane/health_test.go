@@ -13,11 +13,11 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// answer is an error reply of a server.
-type answer string
+// redisAnswer is an error reply of a server.
+type redisAnswer string
 
-func (a answer) Error() string { return string(a) }
-func (a answer) RedisError()   {}
+func (a redisAnswer) Error() string { return string(a) }
+func (a redisAnswer) RedisError()   {}
 
 // What keeps a node from Redis is logged, and is in /readyz, with the address and a cure: such as that a Cluster has moved its slots away.
 func TestHealthNamesTheCure(t *testing.T) {
@@ -33,11 +33,11 @@ func TestHealthNamesTheCure(t *testing.T) {
 	} {
 		var text bytes.Buffer
 		h := NewHealth(client, "ns", func() {}, slog.New(slog.NewTextHandler(&text, nil)))
-		h.Fail(roleSweep, redisconn.Classify("sweep", answer(reply)))
+		h.Fail(roleSweep, redisconn.Classify("sweep", redisAnswer(reply)))
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%s is logged as\n%s", reply, text.String())
 		}
-		if err := h.Err(); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, answer(reply)) {
+		if err := h.Err(); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, redisAnswer(reply)) {
 			t.Errorf("%s is %v", reply, err)
 		}
 	}

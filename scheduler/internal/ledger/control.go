@@ -108,7 +108,7 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 	}
 	if record["incarnation"] == "" && create { // an earlier version made it
 		if err := client.HSetNX(ctx, key, "incarnation", cfg.NewID()).Err(); err != nil {
-			return Control{}, explain(ctx, client, "open namespace "+cfg.Namespace, err)
+			return Control{}, explain(ctx, client, cfg.Namespace, "open namespace "+cfg.Namespace, err)
 		}
 	}
 	return Control{
