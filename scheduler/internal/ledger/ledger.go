@@ -30,6 +30,8 @@ const pendingMax = 10_000
 // keepForLeast is the shortest age at which rows may leave: for so long nodes tell a server that lost them what ended.
 const keepForLeast = time.Minute
 
+const defaultKeepFor = 168 * time.Hour
+
 // DefaultNamespace is the namespace of who names none.
 const DefaultNamespace = "escapement"
 
@@ -63,7 +65,7 @@ func (c Config) withDefaults() Config {
 	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
 	c.MaxSkew = cmp.Or(c.MaxSkew, time.Second)
 	c.Keep = cmp.Or(c.Keep, 200)
-	c.KeepFor = cmp.Or(c.KeepFor, 168*time.Hour)
+	c.KeepFor = cmp.Or(c.KeepFor, defaultKeepFor)
 	if c.NewID == nil {
 		c.NewID = uuid.NewString
 	}

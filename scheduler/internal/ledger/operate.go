@@ -163,6 +163,7 @@ type rewindArgs struct {
 	Digest string `json:"digest"`
 	From   int64  `json:"from,string,omitempty"`
 	To     int64  `json:"to,string"`
+	Reach  int64  `json:"reach"` // how far before Redis' time a history that begins in the future goes back, ms
 }
 
 // The answers of Rewind.
@@ -176,7 +177,8 @@ const (
 // ErrRefused while a run holds the job, for a tick before the history's beginning, and for one that
 // is not behind.
 func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error) {
-	args := rewindArgs{l.clocked(now), l.retained(), r.Job, r.Digest, r.From, r.To}
+	reach := min(l.cfg.KeepFor, defaultKeepFor) // a client trims no history, and has no KeepFor of its own
+	args := rewindArgs{l.clocked(now), l.retained(), r.Job, r.Digest, r.From, r.To, reach.Milliseconds()}
 	reply, err := rewindScript.call(ctx, l.client, l.tag(r.Job), r.Job, args).Slice()
 	if err != nil {
 		return "", l.explain(ctx, "rewind "+r.Job, err)

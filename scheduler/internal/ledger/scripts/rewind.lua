@@ -30,7 +30,7 @@ end
 if not base then return {'trimmed'} end
 -- A clock that was taken back may have begun the history in the future, and trimmed what was before: nothing is missing then, as far
 -- back as a history is kept.
-local misdated = tonumber(base) > ms and tonumber(to) >= ms - tonumber(args.keep_for)
+local misdated = tonumber(base) > ms and tonumber(to) >= ms - tonumber(args.reach)
 if tonumber(to) < tonumber(base) and not misdated then return {'trimmed'} end
 if e.cursor ~= '' and tonumber(to) >= tonumber(e.cursor) then return {'forward'} end
 local attempt = 0
