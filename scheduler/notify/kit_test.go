@@ -104,7 +104,7 @@ func (w *world) notifier(cfg notify.Config) *notifier {
 		w.t.Fatal(err)
 	}
 	stop := w.run(func(ctx context.Context) {
-		if err := n.Run(ctx); err != nil {
+		if err := n.Run(ctx); err != nil && !errors.Is(err, redis.ErrClosed) { // as after kill
 			w.t.Error(err)
 		}
 		_ = client.Close()

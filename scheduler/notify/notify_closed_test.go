@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -16,7 +17,8 @@ func TestClientIsClosed(t *testing.T) {
 	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	n, err := New(client, Config{Logger: slog.New(slog.DiscardHandler)})
+	tell := Target{Name: "t", Func: func(context.Context, Message) error { return nil }}
+	n, err := New(client, Config{Targets: []Target{tell}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
