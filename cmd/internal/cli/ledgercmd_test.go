@@ -155,7 +155,7 @@ func (b books) dump(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, key := range b.client.Keys(t.Context(), "*").Val() {
-		all = append(all, fmt.Sprintf("%s %q %v", key, b.client.Dump(t.Context(), key).Val(), b.client.TTL(t.Context(), key).Val()))
+		all = append(all, fmt.Sprintf("%s %q expires: %t", key, b.client.Dump(t.Context(), key).Val(), b.client.TTL(t.Context(), key).Val() > 0))
 	}
 	slices.Sort(all)
 	return all
