@@ -155,3 +155,61 @@ func TestBackfillOutlivesAnEmptiedRedis(t *testing.T) {
 		})
 	}
 }
+
+// Redis is emptied several times in a row, so that epochs live shorter than the hold: no tick vanishes, and none runs twice. One node tells
+// once what is lost for good.
+func TestEmptiedInARow(t *testing.T) {
+	for offset := range 7 {
+		t.Run(fmt.Sprint(offset*100, " ms"), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				s := &sink{}
+				list := many(8, s)
+				for _, node := range []string{"a", "b", "c"} {
+					c.start(node, scheduler.Config{Partitions: 1}, list...)
+				}
+				time.Sleep(10*time.Second + time.Duration(offset)*100*time.Millisecond)
+				from := time.Now().Add(-3 * time.Second)
+				for range 6 {
+					if err := c.redis().FlushAll(t.Context()).Err(); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(700 * time.Millisecond)
+				}
+				time.Sleep(8 * time.Second)
+				s.check(t)
+				s.each(t, list, from, time.Now().Add(-2*time.Second))
+				told := 0
+				for _, a := range must[scheduler.ActionList](t)(c.ops().Audit(t.Context(), scheduler.ActionFilter{})).Actions {
+					if a.Action == "records lost" {
+						told++
+					}
+				}
+				// The audit of the epochs before is lost with them. An epoch that was never open is not told of.
+				if logged := c.logs.count("Redis had lost records"); told != 1 || logged < 1 || logged > 6 {
+					t.Errorf("what is lost stands in %d audit rows and %d log lines, want one and up to one for each time", told, logged)
+				}
+			})
+		})
+	}
+}
+
+// A gate that nobody can read closes its partition until the gate is gone: no move has closed anything.
+func TestGateThatIsGoneIsNotClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		c.start("a", scheduler.Config{Partitions: 1}, eachSecond("quick", s))
+		time.Sleep(5 * time.Second)
+		client := c.redis()
+		client.Set(t.Context(), "{escapement:0}:gate", "9|of another version", 0)
+		client.HSet(t.Context(), "{escapement:0}:jobs", "quick", "9|of another version")
+		time.Sleep(5 * time.Second)
+		client.FlushAll(t.Context())
+		time.Sleep(25 * time.Second)
+		if before := time.Now().Add(-5 * time.Second); s.ranOn("a", before) == 0 {
+			t.Error("nothing runs")
+		}
+		if c.logs.count("(the other side is )") > 0 {
+			t.Error("a move without a name is logged")
+		}
+	})
+}

@@ -226,8 +226,13 @@ func (r *Moves) vanished() {
 	if r.closed == nil || r.lost {
 		return // no move has closed it: the registrar writes the record again
 	}
-	by := "a move"
-	if e := (*ledger.ClosedError)(nil); errors.As(r.closed, &e) {
+	by, e := "a move", (*ledger.ClosedError)(nil)
+	if errors.As(r.closed, &e) && e.Move == "" {
+		r.noted = false
+		r.reopen() // a gate that nobody could read is gone; no move is known
+		wait.Signal(r.maybeOpen)
+		return
+	} else if e != nil {
 		by = fmt.Sprintf("move %s (the other side is %s)", e.Move, e.Where)
 	}
 	r.noted, r.lost = true, true

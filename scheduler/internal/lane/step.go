@@ -112,11 +112,18 @@ func (f *epochs) release(changes int) {
 		return
 	}
 	first, held := true, time.Since(f.since)
-	for _, e := range f.epochs {
+	var lost []int
+	for part, e := range f.epochs {
 		first = first && e.Was() == ""
+		if id := ledger.Incarnation(e.ID()); id != ledger.Incarnation(e.Was()) && f.l.Ledger.Made(part, id) {
+			if _, after := ledger.MadeAfterLoss(id); after {
+				lost = append(lost, part)
+			}
+		}
 		e.Open()
 	}
 	f.mu.Unlock()
+	f.tellLost(lost)
 	if !first {
 		f.l.breaker.grantsResumed()
 		f.l.Log.Info("claiming again", "held_for", held.Round(time.Millisecond))

@@ -149,7 +149,7 @@ func (l *Ledger) incarnate(ctx context.Context, c Control, lost bool) error {
 			}
 			var is string
 			if is, err = held[i].result(); err == nil && is == "" {
-				err = incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Err()
+				err = l.makeIncarnation(ctx, part, args)
 			}
 		}
 		return err
@@ -159,8 +159,22 @@ func (l *Ledger) incarnate(ctx context.Context, c Control, lost bool) error {
 // Supersede gives a partition another incarnation, made after a loss, in place of this one.
 func (l *Ledger) Supersede(ctx context.Context, part int, incarnation string) error {
 	args := incarnateArgs{ID: l.cfg.NewID(), Was: incarnation, Lost: true}
-	err := incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Err()
-	return l.explain(ctx, "note that records were lost", err)
+	return l.explain(ctx, "note that records were lost", l.makeIncarnation(ctx, part, args))
+}
+
+// makeIncarnation calls incarnate.lua, and notes an incarnation that this call has made.
+func (l *Ledger) makeIncarnation(ctx context.Context, part int, args incarnateArgs) error {
+	id, err := incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Text()
+	if err == nil && strings.HasPrefix(id, args.ID) {
+		l.made.Store(part, id)
+	}
+	return err
+}
+
+// Made reports whether this ledger has made a partition's incarnation, the last one that it made.
+func (l *Ledger) Made(part int, incarnation string) bool {
+	id, some := l.made.Load(part)
+	return some && id == incarnation
 }
 
 // closed reports whether a move has closed the namespace, or may have.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -104,6 +105,8 @@ type Ledger struct {
 	idea   func(context.Context) time.Time // the caller's idea of Redis' time; nil: none
 
 	confirm int // how many replicas are to have a claim
+
+	made *sync.Map // by partition, the last incarnation that was made here
 }
 
 // At returns the ledger for a caller that knows what the partition holds of its runs in the epoch of this id: Claim,
@@ -166,7 +169,7 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, create 
 		return nil, fmt.Errorf("%w: namespace %q was created with %d partitions and this node is configured with %d; set partitions to %d, or use another namespace",
 			ErrRefused, cfg.Namespace, n, cfg.Partitions, n)
 	}
-	l := &Ledger{client: client, cfg: cfg, keys: make([]keys, n)}
+	l := &Ledger{client: client, cfg: cfg, keys: make([]keys, n), made: new(sync.Map)}
 	l.cfg.Partitions = n
 	for p := range l.keys {
 		l.keys[p] = partitionKeys(cfg.Namespace, p)
