@@ -8,10 +8,19 @@ import (
 )
 
 // lockDir locks a directory until the file is closed, or the process ends. The error says that
-// another process has the lock.
+// another process has the lock, or that the name is no directory's: in a directory for everybody,
+// somebody may have put a named pipe there meanwhile.
 func lockDir(path string) (*os.File, error) {
-	f, err := os.Open(path) //nolint:gosec // G304: a directory of runs
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		f.Close()
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -40,6 +41,31 @@ func TestDirectoriesOfKilledNodesAreRemoved(t *testing.T) {
 	}
 	if err := alive.remove(); err != nil || there(alive.path) {
 		t.Errorf("the end of the run: %v", err)
+	}
+}
+
+// A name that has become another kind of file is not locked, and a named pipe holds up nobody.
+func TestLockDir(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink(dir, link)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{pipe: syscall.ENOTDIR, link: nil, filepath.Join(dir, "none"): syscall.ENOENT} {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := lockDir(path)
+			ended <- err
+		}()
+		select {
+		case err := <-ended:
+			if err == nil || want != nil && !errors.Is(err, want) { // systems differ in the error of a link
+				t.Errorf("%s: %v, want %v", path, err, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: it waits for a writer", path)
+		}
 	}
 }
 
