@@ -243,6 +243,7 @@ func TestCommandThatCannotBeEnded(t *testing.T) {
 		}
 	}), nil))
 	run := jobs.NewRun(in)
+	defer time.AfterFunc(standstill, func() { _ = os.WriteFile(f.path+".end", nil, 0o600) }).Stop() // nobody was told
 	cause, err := runner{grace: time.Millisecond}.supervise(ctx, cmd, g, run)
 	g.Close()
 	var exit *exec.ExitError
