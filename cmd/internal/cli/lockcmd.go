@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -257,15 +254,4 @@ func (a *app) acquire(store lockStore, name string, o locking.Options, signals <
 func signalCode(s os.Signal) int {
 	n, _ := s.(syscall.Signal)
 	return exitSignal + int(n)
-}
-
-// childEnv is our environment, and what the command is to know of its lock.
-func (a *app) childEnv(lease *locking.Lease) []string {
-	all := maps.Clone(a.env)
-	all[lockVariable], all[tokenVariable] = lease.Name(), strconv.FormatInt(lease.Token(), 10)
-	list := make([]string, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, name+"="+all[name])
-	}
-	return list
 }

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/api"
+)
+
+// childEnv is the environment of a command under a lock: this program's without its secrets, and the command's lock and token.
+func (a *app) childEnv(lease *locking.Lease) []string {
+	all := withoutSecrets(a.env)
+	all[lockVariable], all[tokenVariable] = lease.Name(), strconv.FormatInt(lease.Token(), 10)
+	list := make([]string, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, name+"="+all[name])
+	}
+	return list
+}
+
+// withoutSecrets is an environment without the variables of this program that hold a secret. An address stays unless a
+// part of it is one, and so does a variable that names a file: a command that calls this program needs both.
+func withoutSecrets(env map[string]string) map[string]string {
+	all := maps.Clone(env)
+	drop := func(name string, shown func(string) string) {
+		if text := all[name]; shown == nil || shown(text) != text {
+			delete(all, name)
+		}
+	}
+	shown := map[string]func(string) string{"redis.url": redisconn.Mask, "redis.next": redisconn.Mask, "locks.servers": maskServer}
+	for _, l := range leaves(new(Config)) {
+		if l.secret {
+			drop(l.env(), shown[l.path])
+		}
+	}
+	drop(apiTokenVariable, nil)
+	drop(apiVariable, api.ShowAddress)
+	drop(moveFromVariable, redisconn.Mask)
+	drop(moveToVariable, redisconn.Mask)
+	return all
+}
