@@ -70,12 +70,18 @@ func askHealth(address string, ready bool) (health, error) {
 	if ready {
 		path = "readyz"
 	}
+	user := u.User
 	u = u.JoinPath(path)
+	u.User = nil // no error shows it: a name alone may be a token
 	ctx, cancel := context.WithTimeout(context.Background(), healthWithin)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return health{}, err
+	}
+	if user != nil {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
 	}
 	client := http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
@@ -90,7 +96,7 @@ func askHealth(address string, ready bool) (health, error) {
 	if err != nil {
 		return health{}, err
 	}
-	h := health{URL: u.Redacted(), OK: answer.StatusCode == http.StatusOK, Reasons: []string{}}
+	h := health{URL: u.String(), OK: answer.StatusCode == http.StatusOK, Reasons: []string{}}
 	if !h.OK {
 		h.Reasons = strings.Split(strings.TrimSpace(string(text)), "\n")
 	}

@@ -12,7 +12,7 @@ import (
 func TestAddressesAreMasked(t *testing.T) {
 	for _, text := range []string{
 		"A:hunter2@", "u:hunter2@127.0.0.1:1", "hunter2@h", "x://hunter2@h", "http://u:hunter2@127.0.0.1:1/p", "https://u:hunter2@127.0.0.1:1?x=1",
-		"https://127.0.0.1:1?token=hunter2", "htp:u:hunter2@h", "postgres://u:hunter2@a,b/db?password=hunter2", "http://u:hunter2 @h", "http://u:%zzhunter2@h",
+		"https://127.0.0.1:1?token=hunter2", "http://hunter2@127.0.0.1:1", "htp:u:hunter2@h", "postgres://u:hunter2@a,b/db?password=hunter2", "http://u:hunter2 @h", "http://u:%zzhunter2@h",
 	} {
 		for name, show := range map[string]func(string) string{"server": maskServer, "webhook": mask.URL, "API": api.ShowAddress} {
 			if got := show(text); strings.Contains(got, "hunter2") {
