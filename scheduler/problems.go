@@ -160,7 +160,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 		there[s.Job] = true
 	}
 	var paused []ledger.Stored
-	var waiting []string
+	var waiting, entering []string
 	for _, s := range stored {
 		definition, err := jobs.ParseDefinition(s.Definition)
 		if s.Err != nil || err != nil {
@@ -172,6 +172,9 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 			d.upstreams(definition, there)
 		}
 		d.ahead(s, definition)
+		if definition.Guard != "" || definition.LimitGroup != "" {
+			entering = append(entering, s.Job)
+		}
 		switch {
 		case s.Pause.Holds(d.now.UnixMilli()):
 			if s.Pause.To != 0 || d.now.Sub(time.UnixMilli(s.Pause.From)) > pausedLong {
@@ -186,7 +189,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 			waiting = append(waiting, s.Job)
 		}
 	}
-	return errors.Join(d.paused(ctx, paused), d.waiting(ctx, waiting))
+	return errors.Join(d.paused(ctx, paused), d.waiting(ctx, waiting), d.refusedEntry(ctx, entering))
 }
 
 // named notes a job of a program and a stored one, of some version, that have one name.

@@ -77,3 +77,28 @@ func (d *doctor) waiting(ctx context.Context, names []string) error {
 	}
 	return nil
 }
+
+// refusedEntry notes runs of the named jobs that do not start because a store refuses their guard or permit, or does not answer.
+func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
+	open, err := d.l.Open(ctx, names...)
+	if err != nil {
+		return err
+	}
+	open = slices.DeleteFunc(open, func(r ledger.Lease) bool { return r.Whole || !slices.Contains(names, r.Job) })
+	_, waits, err := d.l.Progress(ctx, open)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		w, some := waits[r.Run]
+		if !some || !w.Refused {
+			continue
+		}
+		cure := "mend what the text names; the run starts by itself then. `runs cancel " + r.Run + "` gives the tick up"
+		if strings.Contains(w.Note, "redlock.Bootstrap") {
+			cure = "`escapement locks bootstrap` with the `locks` of the nodes' configuration, once; the run starts by itself then"
+		}
+		d.add("run_refused", diagnose.Error, diagnose.OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.Run, stampOf(w.At), w.Note), cure)
+	}
+	return nil
+}

@@ -25,7 +25,7 @@ func progressView(p ledger.Progress) *ProgressView {
 	return v
 }
 
-// addProgress adds how far those of the runs are that go on.
+// addProgress adds how far those of the runs are that go on, and what they wait for before they start.
 func addProgress(ctx context.Context, l *ledger.Ledger, runs []inspect.Run, views []RunView) error {
 	var going []ledger.Lease
 	for _, r := range runs {
@@ -36,10 +36,13 @@ func addProgress(ctx context.Context, l *ledger.Ledger, runs []inspect.Run, view
 	if len(going) == 0 {
 		return nil
 	}
-	said, err := l.Progress(ctx, going)
+	said, waits, err := l.Progress(ctx, going)
 	for k := range views {
 		if p, ok := said[views[k].Run]; ok && runs[k].Lease != nil {
 			views[k].Progress = progressView(p)
+		}
+		if w, ok := waits[views[k].Run]; ok && runs[k].Lease != nil && views[k].Reason == "" {
+			views[k].Reason = w.Note
 		}
 	}
 	return err

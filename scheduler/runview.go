@@ -33,7 +33,9 @@ type RunView struct {
 	Generation string `json:"generation"`
 	Trigger    string `json:"trigger"`
 	Outcome    string `json:"outcome"` // "running", also while nobody was granted it yet
-	Reason     string `json:"reason"`  // begins with "pending", and says why, while nobody was granted it yet
+	// Reason begins with "pending", and says why, while nobody was granted the run yet. Of a granted run it may be what the
+	// run waits for before it starts.
+	Reason     string `json:"reason"`
 	Due        *Stamp `json:"due"`
 	Started    *Stamp `json:"started"` // null when nobody was granted it, and while it waits for its tick
 	Ended      *Stamp `json:"ended"`
@@ -41,7 +43,8 @@ type RunView struct {
 	DurationMS int64  `json:"duration_ms"` // of a running run: up to now
 	Error      string `json:"error"`
 	// Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who
-	// wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job.
+	// wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job,
+	// or what the run waited for that held it.
 	Note string `json:"note,omitempty"`
 	// NotBefore is the earliest that a pending run may start.
 	NotBefore *Stamp `json:"not_before,omitempty"`

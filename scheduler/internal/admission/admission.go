@@ -96,8 +96,8 @@ func (h *Held) Release() {
 
 // Enter waits until the run has everything that it needs. A run that must start by an instant that
 // passes meanwhile gets ErrLate. When stop is closed, or ctx ends, the error is a context's. run
-// gets a line for each wait.
-func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Grant, run *jobs.Run, left func() time.Duration) (*Held, error) {
+// gets a line for each wait, and waits is called with what the run waits for.
+func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Grant, run *jobs.Run, left func() time.Duration, waits func(Wait)) (*Held, error) {
 	h := &Held{log: a.Log}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	entered := make(chan struct{})
@@ -109,7 +109,7 @@ func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Gran
 		case <-entered:
 		}
 	})
-	err := a.enter(h, g, run, left)
+	err := a.enter(h, g, request{run: run, left: left, waits: waits})
 	close(entered)
 	stopping.Wait()
 	if err = cmp.Or(err, context.Cause(h.ctx)); err != nil {
@@ -119,10 +119,10 @@ func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Gran
 	return h, nil
 }
 
-func (a *Admission) enter(h *Held, g work.Grant, run *jobs.Run, left func() time.Duration) error {
+func (a *Admission) enter(h *Held, g work.Grant, q request) error {
 	j := g.Job
 	holder := a.Node + " " + j.Name
-	q := request{Options: locking.Options{TTL: j.TTL, Holder: holder[:min(len(holder), maxHolder)]}, run: run, left: left}
+	q.Options = locking.Options{TTL: j.TTL, Holder: holder[:min(len(holder), maxHolder)]}
 	if l := j.Limit; l.Group != "" {
 		q.locker, q.name, q.Permits = a.Limits, "limit:"+l.Group, l.Max
 		q.what = fmt.Sprintf("one of the %d permits of %s", l.Max, l.Group)
@@ -152,6 +152,21 @@ type request struct {
 	what   string // in words
 	run    *jobs.Run
 	left   func() time.Duration // until the run must start
+	waits  func(Wait)
+}
+
+// Wait is what a run waits for.
+type Wait struct {
+	What    string // in words
+	Refusal error  // of the store, which refuses or does not answer; nil: another holder has the lock
+}
+
+// wait is the wait of a request that was not granted.
+func (q *request) wait(err error) Wait {
+	if errors.Is(err, locking.ErrHeld) {
+		err = nil
+	}
+	return Wait{What: q.what, Refusal: err}
 }
 
 // take acquires a lock for h, however long that takes.
@@ -161,6 +176,7 @@ func (a *Admission) take(h *Held, q request) error {
 		began := time.Now()
 		a.Log.Info("a run waits before it starts", "job", q.run.Job(), "run", q.run.ID(), "for", q.what, "error", err)
 		fmt.Fprintf(q.run.Output(), "waits for %s: %v\n", q.what, err)
+		q.waits(q.wait(err))
 		lease, err = a.await(h.ctx, q)
 		fmt.Fprintf(q.run.Output(), "waited %s for %s\n", time.Since(began).Round(time.Millisecond), q.what)
 	}
@@ -184,6 +200,7 @@ func (a *Admission) await(ctx context.Context, q request) (*locking.Lease, error
 		if err == nil || ctx.Err() != nil {
 			return lease, err
 		}
+		q.waits(q.wait(err))
 		if !errors.Is(err, locking.ErrHeld) && time.Since(logged) >= logEvery {
 			logged = time.Now()
 			a.Log.Warn("a run still waits", "job", q.run.Job(), "run", q.run.ID(), "for", q.what, "error", err)

@@ -52,6 +52,23 @@ func (r Progress) text() string {
 		r.Note
 }
 
+// readWait reads a wait record.
+func (r *Wait) readWait(record string) error {
+	f, err := split(record, "2", 3)
+	if err != nil {
+		return err
+	}
+	r.At = f.int()
+	r.Refused = f.flag()
+	r.Note = f.text()
+	return f.bad
+}
+
+// text is the wait as it is stored.
+func (r Wait) text() string {
+	return "2|" + ms(r.At) + "|" + flagged(r.Refused) + "|" + r.Note
+}
+
 // readPause reads a pause record.
 func (r *Pause) readPause(record string) error {
 	f, err := split(record, "1", 4)

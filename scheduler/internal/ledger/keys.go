@@ -26,7 +26,7 @@ import (
 //	{ns:p}:waiting         hash   run id -> pending record; and open ticks of sharded jobs, by their ids
 //	{ns:p}:history:JOB     list   rows, oldest first
 //	{ns:p}:recent          list   when rows were written, ms, and of which jobs, oldest first; the scripts spell it after kept
-//	{ns:p}:kept            hash   run id -> its output, of a run that goes on so far; "p:", "s:" or "g:" and run id -> its payload, its checkpoint, its progress; all leave with the row
+//	{ns:p}:kept            hash   run id -> its output, of a run that goes on so far; "p:", "s:" or "g:" and run id -> its payload, its checkpoint, its progress or what it waits for; all leave with the row
 //	{ns:p}:cancels         hash   run id -> who wants it ended, and why
 //	{ns:p}:pauses          hash   job -> who paused it, and why
 //	{ns:p}:backfills       hash   job -> its backfill that is under way; see backfill.go

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -122,8 +123,21 @@ type Progress struct {
 // Text is the progress as it is stored.
 func (r Progress) Text() string { return r.text() }
 
-// Progress reads how far runs are that go on, by their ids. Those that have said nothing are left out.
-func (l *Ledger) Progress(ctx context.Context, runs []Lease) (map[string]Progress, error) {
+// Wait is what a granted run waits for before it starts.
+type Wait struct {
+	At      int64  // since when, ms; of a run that waits no more, when that ended
+	Refused bool   // the store of the lock refuses or does not answer; else another holder has the lock
+	Note    string // in words; "": the run waits no more
+}
+
+// Text is the wait as it is stored. A bar would end the note of a row.
+func (r Wait) Text() string {
+	r.Note = strings.ReplaceAll(r.Note, "|", "/")
+	return r.text()
+}
+
+// Progress reads how far runs are that go on, and what runs wait for before they start, by their ids. Runs with neither are left out.
+func (l *Ledger) Progress(ctx context.Context, runs []Lease) (map[string]Progress, map[string]Wait, error) {
 	byPart := l.byPartition(len(runs), func(i int) string { return runs[i].Job })
 	got := make([]*redis.SliceCmd, len(byPart))
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -139,16 +153,23 @@ func (l *Ledger) Progress(ctx context.Context, runs []Lease) (map[string]Progres
 		return nil
 	})
 	if err != nil {
-		return nil, redisconn.Classify("read how far runs are", err)
+		return nil, nil, redisconn.Classify("read how far runs are", err)
 	}
-	all := make(map[string]Progress)
+	all, waits := make(map[string]Progress), make(map[string]Wait)
 	for part, places := range byPart {
 		for k, i := range places {
+			value := got[part].Val()[k]
+			if value == nil {
+				continue
+			}
 			var p Progress
-			if value := got[part].Val()[k]; value != nil && p.readProgress(text(value)) == nil {
+			var w Wait
+			if p.readProgress(text(value)) == nil {
 				all[runs[i].Run] = p
+			} else if w.readWait(text(value)) == nil && w.Note != "" {
+				waits[runs[i].Run] = w
 			}
 		}
 	}
-	return all, nil
+	return all, waits, nil
 }

@@ -51,7 +51,7 @@ func (l *ActiveRuns) cancelRun(id string, cause error) {
 	})
 }
 
-// Progress is how far a run is, as the ledger keeps it; "" when it has said nothing, or is not here.
+// Progress is how far a run is, or what it waits for, as the ledger keeps it; "" for neither, or when it is not here.
 func (l *ActiveRuns) Progress(run string) string {
 	if x, ok := l.runs.Load(run); ok {
 		return x.(*activeRun).store.text()

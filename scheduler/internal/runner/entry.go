@@ -23,13 +23,14 @@ func (r *Runner) enter(l *activeRun, back bool) bool {
 		}
 		return time.UnixMilli(by).Sub(r.Past())
 	}
-	held, err := r.Entry.Enter(l.lease.Context(), r.refused, l.g, l.run, left)
+	held, err := r.Entry.Enter(l.lease.Context(), r.refused, l.g, l.run, left, l.store.waits)
 	if err != nil {
 		if errors.Is(err, admission.ErrLate) {
 			l.late = err.Error()
 		}
 		return false
 	}
+	l.store.entered()
 	l.held = held
 	l.time.held.Store(held)
 	if held.Token() != 0 {

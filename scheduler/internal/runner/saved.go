@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/admission"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
@@ -16,6 +18,8 @@ import (
 const (
 	// saveWithin bounds a call that saves or reads a checkpoint.
 	saveWithin = 2 * time.Second
+	// waitNoteMax bounds what is kept of the words for a wait, in bytes.
+	waitNoteMax = 400
 	// savedAgain is the wait before a checkpoint that could not be read is read again.
 	savedAgain = time.Second
 )
@@ -29,9 +33,10 @@ type runStore struct {
 	known bool       // what the attempts before have left is known. The lock of calls guards it
 
 	mu        sync.Mutex
-	data      []byte // the newest checkpoint
-	savedBy   string // the run that Redis has it of; "" when there is none
-	said      bool   // the run has said how far it is
+	data      []byte       // the newest checkpoint
+	savedBy   string       // the run that Redis has it of; "" when there is none
+	wait      *ledger.Wait // what the run waits for before it starts, or an empty one after that; nil: it did not wait
+	said      bool         // the run has said how far it is
 	progress  ledger.Progress
 	moved     time.Time // when the run last made progress; zero while its function is not called
 	stalled   bool      // it was told that the run has stalled
@@ -132,14 +137,41 @@ func (s *runStore) Progress(p jobs.Progress) {
 	s.moves()
 }
 
-// text is how far the run is, as the ledger keeps it; "" when it has said nothing.
+// waits notes what the run waits for before it starts.
+func (s *runStore) waits(w admission.Wait) {
+	note := "waits for " + w.What
+	if w.Refusal != nil {
+		note += ": " + w.Refusal.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := s.r.Now().UnixMilli()
+	if s.wait != nil {
+		since = s.wait.At
+	}
+	s.wait = &ledger.Wait{At: since, Refused: w.Refusal != nil, Note: clip(strings.Join(strings.Fields(note), " "), waitNoteMax)}
+}
+
+// entered notes that the run has all that it waited for. A run that was handed back by another node may have waited there.
+func (s *runStore) entered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wait != nil || s.l.g.WasPending {
+		s.wait = &ledger.Wait{At: s.r.Now().UnixMilli()}
+	}
+}
+
+// text is how far the run is, or what it waits for, as the ledger keeps it; "" for neither.
 func (s *runStore) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.said {
-		return ""
+	switch {
+	case s.said:
+		return s.progress.Text()
+	case s.wait != nil:
+		return s.wait.Text()
 	}
-	return s.progress.Text()
+	return ""
 }
 
 // called notes that the function is called, or that it has returned.

@@ -18,7 +18,7 @@ var keys = []key{
 		"as `pending`, and a tick while it is open"},
 	{"{ns:p}:history:JOB", "list", "[rows](#row) and [ranges](#range), oldest first", "`history.keep` rows of runs and 15 more, four times as many ranges, `history.keep_for`"},
 	{"{ns:p}:recent", "list", "when rows were written, and of which jobs, oldest first: for `runs list`", "1,200 lines, of a call each; up to 200 jobs in a line"},
-	{"{ns:p}:kept", "hash", "run: the last 64 KiB of its output. Under `p:` and the run its payload, under `s:` its checkpoint of 64 KiB at most, under `g:` its [progress](#progress)", "all of a run is deleted with its row in the history, and its checkpoint also when the tick has succeeded"},
+	{"{ns:p}:kept", "hash", "run: the last 64 KiB of its output. Under `p:` and the run its payload, under `s:` its checkpoint of 64 KiB at most, under `g:` its [progress](#progress) or [wait](#wait)", "all of a run is deleted with its row in the history, and its checkpoint also when the tick has succeeded"},
 	{"{ns:p}:cancels", "hash", "run: who wants it ended, and why, see [cancel](#cancel)", "one a run in flight"},
 	{"{ns:p}:pauses", "hash", "job: who paused it, and why, see [pause](#pause)", "one a job"},
 	{"{ns:p}:backfills", "hash", "job: its [backfill](#backfill) that is under way", "one a job, 100 a partition"},

@@ -40,7 +40,7 @@ var (
 	// ofRuns are those of jobs and their runs.
 	ofRuns = []record{entry, run, pending, tick, row, passed}
 	// beside are what happens to them.
-	beside = []record{event, cancel, progress, pause, backfill, gate, move, promotion, success, join}
+	beside = []record{event, cancel, progress, wait, pause, backfill, gate, move, promotion, success, join}
 )
 
 var entry = record{
@@ -200,6 +200,17 @@ var progress = record{
 		{name: "since", kind: number, into: "Since", doc: "when it first said anything, ms: the beginning of the estimate"},
 		{name: "from", kind: number, into: "From", doc: "how many steps were done then"},
 		{name: "note", kind: rest, into: "Note", doc: "in the job's words"},
+	},
+}
+
+var wait = record{
+	name: "wait", lua: "wait", mark: "2", key: "{ns:p}:kept, field g: and run", typ: "Wait", writes: "text",
+	doc:     "What a granted run waits for before it starts, in the place of its progress; sent with its renewals.",
+	example: "2|1763726405000|1|waits for the guard etcd: lock: store unreachable",
+	fields: []field{
+		{name: "at", kind: number, into: "At", doc: "since when, ms; of a run that waits no more, when that ended"},
+		{name: "refused", kind: flag, into: "Refused", doc: "'1' when the store of the lock refuses or does not answer; else another holder has the lock"},
+		{name: "note", kind: rest, into: "Note", doc: "in words, without a bar; empty when the run waits no more"},
 	},
 }
 

@@ -22,6 +22,7 @@ for i = 2, #all, 2 do
   local p = pending_of(all[i]) or tick_of(all[i])
   if p and p.job == job then
     redis.call('HDEL', k.waiting, all[i - 1])
+    redis.call('HDEL', k.kept, 'g:' .. all[i - 1])
     redis.call('ZREM', k.pending, all[i - 1])
     redis.call('HDEL', k.cancels, all[i - 1]) -- an open tick that somebody wanted ended
     redis.call('ZREM', k.unique, p.request)

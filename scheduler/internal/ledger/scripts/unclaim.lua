@@ -35,6 +35,11 @@ local function back(i, job, id, fresh, r, e)
     r.at, r.holds = int(ms), '1'
     redis.call('HSET', k.waiting, fresh, pending_text(r))
     redis.call('ZADD', k.pending, r.at, fresh)
+    local said = redis.call('HGET', k.kept, 'g:' .. id)
+    if said then
+      redis.call('HSET', k.kept, 'g:' .. fresh, said) -- for the row, if the tick is missed for it
+      redis.call('HDEL', k.kept, 'g:' .. id)
+    end
     if e.open == id then
       e.open = fresh
       free(e, r.mode, r.granted, ms, true) -- as for an attempt that follows: ticks meanwhile came due behind this one

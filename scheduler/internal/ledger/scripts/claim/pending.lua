@@ -62,7 +62,8 @@ local function claim_pending(i, e, c)
     outcome, reason = instead(e, p, id, mode, c.from)
   end
   if outcome == 'held' then answer(i, 'held', '', reason, '') return false end
-  if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason) then answer(i, 'foreign', '', '', '') return false end
+  local waiter = outcome == 'skipped' and e.open or outcome == 'missed' and id or '' -- the run itself may have waited too long
+  if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason, waiter) then answer(i, 'foreign', '', '', '') return false end
   -- guard:begun-whole P7 a tick that has begun as a whole goes on as one, also under a definition that has shards
   local begun = p.holds ~= '' and tonumber(p.attempt) > 1
   if not outcome and p.of == '' and p.shards == '1' and parts ~= '' and not begun then
@@ -72,6 +73,7 @@ local function claim_pending(i, e, c)
   end
   taken[#taken + 1] = id
   if outcome then
+    redis.call('HDEL', k.kept, 'g:' .. id)
     if e.open == id then let_go(e, ms) end
     answer(i, 'passed', '', e.cursor, outcome .. ',' .. reason)
     return true

@@ -1,5 +1,5 @@
 -- Part of claim.lua: the next tick of a job.
--- needs: lib/history lib/outbox lib/rows lib/shards claim/grant claim/holder claim/steps
+-- needs: lib/history lib/outbox lib/rows lib/shards lib/waits claim/grant claim/holder claim/steps
 
 local function partition_full(parts)
   return parts ~= '' and redis.call('ZCARD', k.pending) + tonumber(string.match(parts, '^%d+')) > PENDING_MAX
@@ -7,9 +7,10 @@ end
 
 local function stale(i, e) answer(i, 'stale', '', e.cursor, e.pause .. '|' .. e.busy) return false end
 
--- Records ticks that will not run, with an event for followers.
-local function record(i, e, prev, first, last, num, nxt, outcome, reason)
-  if not pass(k.histories[i], k.kept, e, prev, first, last, num, nxt, outcome, reason, '', ms, keep, keep_for) then return false end
+-- Records ticks that will not run, with an event for followers. waiter is the run on whose account they do not, '' for none.
+local function record(i, e, prev, first, last, num, nxt, outcome, reason, waiter)
+  local note = waiter ~= '' and waits_for(k, waiter) or ''
+  if not pass(k.histories[i], k.kept, e, prev, first, last, num, nxt, outcome, reason, note, ms, keep, keep_for) then return false end
   if followed[i] then notify(k.outbox, names[i], prev, nxt, first, last, num, outcome, ms) end
   return true
 end
@@ -79,9 +80,9 @@ local function claim_tick(i, e, c)
   if tick ~= '' and not held and partition_full(parts) then answer(i, 'held', '', 'full partition', '') return false end
   -- guard:passes-recorded P2 ticks that will not run get a row in the step that passes them
   for _, p in ipairs(list) do
-    if not record(i, e, p[3], p[3], p[4], p[5], p[6], p[1], p[2]) then answer(i, 'foreign', '', '', '') return false end
+    if not record(i, e, p[3], p[3], p[4], p[5], p[6], p[1], p[2], '') then answer(i, 'foreign', '', '', '') return false end
   end
-  if held and not record(i, e, tick, tick, tick, 1, nxt, 'skipped', 'overlap') then answer(i, 'foreign', '', '', '') return false end
+  if held and not record(i, e, tick, tick, tick, 1, nxt, 'skipped', 'overlap', e.open) then answer(i, 'foreign', '', '', '') return false end
   step_to(e, job, nxt, last)
   if held or tick == '' then
     answer(i, held and 'skipped' or 'passed', '', nxt, '')
