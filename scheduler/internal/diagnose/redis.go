@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -60,7 +61,7 @@ func look(ctx context.Context, c redis.UniversalClient, namespace string) server
 	defer cancel()
 	s := server{addr: redisconn.Addr(c)}
 	text, err := c.Info(ctx).Result()
-	if s.err = err; err == nil {
+	if s.err = redisconn.Explain(c, namespace, err); err == nil {
 		s.info = fields(text)
 	}
 	before := time.Now()
@@ -91,10 +92,13 @@ func (s *server) problems(to *List) {
 	add := func(code, severity, text, cure string) {
 		to.Add(Problem{code, severity, OnServer, s.addr, text, cure, 0})
 	}
+	trouble := (*redisconn.Trouble)(nil)
 	switch {
 	case s.err != nil && redisconn.Denied(s.err):
 		add("redis_not_looked_at", Warning, "its version, persistence, memory and replicas could not be looked at: "+plain(s.err),
 			"give the user the right to INFO (ACL SETUSER NAME +info); without it nodes notice no failover either")
+	case errors.As(s.err, &trouble):
+		add("redis_not_looked_at", Warning, "its version, persistence, memory and replicas could not be looked at: "+plain(errors.New(trouble.Text)), trouble.Cure)
 	case s.err != nil:
 		add("redis_not_looked_at", Warning, "its version, persistence, memory and replicas could not be looked at: "+plain(s.err),
 			"see whether it is up; a service that hides INFO must be checked in its own console")

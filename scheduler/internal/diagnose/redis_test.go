@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -149,6 +151,20 @@ func TestRights(t *testing.T) {
 	Redis(t.Context(), as(append(slices.Clone(all), "-info")...), "escapement", &l)
 	if got := strings.Join(codes(l.Problems()), " "); got != "error redis_permissions warning redis_not_looked_at" {
 		t.Errorf("without INFO: %s", got)
+	}
+}
+
+// A server that is no Redis is named so, with the cure, and not by the client's words.
+func TestServerThatIsNoRedis(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	client := redis.NewClient(redistest.ClientOptions(server.Listener.Addr().String()))
+	defer client.Close()
+	var l List
+	Redis(t.Context(), client, "escapement", &l)
+	all := l.Problems()
+	if len(all) != 1 || !strings.Contains(all[0].Text, "speaks HTTP, and is no Redis") || all[0].Cure != "correct the port or the host" {
+		t.Errorf("got %+v", all)
 	}
 }
 
