@@ -17,6 +17,7 @@ var checks = map[string]func(*tree) []string{
 	"file length":      checkFileLength,
 	"doc comments":     checkDocComments,
 	"race detector":    checkRaceTags,
+	"top level":        checkTopLevel,
 }
 
 // TestRepository holds this repository to its own documents.
@@ -51,6 +52,7 @@ func TestChecks(t *testing.T) {
 		{"no replace", "go.mod", "module m\n\nreplace m/x => ../x\n", "replace is not for a library"},
 		{"file length", "a/a.go", "package a\n" + strings.Repeat("\n", maxLines), "a/a.go: 301 lines, at most 300"},
 		{"doc comments", "a/a.go", "package a\n\ntype T struct{}\n\nfunc (*T) F() {}\n", "a/a.go: T.F has no doc comment"},
+		{"top level", "internal/a/a.go", "package a\n", "internal/a/a.go: no Go code belongs below internal"},
 		{"race detector", "a/a_test.go", "//go:build !race\n\npackage a\n\nfunc TestSlow() {}\n", "a/a_test.go: is left out under the race detector"},
 	} {
 		root := fstest.MapFS{}

@@ -123,7 +123,19 @@ func receiver(d *ast.FuncDecl) string {
 	}
 }
 
-// checkRaceTags wants every test to run under the race detector; -short makes long ones shorter.
+// checkTopLevel wants all Go code in the folders that the repository begins with.
+func checkTopLevel(t *tree) (problems []string) {
+	for _, f := range t.files {
+		switch top, _, _ := strings.Cut(f.path, "/"); top {
+		case "cmd", "docs", "jobs", "locking", "scheduler", "sharding":
+		default:
+			problems = append(problems, fmt.Sprintf("%s: no Go code belongs below %s", f.path, top))
+		}
+	}
+	return problems
+}
+
+// checkRaceTags wants every test to run under the race detector.
 func checkRaceTags(t *tree) (problems []string) {
 	for _, f := range t.files {
 		for _, group := range f.ast.Comments {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/jobs/internal/machine"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/boundedfile"
 )
 
 // maxResultFile bounds the file of a result, in bytes: a JSON text may be written with blanks, which are not kept.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/escapement/escapement/internal/boundedfile"
+	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/jobs/internal/machine"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/escapement/escapement/internal/mask"
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/mask"
 )
 
 const (

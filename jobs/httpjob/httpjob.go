@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/internal/mask"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/internal/machine"
+	"github.com/escapement/escapement/jobs/mask"
 )
 
 const (

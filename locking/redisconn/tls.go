@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/escapement/escapement/internal/boundedfile"
+	"github.com/escapement/escapement/jobs/boundedfile"
 )
 
 // maxPEM bounds a file of certificates or a key, in bytes.

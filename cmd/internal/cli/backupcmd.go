@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/internal/boundedfile"
+	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
 )

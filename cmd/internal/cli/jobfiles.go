@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/escapement/escapement/internal/boundedfile"
+	"github.com/escapement/escapement/jobs/boundedfile"
 )
 
 // jobsDir is the folder beside the configuration file whose *.yaml files have more jobs.

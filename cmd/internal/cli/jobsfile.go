@@ -10,8 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/scheduler"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/escapement/escapement/internal/boundedfile"
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/scheduler/notify"
 )
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/escapement/escapement/internal/boundedfile"
+	"github.com/escapement/escapement/jobs/boundedfile"
 )
 
 // errFileThere is returned for output that would replace a file.

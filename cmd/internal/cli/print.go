@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/escapement/escapement/internal/mask"
+	"github.com/escapement/escapement/jobs/mask"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 

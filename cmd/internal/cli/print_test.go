@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/escapement/escapement/internal/mask"
+	"github.com/escapement/escapement/jobs/mask"
 	"github.com/escapement/escapement/scheduler/api"
 )
 
