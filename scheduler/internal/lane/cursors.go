@@ -61,8 +61,11 @@ func (c *cursors) asking(b *work.Batch) {
 	}
 }
 
-// came notes that claims are finished.
+// came notes that claims are finished. Of those without an answer this node goes on to know that it was granted nothing.
 func (c *cursors) came(b *work.Batch) {
+	if b.Err != nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, j := range b.Jobs {

@@ -36,6 +36,31 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// A node that was not asked for a job's ticks works its cursor out, and may be beyond ticks that were not granted. A node that knows where the
+// job stood counts more, whichever of them reports first.
+func TestWorkedOutCursorYields(t *testing.T) {
+	for name, first := range map[string]bool{"worked out first": true, "worked out last": false} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.pass(t, 10*time.Second)
+				workedOut := func() {
+					must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + 7000}}))
+				}
+				if first {
+					workedOut()
+				}
+				r.recall(t, 4, nil)
+				r.create(t, "a")
+				workedOut()
+				if e := r.entry(t, "a"); e.Cursor != noon+4000 || e.Base != noon+4000 {
+					t.Errorf("the job begins at %+v", e)
+				}
+				r.sound(t)
+			})
+		})
+	}
+}
+
 // TestRecallAfterAClaim: a node that knew nothing has registered the job anew and run it: the ticks before that are recorded.
 func TestRecallAfterAClaim(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

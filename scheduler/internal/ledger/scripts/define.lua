@@ -92,10 +92,10 @@ end
 -- Where a new job begins: with its next tick, or at the cursor that nodes reported after Redis lost the job.
 local function begins(c)
   local field = c.job .. '|' .. c.digest
-  local reported = string.match(redis.call('HGET', k.anew, field) or '', '^1?|(%d+)$')
+  local reported = string.match(redis.call('HGET', k.anew, field) or '', '^1?|(%d+|?1?)$')
   redis.call('HSET', k.anew, field, '1|' .. (reported or ''))
   redis.call('EXPIRE', k.anew, ANEW_FOR)
-  return reported or c.cursor
+  return reported and string.match(reported, '^%d+') or c.cursor
 end
 
 local function stays(i, e, digest)

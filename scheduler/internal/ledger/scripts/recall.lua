@@ -42,7 +42,15 @@ local entries, marks = redis.call('HMGET', k.jobs, unpack(names)), redis.call('H
 local noted, saved, due, out = {}, {}, {}, {}
 
 local function note(i, made, cursor)
-  noted[#noted + 1], noted[#noted + 2] = fields[i], made .. '|' .. cursor
+  noted[#noted + 1], noted[#noted + 2] = fields[i], made .. '|' .. cursor .. (items[i].heard == '1' and '|1' or '')
+end
+
+-- Whether a report changes nothing beside the one that counts. The latest counts; one of where the job stood before any that is worked out.
+local function outweighed(c, at, reported, heard)
+  if reported == '' then return false end
+  -- guard:worked-out-yields P2 a cursor that a node has worked out passes no tick of which another node knows that it was not granted
+  if heard ~= c.heard then return heard == '1' end
+  return at <= tonumber(reported)
 end
 
 local function save(i, e)
@@ -64,15 +72,14 @@ local function ask(i, word, at)
 end
 
 local function recall(i, c)
-  local made, reported = string.match(marks[i] or '|', '^(1?)|(%d*)$')
+  local made, reported, heard = string.match(marks[i] or '|', '^(1?)|(%d*)|?(1?)$')
   local e = entry_of(entries[i])
   local untouched = e and made == '1' and e.last == '' and e.cursor == e.base -- nothing was asked of it yet
   local cursor = c.cursor
   -- guard:opened-is-over P1 a tick in shards, of which an emptied Redis knows nothing, is not begun again
   if c.opened ~= '' and (not entries[i] or untouched) then cursor = c.opened end
   local at = tonumber(cursor)
-  -- Of the cursors that nodes report of a lost job the latest counts.
-  if reported and reported ~= '' and at <= tonumber(reported) then return end
+  if reported and outweighed(c, at, reported, heard) then return end
   if not entries[i] then return note(i, '', cursor) end
   if not e or e.digest ~= c.digest or e.cursor == '' then return end
   if untouched then
