@@ -99,6 +99,8 @@ prove: redis-server postgresql ## the long list, hours: SEEDS simulated clusters
 	$(MAKE) --no-print-directory seeds T=TestPolicies N=$$(( $(SEEDS) / 4 ))
 	$(MAKE) --no-print-directory seeds T=TestStored N=$$(( $(SEEDS) / 4 ))
 	$(MAKE) --no-print-directory seeds T=TestFailover N=$$(( $(SEEDS) / 10 ))
+	$(MAKE) --no-print-directory seeds T=TestAhead N=$$(( $(SEEDS) / 20 ))
+	$(MAKE) --no-print-directory seeds T=TestFlushes N=$$(( $(SEEDS) / 20 ))
 	$(MAKE) --no-print-directory seeds T=TestMoves N=$$(( $(SEEDS) / 40 ))
 	$(MAKE) --no-print-directory seeds T=TestChurn N=$$(( $(SEEDS) / 200 ))
 	$(MAKE) --no-print-directory sim-same stores alerts mutants torture

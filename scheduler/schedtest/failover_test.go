@@ -129,3 +129,33 @@ func TestAhead(t *testing.T) {
 		shows: []string{"Redis lost something: empty Redis", "Redis lost something: flush Redis", "asserted: restored"}}
 	s.run(t)
 }
+
+// flushesPlan is a cluster whose Redis is emptied again and again while it runs: each 0.1 to 4 s, at times just before ticks, at times also
+// restarted. All nodes live through it, one of them now and then a moment behind the others.
+func flushesPlan(seed uint64) Plan {
+	d := &dice{rand.New(rand.NewPCG(seed, 0xf1005))}
+	p := emptiedPlan(seed)
+	p.Nodes, p.Faults = 1+d.IntN(4), nil
+	every := pick(d, []time.Duration{150 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, 4 * time.Second})
+	for at := 6 * time.Second; at < 16*time.Second; at += every {
+		f := Fault{Do: FlushRedis, When: at + d.between(0, every/2)}
+		if every >= time.Second && d.IntN(2) == 0 {
+			f.When = f.When.Truncate(time.Second) + d.between(900*time.Millisecond, 975*time.Millisecond)
+		}
+		if every > 500*time.Millisecond && d.IntN(3) == 0 {
+			f.Do, f.For = EmptyRedis, d.between(20*time.Millisecond, 300*time.Millisecond)
+		}
+		p.Faults = append(p.Faults, f)
+		if d.IntN(8) == 0 {
+			p.Faults = append(p.Faults, Fault{Do: Pause, Node: pick(d, p.names()), When: f.When - 10*time.Millisecond, For: d.between(200*time.Millisecond, waitedFor)})
+		}
+	}
+	return p
+}
+
+// TestFlushes holds P1 and P2 to what is promised of epochs that may live shorter than the hold.
+func TestFlushes(t *testing.T) {
+	s := &suite{name: "TestFlushes", plan: flushesPlan, seeds: 16, enough: 10,
+		shows: []string{"Redis lost something: flush Redis", "Redis lost something: empty Redis", "asserted: restored"}}
+	s.run(t)
+}

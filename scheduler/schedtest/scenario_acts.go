@@ -49,7 +49,7 @@ func (r *reader) at(o *options) error {
 		return r.fault(do, Fault{When: when}, o)
 	}
 	if !slices.Contains(verbs, word) {
-		return fmt.Errorf("%q cannot be done; what can: %s, and the faults crash, drain, deploy, suspend, cut, stop-redis, empty-redis", word, strings.Join(verbs, ", "))
+		return fmt.Errorf("%q cannot be done; what can: %s, and the faults crash, drain, deploy, suspend, cut, stop-redis, empty-redis, flush-redis", word, strings.Join(verbs, ", "))
 	}
 	op := operation{line: r.no, when: when, verb: word, job: o.next("a job")}
 	switch word {
