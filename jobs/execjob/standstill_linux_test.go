@@ -25,7 +25,6 @@ func TestCommandsOfAStandingNodeEnd(t *testing.T) {
 			f := newFifo(t)
 			node := exec.Command(os.Args[0])
 			node.Env = append(os.Environ(), asNode+"="+tt.script, asLease+"="+tt.margin.String(), "F="+f.path)
-			began := time.Now()
 			if err := node.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -34,6 +33,7 @@ func TestCommandsOfAStandingNodeEnd(t *testing.T) {
 			if err := node.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
+			stopped := time.Now()
 			deadline := time.After(standstill)
 			for _, pid := range pids {
 				t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
@@ -49,7 +49,7 @@ func TestCommandsOfAStandingNodeEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			end := began.Add(leaseLasts) // the lease began later
+			end := stopped.Add(leaseLasts) // it was renewed before
 			t.Logf("the last step was %s after the lease had ended for its holder", steps.ModTime().Sub(end))
 			if tt.margin == time.Minute && steps.ModTime().After(end.Add(tt.margin)) {
 				t.Error("a step beside the next holder of the lease")
