@@ -1,7 +1,7 @@
 // Command torture runs real node processes on a real redis-server, does to them what happens to
 // machines, and checks from a file that the jobs write whether the promises held.
 //
-//	go run ./cmd/torture [-scenario all|plain|kill|freeze|outage|churn|failover|zombie|masters|broken]
+//	go run ./cmd/torture [-scenario all|plain|kill|freeze|outage|emptied|churn|failover|zombie|masters|broken]
 //	                     [-seconds 60] [-keep] [-short] [-race] [-confirm]
 //
 // # The sink
@@ -27,12 +27,13 @@
 //	outage   Redis stopped and started again with its data
 //	churn    200 jobs a second, HTTP calls to the sink, while nodes join, leave, are killed and freeze
 //	failover 200 jobs a second as in churn, nodes that ask sentinels for the master, and SIGKILL to it
+//	emptied  Redis restarts without its data while all nodes but one are stopped, for 1 s longer; then it is emptied each 150 ms for 3 s
 //	zombie   the same with SIGSTOP, and SIGCONT 1.5 s after a replica has taken the master's place
 //	masters  the same load on a Cluster, of which one master after another has a slot moved, is full, gets SIGSTOP, and SIGKILL;
 //	         half of the runs at the others, and 99 in 100, start at most 20 ms later (DELAYED)
 //	broken   each node in a namespace of its own. The judge must find every double run
 //
-// failover, zombie and masters are left out of all with -short, which judges no time: other work may keep the machine busy.
+// emptied, failover, zombie and masters are left out of all with -short, which judges no time: other work may keep the machine busy.
 //
 // In failover, zombie and masters, writes that the master had acknowledged and not passed on are lost, which
 // is the one thing that can make a tick run twice. So ticks around the fault may run twice, or have no record; they are

@@ -76,10 +76,10 @@ func (s *stage) loseMaster(ctx context.Context, r *rehearsal, what string, strik
 	s.forgotten(fault)
 }
 
-// forgotten notes what became of the ticks around a fault.
-func (s *stage) forgotten(fault time.Time) {
+// forgotten notes what became of the ticks around a fault, and returns how many ran twice.
+func (s *stage) forgotten(fault time.Time) (twice int) {
 	recorded, unrecorded := s.books.started(), 0
-	began, twice := map[string]bool{}, 0
+	began := map[string]bool{}
 	for _, l := range starts(s.lines) {
 		if _, known := recorded[l.run]; !known {
 			unrecorded++
@@ -92,4 +92,5 @@ func (s *stage) forgotten(fault time.Time) {
 	}
 	s.note("first run %s after the fault; no node ended", short(noSooner+s.firstAfter(fault.Add(noSooner))))
 	s.note("%d ticks ran twice, %d runs have no record, %d ticks neither ran nor are recorded", twice, unrecorded, s.report.Verdicts[judge.Vanished])
+	return twice
 }

@@ -26,6 +26,7 @@ var scenarios = []scenario{
 	{name: "kill", act: kill},
 	{name: "freeze", prepare: freezeSettings, act: freeze},
 	{name: "outage", act: outage},
+	{name: "emptied", act: emptied, long: true},
 	{name: "churn", prepare: churnSettings, act: churn},
 	{name: "failover", prepare: failoverSettings, act: failover, long: true},
 	{name: "zombie", prepare: failoverSettings, act: zombie, long: true},
