@@ -25,9 +25,9 @@
 //	kill     SIGKILL just before a full second; later another node, amid its starts
 //	freeze   SIGSTOP to the node that carries a long run, for longer than its lease, then SIGCONT: its command ends in time
 //	outage   Redis stopped and started again with its data
+//	emptied  Redis restarts without its data while all nodes but one are stopped, for 1 s longer; then it is emptied each 150 ms for 3 s
 //	churn    200 jobs a second, HTTP calls to the sink, while nodes join, leave, are killed and freeze
 //	failover 200 jobs a second as in churn, nodes that ask sentinels for the master, and SIGKILL to it
-//	emptied  Redis restarts without its data while all nodes but one are stopped, for 1 s longer; then it is emptied each 150 ms for 3 s
 //	zombie   the same with SIGSTOP, and SIGCONT 1.5 s after a replica has taken the master's place
 //	masters  the same load on a Cluster, of which one master after another has a slot moved, is full, gets SIGSTOP, and SIGKILL;
 //	         half of the runs at the others, and 99 in 100, start at most 20 ms later (DELAYED)
