@@ -129,8 +129,8 @@ func TestBackfillOutlivesAnEmptiedRedis(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 				const n = 150
 				s := &sink{}
-				for i := range nodes {
-					c.start(fmt.Sprint("node-", i), scheduler.Config{Partitions: 1}, hourly("hourly", s, 200*time.Millisecond))
+				for i := range nodes { // with one node, two of three runs wait
+					c.start(fmt.Sprint("node-", i), scheduler.Config{Partitions: 1, MaxRunning: 1}, hourly("hourly", s, 200*time.Millisecond))
 				}
 				time.Sleep(5 * time.Second)
 				from := time.Now().UTC().Truncate(time.Hour).Add(-200 * time.Hour)
