@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -52,8 +53,8 @@ func backup(t *testing.T, client redis.UniversalClient) []byte {
 // TestRestore: what is restored, into other partitions and under another name, is what was there.
 func TestRestore(t *testing.T) {
 	for _, partitions := range []int{1, 5} {
-		_, a := embed(t)
-		_, b := embed(t)
+		_, a := redistest.StartEmbedded(t)
+		_, b := redistest.StartEmbedded(t)
 		p := populate(t, a, 2)
 		going := ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: 60e9, Attempts: 1}
 		p.claim(p.tick(going, p.now-100_000))
@@ -80,7 +81,7 @@ func TestRestore(t *testing.T) {
 
 // TestRestoreSomeJobs: jobs that are there stay as they are, others come; a job that is not asked for does not.
 func TestRestoreSomeJobs(t *testing.T) {
-	_, a := embed(t)
+	_, a := redistest.StartEmbedded(t)
 	p := populate(t, a, 2)
 	file := backup(t, a)
 	before := documents(t, a, ns)
@@ -105,8 +106,8 @@ func TestRestoreSomeJobs(t *testing.T) {
 
 // TestRestoreRefuses: of a file with an error in it nothing is written.
 func TestRestoreRefuses(t *testing.T) {
-	_, a := embed(t)
-	_, b := embed(t)
+	_, a := redistest.StartEmbedded(t)
+	_, b := redistest.StartEmbedded(t)
 	populate(t, a, 2)
 	file := string(backup(t, a))
 	lines := strings.SplitAfter(file, "\n")
@@ -151,8 +152,8 @@ func TestRestoreRefuses(t *testing.T) {
 
 // TestBackupLeavesOut: a job that could not be restored is named, and is not in the backup.
 func TestBackupLeavesOut(t *testing.T) {
-	_, a := embed(t)
-	_, b := embed(t)
+	_, a := redistest.StartEmbedded(t)
+	_, b := redistest.StartEmbedded(t)
 	p := populate(t, a, 2)
 	p.err(a.HDel(t.Context(), fmt.Sprintf("{%s:%d}:defs", ns, p.led.Partition("late")), "d:late").Err())
 	var file bytes.Buffer
@@ -167,8 +168,8 @@ func TestBackupLeavesOut(t *testing.T) {
 
 // TestRestoreBesideNodes: a follower is there before what the other job has to tell it, and who follows by now is not forgotten.
 func TestRestoreBesideNodes(t *testing.T) {
-	eb, b := embed(t)
-	_, a := embed(t)
+	eb, b := redistest.StartEmbedded(t)
+	_, a := redistest.StartEmbedded(t)
 	populate(t, a, 2)
 	file := backup(t, a)
 	if err := b.HSet(t.Context(), "{shop:0}:followers", "ran", "newcomer").Err(); err != nil {
@@ -196,8 +197,8 @@ func TestRestoreBesideNodes(t *testing.T) {
 
 // TestRestoreBehindTheClock: with the clock of the other server behind the backup's, tokens could decrease.
 func TestRestoreBehindTheClock(t *testing.T) {
-	_, a := embed(t)
-	eb, b := embed(t)
+	_, a := redistest.StartEmbedded(t)
+	eb, b := redistest.StartEmbedded(t)
 	populate(t, a, 2)
 	file := backup(t, a)
 	eb.StepClock(-time.Minute)
@@ -208,8 +209,8 @@ func TestRestoreBehindTheClock(t *testing.T) {
 
 // TestBackupWhileAMoveFills: half a namespace is no backup.
 func TestBackupWhileAMoveFills(t *testing.T) {
-	_, a := embed(t)
-	_, b := embed(t)
+	_, a := redistest.StartEmbedded(t)
+	_, b := redistest.StartEmbedded(t)
 	populate(t, a, 2)
 	must(mover(t, a, b, Config{}).Seal(t.Context(), SealOptions{Drain: -1}))
 	if _, _, err := Backup(t.Context(), b, ns, io.Discard); !errors.Is(err, ledger.ErrRefused) {
@@ -220,8 +221,8 @@ func TestBackupWhileAMoveFills(t *testing.T) {
 
 // TestRestoreWhereItIsClosed: a namespace that a move has closed takes no jobs.
 func TestRestoreWhereItIsClosed(t *testing.T) {
-	_, a := embed(t)
-	_, b := embed(t)
+	_, a := redistest.StartEmbedded(t)
+	_, b := redistest.StartEmbedded(t)
 	p := populate(t, a, 2)
 	file := backup(t, a)
 	p.err(p.led.Remove(t.Context(), "plain"))

@@ -18,7 +18,6 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -33,18 +32,6 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
-}
-
-func embed(t *testing.T) (*redistest.Embedded, *redis.Client) {
-	t.Helper()
-	e, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	client := e.Client()
-	t.Cleanup(func() { _ = client.Close() })
-	return e, client
 }
 
 func mover(t *testing.T, from, to redis.UniversalClient, cfg Config) *Mover {

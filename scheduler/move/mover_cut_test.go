@@ -80,8 +80,8 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{T: t, cut: &cut{}}
-	s.ea, s.a = embed(t)
-	s.eb, s.b = embed(t)
+	s.ea, s.a = redistest.StartEmbedded(t)
+	s.eb, s.b = redistest.StartEmbedded(t)
 	populate(t, s.a, 2)
 	s.begin, s.before = s.ea.Snapshot(), dump(t, s.a)
 	cutA, cutB := s.ea.Client(), s.eb.Client()

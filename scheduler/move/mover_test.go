@@ -89,8 +89,8 @@ func moved(t *testing.T, m *Mover, p *people) {
 
 func TestMoveEmbedded(t *testing.T) {
 	for _, parts := range [][2]int{{2, 3}, {4, 1}, {3, 0}} {
-		_, a := embed(t)
-		_, b := embed(t)
+		_, a := redistest.StartEmbedded(t)
+		_, b := redistest.StartEmbedded(t)
 		whole(t, mover(t, a, b, Config{Partitions: parts[1]}), populate(t, a, parts[0]))
 	}
 }
@@ -104,8 +104,8 @@ func TestMoveToCluster(t *testing.T) {
 // TestMoveBack: there and back again, and there once more, with what ran meanwhile.
 func TestMoveBack(t *testing.T) {
 	ctx := t.Context()
-	_, a := embed(t)
-	_, b := embed(t)
+	_, a := redistest.StartEmbedded(t)
+	_, b := redistest.StartEmbedded(t)
 	p := populate(t, a, 2)
 	there, back := mover(t, a, b, Config{Partitions: 3}), mover(t, b, a, Config{})
 	whole(t, there, p)
@@ -144,8 +144,8 @@ func second(_ Status, err error) error { return err }
 
 func TestWrongOrder(t *testing.T) {
 	ctx := t.Context()
-	ea, a := embed(t)
-	_, b := embed(t)
+	ea, a := redistest.StartEmbedded(t)
+	_, b := redistest.StartEmbedded(t)
 	m := mover(t, a, b, Config{Partitions: 3})
 	if _, err := m.Plan(ctx); !errors.Is(err, ledger.ErrNoNamespace) {
 		t.Errorf("unknown namespace: %v", err)
@@ -170,7 +170,7 @@ func TestWrongOrder(t *testing.T) {
 	}
 	p.settle("plain", "going")
 	must(m.Seal(ctx, SealOptions{}))
-	_, astray := embed(t)
+	_, astray := redistest.StartEmbedded(t)
 	wrong := must(New(a, astray, Config{Namespace: ns, FromName: "old:6379", ToName: "astray:6379"}))
 	for name, do := range map[string]func(context.Context) (Status, error){"abort": wrong.Abort, "copy": wrong.Copy, "open": wrong.Open,
 		"seal": func(ctx context.Context) (Status, error) { return wrong.Seal(ctx, SealOptions{}) }} {
@@ -188,7 +188,7 @@ func TestWrongOrder(t *testing.T) {
 	wants(t, "abort after open", second(m.Abort(ctx)), "move it from there")
 	wants(t, "seal after open", second(m.Seal(ctx, SealOptions{})), "moved")
 
-	_, c := embed(t)
+	_, c := redistest.StartEmbedded(t)
 	wants(t, "elsewhere after that", second(mover(t, a, c, Config{}).Seal(ctx, SealOptions{})), "moved")
 	populate(t, c, 2)
 	wants(t, "not empty", second(mover(t, b, c, Config{}).Seal(ctx, SealOptions{})), "of its own")
@@ -222,8 +222,8 @@ func TestInTheWay(t *testing.T) {
 		}, "without its control record"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ea, a := embed(t)
-			eb, b := embed(t)
+			ea, a := redistest.StartEmbedded(t)
+			eb, b := redistest.StartEmbedded(t)
 			p := populate(t, a, 2)
 			m := mover(t, a, b, Config{})
 			c.do(ea, eb, a, b, p)

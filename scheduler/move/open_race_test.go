@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -30,8 +31,8 @@ func apart(t *testing.T, p *people, to *redis.Client) {
 func TestAbortAgainstSealAgain(t *testing.T) {
 	for name, steps := range map[string]int{"sealed": 1, "copied": 2, "open": 3} {
 		t.Run(name, func(t *testing.T) {
-			ea, a := embed(t)
-			eb, b := embed(t)
+			ea, a := redistest.StartEmbedded(t)
+			eb, b := redistest.StartEmbedded(t)
 			p := populate(t, a, 2)
 			other := mover(t, a, b, Config{})
 			seal := func(ctx context.Context) (Status, error) { return other.Seal(ctx, SealOptions{Drain: -1}) }
@@ -71,8 +72,8 @@ func TestAbortAgainstSealAgain(t *testing.T) {
 
 // TestAbortWhereAnotherLives: the new side was emptied, and nodes there have made a namespace of their own.
 func TestAbortWhereAnotherLives(t *testing.T) {
-	_, a := embed(t)
-	eb, b := embed(t)
+	_, a := redistest.StartEmbedded(t)
+	eb, b := redistest.StartEmbedded(t)
 	populate(t, a, 2)
 	m := mover(t, a, b, Config{})
 	must(m.Seal(t.Context(), SealOptions{Drain: -1}))
@@ -94,8 +95,8 @@ func TestAbortWhereAnotherLives(t *testing.T) {
 func TestLateOpenOfAGate(t *testing.T) {
 	for adopts := range 2 {
 		t.Run(fmt.Sprint("after ", adopts, " gates"), func(t *testing.T) {
-			ea, a := embed(t)
-			eb, b := embed(t)
+			ea, a := redistest.StartEmbedded(t)
+			eb, b := redistest.StartEmbedded(t)
 			p := populate(t, a, 2)
 			before := dump(t, a)
 			ca, cb := ea.Client(), eb.Client()
@@ -160,9 +161,9 @@ func TestLateOpenOfAGate(t *testing.T) {
 // the other move is complete and after, and the other move goes on.
 func TestTwoSealsElsewhere(t *testing.T) {
 	for _, later := range []bool{false, true} {
-		_, a := embed(t)
-		_, b := embed(t)
-		_, c := embed(t)
+		_, a := redistest.StartEmbedded(t)
+		_, b := redistest.StartEmbedded(t)
+		_, c := redistest.StartEmbedded(t)
 		p := populate(t, a, 2)
 		toB := mover(t, a, b, Config{})
 		toC := must(New(a, c, Config{Namespace: ns, FromName: "old:6379", ToName: "other:6379"}))

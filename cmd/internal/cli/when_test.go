@@ -44,13 +44,7 @@ func TestParseWhen(t *testing.T) {
 
 // Ticks are due by Redis' clock: ten minutes ago is by that clock too.
 func TestSinceByRedisClock(t *testing.T) {
-	server, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	client := server.Client()
-	t.Cleanup(func() { _ = client.Close() })
+	server, client := redistest.StartEmbedded(t)
 	server.StepClock(-2 * time.Hour)
 	l, err := ledgertest.Open(t.Context(), client, ledgertest.Config{})
 	if err != nil {

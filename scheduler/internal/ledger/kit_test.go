@@ -105,13 +105,7 @@ func realRig(tb testing.TB, cfg Config) *rig {
 
 func embeddedRig(tb testing.TB, cfg Config) *rig {
 	tb.Helper()
-	e, err := redistest.Embed()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(e.Close)
-	client := e.Client()
-	tb.Cleanup(func() { _ = client.Close() }) // nothing to lose in it
+	_, client := redistest.StartEmbedded(tb)
 	return newRig(tb, "embedded", client, cfg)
 }
 

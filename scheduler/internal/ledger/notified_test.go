@@ -14,13 +14,7 @@ import (
 // TestNotifiedIsFenced: on both servers, what is set is read, what is dropped is gone, and who was followed writes nothing.
 func TestNotifiedIsFenced(t *testing.T) {
 	t.Parallel()
-	embedded, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(embedded.Close)
-	here := embedded.Client()
-	t.Cleanup(func() { _ = here.Close() })
+	_, here := redistest.StartEmbedded(t)
 	for name, client := range map[string]*redis.Client{"redis": redistest.Start(t).Client(t), "embedded": here} {
 		l, err := ledger.Open(t.Context(), client, ledger.Config{})
 		if err != nil {

@@ -91,10 +91,7 @@ func TestShippedScripts(t *testing.T) {
 	}
 	t.Run("redis-server", func(t *testing.T) { check(t, server.Client(t)) })
 	t.Run("embedded", func(t *testing.T) {
-		e := must(redistest.Embed())
-		t.Cleanup(e.Close)
-		client := e.Client()
-		t.Cleanup(func() { _ = client.Close() })
+		_, client := redistest.StartEmbedded(t)
 		check(t, client)
 	})
 }

@@ -23,25 +23,9 @@ func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
 		test(t, redistest.Start(t).Client(t))
 	})
 	t.Run("embedded", func(t *testing.T) {
-		_, client := embed(t)
+		_, client := redistest.StartEmbedded(t)
 		test(t, client)
 	})
-}
-
-func embed(t *testing.T) (*redistest.Embedded, *redis.Client) {
-	t.Helper()
-	server, err := redistest.Embed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	client := server.Client()
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server, client
 }
 
 func beat(t *testing.T, r *Roster, id string) View {

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/sharding"
 )
 
 // What only people read is left out of a record that would be too large with it: the node lives all the same.
 func TestNoticesAreLeftOut(t *testing.T) {
-	_, client := embed(t)
+	_, client := redistest.StartEmbedded(t)
 	r := New(client, Config{})
 	stalled := []Stall{{Job: "job", Run: "1", Tick: 2, After: 3}}
 	refused := &Refusal{At: 1, Text: "config.yaml:7"}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/sharding"
 
 	"github.com/redis/go-redis/v9"
@@ -64,7 +65,7 @@ func TestRareBeatsStillDrop(t *testing.T) {
 // beat, or, because a step back makes it look fresh, one TTL after that step.
 func TestStepsOfTheClockDropNobody(t *testing.T) {
 	const ttl = 6 * time.Second
-	server, client := embed(t)
+	server, client := redistest.StartEmbedded(t)
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++

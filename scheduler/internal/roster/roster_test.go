@@ -107,7 +107,7 @@ func TestKeysExpireWhenNobodyBeats(t *testing.T) {
 }
 
 func TestBeatRefuses(t *testing.T) {
-	_, client := embed(t)
+	_, client := redistest.StartEmbedded(t)
 	r := New(client, Config{})
 	tests := []struct {
 		name string
@@ -146,7 +146,7 @@ func everyCall(ctx context.Context, r *Roster) []error {
 }
 
 func TestConfigIsRefused(t *testing.T) {
-	_, client := embed(t)
+	_, client := redistest.StartEmbedded(t)
 	for _, cfg := range []Config{
 		{Namespace: "a}b"}, {Namespace: "{a"},
 		{TTL: -time.Second}, {TTL: time.Millisecond}, {TTL: 2 * time.Hour}, {TTL: time.Second + time.Microsecond},
@@ -163,7 +163,7 @@ func TestConfigIsRefused(t *testing.T) {
 }
 
 func TestErrorsOfRedisAreWrapped(t *testing.T) {
-	server, client := embed(t)
+	server, client := redistest.StartEmbedded(t)
 	r := New(client, Config{})
 	done, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -91,7 +91,7 @@ func timeless(v View) View {
 // the same content after every step.
 func TestTraceOnBothServers(t *testing.T) {
 	server := redistest.Start(t).Client(t)
-	_, embedded := embed(t)
+	_, embedded := redistest.StartEmbedded(t)
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/sharding"
 
 	"github.com/redis/go-redis/v9"
@@ -145,7 +146,7 @@ func TestDamagedAndNewerSets(t *testing.T) {
 }
 
 func TestAnnounceRefuses(t *testing.T) {
-	_, client := embed(t)
+	_, client := redistest.StartEmbedded(t)
 	r := New(client, Config{})
 	large := defs{}
 	for i := range 30_000 {
