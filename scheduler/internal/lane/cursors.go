@@ -139,7 +139,7 @@ func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r led
 	if h.cursor == 0 || j.Schedule == nil {
 		return r, false
 	}
-	r = ledger.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Heard: true}
+	r = ledger.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Heard: true, Sharded: j.Shards > 1}
 	if h.cursor < last && h.claimedFrom != h.cursor && h.at < last-fresh.Milliseconds() {
 		r.Cursor, r.Heard = work.Millis(j.Schedule.Next(time.UnixMilli(last-1))), false
 	}

@@ -119,12 +119,12 @@ func (a *recallArgs) appendTo(to []string) []string {
 type recallItem struct {
 	job, digest    string
 	cursor, opened int64
-	heard          bool
+	heard, sharded bool
 	gap            string
 }
 
 func (a *recallItem) appendTo(to []string) []string {
-	return append(to, a.job, a.digest, ms(a.cursor), orNone(a.opened), flagged(a.heard), a.gap)
+	return append(to, a.job, a.digest, ms(a.cursor), orNone(a.opened), flagged(a.heard), flagged(a.sharded), a.gap)
 }
 
 // reassertArgs has the arguments of reassert.lua, which explains them.
@@ -199,7 +199,7 @@ const (
 	renewArgsSize    = 3
 	renewItemSize    = 3
 	recallArgsSize   = 5
-	recallItemSize   = 6
+	recallItemSize   = 7
 	reassertArgsSize = 5
 	reassertItemSize = 8
 	announceArgsSize = 4

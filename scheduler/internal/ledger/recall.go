@@ -23,6 +23,8 @@ type KnownCursor struct {
 	// Heard says that all ticks before Cursor are accounted for, because the job stood there.
 	// Otherwise only a job that Redis has lost begins at Cursor.
 	Heard bool
+	// Sharded says that nodes are granted shards of the job's ticks: none of them knows where the job stood better than another.
+	Sharded bool
 	// Gap are ticks to be recorded as missed for ReasonFailover, by First, Last and Count.
 	Gap *SkippedRange
 }
@@ -46,7 +48,7 @@ func (l *Ledger) Recall(ctx context.Context, now int64, batch []KnownCursor) ([]
 	head := recallArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, l.known}
 	args := head.appendTo(make([]string, 0, recallArgsSize+recallItemSize*len(batch)))
 	for _, r := range batch {
-		item := recallItem{r.Job, r.Digest, r.Cursor, r.Opened, r.Heard, r.Gap.text()}
+		item := recallItem{r.Job, r.Digest, r.Cursor, r.Opened, r.Heard, r.Sharded, r.Gap.text()}
 		args = item.appendTo(args)
 	}
 	ks := recallScript.each(l.tag(batch[0].Job), gaps, func(i int) string { return batch[i].Job })

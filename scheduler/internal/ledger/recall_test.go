@@ -61,6 +61,21 @@ func TestWorkedOutCursorYields(t *testing.T) {
 	}
 }
 
+// Of a job in shards each node knows some: the latest report counts, whoever makes it.
+func TestShardedCursorIsTheLatest(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.pass(t, 10*time.Second)
+		for _, known := range []KnownCursor{{Cursor: noon + 7000}, {Cursor: noon + 4000, Heard: true}} {
+			known.Job, known.Digest, known.Sharded = "a", "d-second", true
+			must(r.led.Recall(t.Context(), r.now, []KnownCursor{known}))
+		}
+		r.create(t, "a")
+		if e := r.entry(t, "a"); e.Cursor != noon+7000 {
+			t.Errorf("the job begins at %+v", e)
+		}
+	})
+}
+
 // TestRecallAfterAClaim: a node that knew nothing has registered the job anew and run it: the ticks before that are recorded.
 func TestRecallAfterAClaim(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

@@ -40,6 +40,7 @@ var others = []verb{
 		{name: "cursor", typ: argNumber, doc: "the job's cursor before the failover, ms"},
 		{name: "opened", typ: argOptional, doc: "the cursor after a tick that nodes have begun in shards, ms, where it stood before that one; else ''"},
 		{name: "heard", typ: argFlag, doc: "'1' when the job stood there, so that all ticks before the cursor are accounted for"},
+		{name: "sharded", typ: argFlag, doc: "'1' when ticks of the job are begun in shards, of which nodes know some each"},
 		aGap,
 	}}}},
 	{script: "reassert", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{

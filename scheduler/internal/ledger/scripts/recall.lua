@@ -20,13 +20,14 @@
 --   opened     the cursor after a tick that nodes have begun in shards, ms, where it stood before that one;
 --              else ''
 --   heard      '1' when the job stood there, so that all ticks before the cursor are accounted for
+--   sharded    '1' when ticks of the job are begun in shards, of which nodes know some each
 --   gap        'from,last,count': ticks that Redis has lost, to be recorded as missed; '' for none
 local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local n = (#ARGV - 5) / 6
+local n = (#ARGV - 5) / 7
 local function item(i)
-  local a = 6 + (i - 1) * 6
+  local a = 6 + (i - 1) * 7
   return {job = ARGV[a], digest = ARGV[a + 1], cursor = ARGV[a + 2], opened = ARGV[a + 3], heard = ARGV[a + 4],
-    gap = ARGV[a + 5]}
+    sharded = ARGV[a + 5], gap = ARGV[a + 6]}
 end
 -- end of ARGV
 local us, ms = clock()
@@ -49,7 +50,7 @@ end
 local function outweighed(c, at, reported, heard)
   if reported == '' then return false end
   -- guard:worked-out-yields P2 a cursor that a node has worked out passes no tick of which another node knows that it was not granted
-  if heard ~= c.heard then return heard == '1' end
+  if heard ~= c.heard and c.sharded ~= '1' then return heard == '1' end
   return at <= tonumber(reported)
 end
 
