@@ -89,9 +89,6 @@ func TestBackupUnderLoad(t *testing.T) {
 			t.Errorf("%s: %d jobs, %d rows, %+v, %v, %v: %v", namespace, x.Jobs, x.Rows, x.Violations, x.LeftAlone, x.Unverified, err)
 		}
 		t.Logf("%s: %d jobs, %d rows and %d ticks are in order", namespace, x.Jobs, x.Rows, x.Ticks)
-		for i := 0; i+1 < *backupJobs; i += 10 {
-			followed(t, ops, fmt.Sprintf("job-%04d", i), fmt.Sprintf("job-%04d", i+1))
-		}
 	}
 	stop := run("lives", 3)
 	files := make([]bytes.Buffer, *backups)
@@ -107,6 +104,7 @@ func TestBackupUnderLoad(t *testing.T) {
 			t.Error("nothing ran")
 		}
 	}
+	followed(t, client, "lives")
 	stop()
 	verify("lives")
 	for i := range files {
@@ -121,6 +119,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		before := runs(t, client, namespace)
 		stop := run(namespace, 2)
 		ran(t, client, namespace, before+8) // leases of 5 s lapse meanwhile
+		followed(t, client, namespace)
 		stop()
 		verify(namespace)
 	}
@@ -146,10 +145,25 @@ func ran(t *testing.T, client *redis.Client, namespace string, n int) {
 	eventually(t, fmt.Sprintf("%s has %d runs of a job", namespace, n), func() bool { return runs(t, client, namespace) >= n })
 }
 
-// followed: the follower has an answer to each tick of the upstream job that ended, but for the latest, of which word may be on its way.
-func followed(t *testing.T, ops *scheduler.Client, upstream, follower string) {
+// followed waits until each follower has a record of every tick of its upstream job that succeeded, between the first and the last tick of
+// which it has one.
+func followed(t *testing.T, client *redis.Client, namespace string) {
 	t.Helper()
-	ticks := make(map[int64]bool)
+	ops, err := scheduler.NewClient(client, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < *backupJobs; i += 10 {
+		upstream, follower := fmt.Sprintf("job-%04d", i), fmt.Sprintf("job-%04d", i+1)
+		eventually(t, fmt.Sprintf("%s: %s has a record of each tick of %s", namespace, follower, upstream), func() bool {
+			return unanswered(t, ops, upstream, follower) == 0
+		})
+	}
+}
+
+// unanswered counts the ticks of an upstream job of which its follower has no record.
+func unanswered(t *testing.T, ops *scheduler.Client, upstream, follower string) (n int) {
+	t.Helper()
 	list := func(job string) []scheduler.RunView {
 		got, err := ops.List(t.Context(), scheduler.RunFilter{Job: job})
 		if err != nil {
@@ -157,6 +171,7 @@ func followed(t *testing.T, ops *scheduler.Client, upstream, follower string) {
 		}
 		return got.Runs
 	}
+	ticks := make(map[int64]bool)
 	var first, last int64
 	for _, r := range list(follower) {
 		at := time.Time(*r.Tick).UnixMilli()
@@ -174,7 +189,8 @@ func followed(t *testing.T, ops *scheduler.Client, upstream, follower string) {
 	}
 	for _, r := range list(upstream) {
 		if at := time.Time(*r.Tick).UnixMilli(); r.Outcome == jobs.OutcomeSucceeded.String() && at > first && at < last && !ticks[at] {
-			t.Errorf("%s: tick %s of %s is in no record of %s", t.Name(), r.Tick, upstream, follower)
+			n++
 		}
 	}
+	return n
 }
