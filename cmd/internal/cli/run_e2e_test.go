@@ -56,8 +56,7 @@ func decode[T any](t *testing.T, env []string, args ...string) T {
 
 type runJSON struct {
 	Run, Job, Token, Node, Trigger, Outcome, Error string
-	Tick                                           time.Time
-	LagMS                                          int64 `json:"lag_ms"`
+	Tick, Until                                    time.Time
 }
 
 func get(t *testing.T, url string) (code int, body string) {
