@@ -121,7 +121,7 @@ func TestShardsByHand(t *testing.T) {
 				}
 			}
 		}
-		if v := wait(must[string](t)(i.Rerun(ctx, id))); !v.Whole || v.Outcome != "succeeded" || v.Attempt != 2 || len(s.all()) != 5+1+5 {
+		if v := wait(must[string](t)(i.Rerun(ctx, id))); !v.Whole || v.Outcome != "succeeded" || v.Attempt != 3 || len(s.all()) != 5+1+5 {
 			t.Errorf("%d shards ran, the tick as a whole: %+v", len(s.all()), v)
 		}
 		id = must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{}))
