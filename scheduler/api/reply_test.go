@@ -67,8 +67,8 @@ func TestListsWithGarbage(t *testing.T) {
 	if err := w.client.As(scheduler.Actor{Name: "ann"}).Pause(t.Context(), "shards", scheduler.PauseOptions{Reason: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("it runs", func() bool {
-		l, err := w.client.List(t.Context(), scheduler.RunFilter{})
+	w.eventually("a run has ended", func() bool {
+		l, err := w.client.List(t.Context(), scheduler.RunFilter{Job: "each-second", Outcome: jobs.OutcomeSucceeded.String()})
 		return err == nil && len(l.Runs) > 0
 	})
 	w.garbage()
