@@ -23,7 +23,12 @@ func TestClientIsClosedUnderANode(t *testing.T) {
 			client := server.Client()
 			s := &sink{}
 			reg := jobs.NewRegistry()
-			reg.MustAdd(eachSecond("a", s))
+			closed := make(chan struct{})
+			reg.MustAdd(jobs.Job{Name: "a", Schedule: "* * * * * *", TTL: 5 * time.Second, Func: func(_ context.Context, r *jobs.Run) error {
+				s.write(r)
+				<-closed // until then a node that was told to stop waits for the run
+				return nil
+			}})
 			node, err := scheduler.New(client, reg, scheduler.Config{Name: "n", Partitions: partitions, Logger: slog.New(slog.NewTextHandler(io.Writer(c.logs), nil))})
 			if err != nil {
 				t.Fatal(err)
@@ -43,6 +48,7 @@ func TestClientIsClosedUnderANode(t *testing.T) {
 			if err := client.Close(); err != nil {
 				t.Fatal(err)
 			}
+			close(closed)
 			select {
 			case err := <-ended:
 				if !errors.Is(err, redis.ErrClosed) || !strings.Contains(err.Error(), "close the client after Run has returned") {

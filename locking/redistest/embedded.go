@@ -35,13 +35,17 @@ type Embedded struct {
 
 	mu    sync.Mutex
 	runID string
+	began time.Time   // when the server was started, by the true time
 	hook  server.Hook // the caller's, called after ours
 
 	clockOff time.Duration // what TIME answers, less the true time
 	refusal  string        // the answer to commands that write; "": writes are taken
 }
 
-// Embed starts an embedded server. In a synctest bubble, call it inside the
+// upBefore is for how long a new embedded server has been up, by INFO. A server that is started again has just been started.
+const upBefore = 24 * time.Hour
+
+// Embed starts an embedded server, which has been up for a day. In a synctest bubble, call it inside the
 // bubble and Close it there.
 func Embed() (*Embedded, error) {
 	e := &Embedded{mini: miniredis.NewMiniRedis(), addr: embeddedAddr}
@@ -49,6 +53,7 @@ func Embed() (*Embedded, error) {
 	if err := e.start(); err != nil {
 		return nil, err
 	}
+	e.SetUptime(upBefore)
 	return e, nil
 }
 
@@ -89,6 +94,13 @@ func (e *Embedded) SetRunID(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.runID = id
+}
+
+// SetUptime sets for how long the server has been up, as INFO server answers.
+func (e *Embedded) SetUptime(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.began = time.Now().Add(-d)
 }
 
 // SetHook puts a function before every command, also those that scripts call;
@@ -148,6 +160,7 @@ func (e *Embedded) start() error {
 	e.mini.Server().SetPreHook(e.before)
 
 	e.SetRunID(newRunID())
+	e.SetUptime(0)
 	e.setUp(true)
 	return nil
 }
@@ -182,7 +195,7 @@ func (e *Embedded) dialUp() (net.Conn, error) {
 // of clients and of scripts, with the name in capitals.
 func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 	e.mu.Lock()
-	runID, hook, off, refusal := e.runID, e.hook, e.clockOff, e.refusal
+	runID, hook, off, refusal, began := e.runID, e.hook, e.clockOff, e.refusal, e.began
 	e.mu.Unlock()
 	if hook != nil && hook(c, cmd, args...) {
 		return true
@@ -202,7 +215,8 @@ func (e *Embedded) before(c *server.Peer, cmd string, args ...string) bool {
 	case cmd != "INFO" || len(args) != 1:
 		return false
 	case strings.EqualFold(args[0], "server"):
-		c.WriteBulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:" + runID + "\r\n")
+		up := strconv.FormatInt(int64(time.Since(began)/time.Second), 10)
+		c.WriteBulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:" + runID + "\r\nuptime_in_seconds:" + up + "\r\n")
 	case strings.EqualFold(args[0], "replication"):
 		c.WriteBulk("# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_replid:" + runID + "\r\n")
 	default:

@@ -54,6 +54,9 @@ func TestEmbeddedRestart(t *testing.T) {
 		if runID(t, c) == first {
 			t.Error("the run_id is the old one after a restart")
 		}
+		if info := c.Info(t.Context(), "server").Val(); !strings.Contains(info, "\r\nuptime_in_seconds:0\r\n") {
+			t.Errorf("a server that has just been started again: %q", info)
+		}
 		e.SetRunID("0123456789012345678901234567890123456789")
 		if runID(t, c) != e.RunID() {
 			t.Error("SetRunID changed nothing")

@@ -1,11 +1,8 @@
 package schedtest
 
 import (
-	"crypto/sha1" // Redis names scripts by it
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +10,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
 // beforeBeat is when a node's beat reaches Redis. Nothing else of the node is hit there.
@@ -21,14 +19,10 @@ const beforeBeat Point = "before beat"
 // TestChurn lets nodes come and go while 60 jobs tick each second: they join, leave in order, are killed, freeze, and lose
 // beats of the roster while their other calls get through.
 func TestChurn(t *testing.T) {
-	source, err := os.ReadFile("../internal/roster/beat.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha1.Sum(source)
+	beat := roster.Scripts()["roster_beat"].Hash()
 	plan := func(seed uint64) Plan {
 		p := churnPlan(seed)
-		p.scripts = map[string]string{hex.EncodeToString(sum[:]): "beat"}
+		p.scripts = map[string]string{beat: "beat"}
 		return p
 	}
 	s := &suite{name: "TestChurn", plan: plan, seeds: 6, enough: 6,

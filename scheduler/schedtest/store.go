@@ -151,6 +151,9 @@ func (c *cluster) restart(f Fault) {
 	}
 	c.flushScripts()
 	c.rename()
+	if f.Do == StopRedis || f.Do == EmptyRedis { // others are replaced by a replica, which has been up
+		c.server.SetUptime(0)
+	}
 	c.redis.up = true
 	c.note("redis", "is back")
 }
