@@ -18,7 +18,7 @@ type aim struct {
 
 // moreSeeds is how many seeds of a plan are played, where one may miss what it is aimed at. Seeds differ in how long
 // messages take.
-var moreSeeds = map[string]uint64{"old grant": 6, "step forward": 6, "dead owner, backlog": 4}
+var moreSeeds = map[string]uint64{"old grant": 3, "step forward": 2, "dead owner, backlog": 2}
 
 // TestAimed plays plans that are aimed at the guards of the protocol: each fails when its guard is removed.
 func TestAimed(t *testing.T) {

@@ -25,7 +25,7 @@ func TestChurn(t *testing.T) {
 		p.scripts = map[string]string{beat: "beat"}
 		return p
 	}
-	s := &suite{name: "TestChurn", plan: plan, seeds: 6, enough: 6,
+	s := &suite{name: "TestChurn", plan: plan, seeds: 3, enough: 3,
 		shows: []string{"fault: crash", "fault: drain", "fault: pause", "fault: reset", "fault: drop request", "node joined", "node out of the roster"}}
 	s.run(t)
 }

@@ -62,7 +62,7 @@ func failoverPlan(seed uint64) Plan {
 
 // TestFailover holds promises P1, P2 and P4 to what is promised of a failover that nodes live through: that none breaks.
 func TestFailover(t *testing.T) {
-	s := &suite{name: "TestFailover", plan: failoverPlan, seeds: 24, enough: 40,
+	s := &suite{name: "TestFailover", plan: failoverPlan, seeds: 8, enough: 40,
 		shows: []string{"asserted: known", "asserted: restored", "asserted: ended", "failover between start and settle", "Redis lost something: flip Redis"}}
 	s.run(t)
 }
@@ -93,7 +93,7 @@ func emptiedPlan(seed uint64) Plan {
 
 // TestEmptied holds P1 and P2 to what is promised of an emptied Redis that nodes live through.
 func TestEmptied(t *testing.T) {
-	s := &suite{name: "TestEmptied", plan: emptiedPlan, seeds: 16, enough: 20,
+	s := &suite{name: "TestEmptied", plan: emptiedPlan, seeds: 6, enough: 20,
 		shows: []string{"Redis lost something: empty Redis", "asserted: restored"}}
 	s.run(t)
 }
@@ -125,7 +125,7 @@ func aheadPlan(seed uint64) Plan {
 
 // TestAhead holds P1 and P2 to what is promised of nodes that do not notice the emptied Redis at once.
 func TestAhead(t *testing.T) {
-	s := &suite{name: "TestAhead", plan: aheadPlan, seeds: 20, enough: 10,
+	s := &suite{name: "TestAhead", plan: aheadPlan, seeds: 6, enough: 10,
 		shows: []string{"Redis lost something: empty Redis", "Redis lost something: flush Redis", "asserted: restored"}}
 	s.run(t)
 }
@@ -155,7 +155,7 @@ func flushesPlan(seed uint64) Plan {
 
 // TestFlushes holds P1 and P2 to what is promised of epochs that may live shorter than the hold.
 func TestFlushes(t *testing.T) {
-	s := &suite{name: "TestFlushes", plan: flushesPlan, seeds: 16, enough: 10,
+	s := &suite{name: "TestFlushes", plan: flushesPlan, seeds: 5, enough: 10,
 		shows: []string{"Redis lost something: flush Redis", "Redis lost something: empty Redis", "asserted: restored"}}
 	s.run(t)
 }

@@ -19,7 +19,7 @@ import (
 // one of its commands, sometimes gives up half way and begins anew, while nodes are killed and started. Then every job
 // must have run each of its ticks once, by increasing tokens, and the old Redis must refuse.
 func TestMoves(t *testing.T) {
-	from, n := *firstSeed, cmp.Or(*seeds, 10)
+	from, n := *firstSeed, cmp.Or(*seeds, 4)
 	if *oneSeed != 0 {
 		from, n = *oneSeed, 1
 	}

@@ -16,7 +16,7 @@ import (
 
 // TestStored plays random plans in which jobs are stored, changed and deleted at run time, beside those of the nodes.
 func TestStored(t *testing.T) {
-	s := &suite{name: "TestStored", plan: storedPlan, seeds: 10, enough: 200, shows: storedShow}
+	s := &suite{name: "TestStored", plan: storedPlan, seeds: 5, enough: 200, shows: storedShow}
 	s.run(t)
 }
 
