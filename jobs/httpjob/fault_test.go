@@ -20,7 +20,10 @@ func TestNodeFault(t *testing.T) {
 		fault bool
 	}{
 		{"dial", syscall.EMFILE, true},
-		{"dial", syscall.EADDRNOTAVAIL, true},
+		{"dial", syscall.ENFILE, true},
+		{"dial", syscall.ENOMEM, true},
+		{"dial", syscall.ENOBUFS, true},
+		{"dial", syscall.EADDRNOTAVAIL, false}, // of one destination: IPv6 is switched off, or no port is left for it
 		{"dial", syscall.ECONNREFUSED, false},
 		{"read", syscall.ENOBUFS, false}, // it may have been sent
 	} {

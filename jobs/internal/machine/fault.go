@@ -8,11 +8,12 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// lacking are the errors of a machine that has not enough files, processes, memory, ports or disk.
-// Every job there may get them.
+// lacking are the errors of a machine that has not enough files, processes, memory or disk. Every
+// job there may get them. EADDRNOTAVAIL is none: the kernel returns it for one destination, when
+// the machine has no address of its family, or no port left for it.
 var lacking = []error{
 	syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM,
-	syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENOSPC, syscall.EDQUOT,
+	syscall.ENOBUFS, syscall.ENOSPC, syscall.EDQUOT,
 }
 
 // Fault marks the error of work that has not begun as a jobs.NodeFault where the machine lacks
