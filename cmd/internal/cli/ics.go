@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -166,14 +165,15 @@ func (e *icsEvent) spans(decade int) (spans []icsSpan, err *icsError) {
 	if err != nil {
 		return nil, err
 	}
-	starts, comes := []time.Time{s.first}, s.first.Equal
+	starts, comes := []time.Time{s.first}, func(time.Time) bool { return false }
 	if e.rule.at > 0 {
 		r, err := yearlyRule(e.rule, s.first)
 		if err != nil {
 			return nil, err
 		}
+		r.endCount(s.first, decade+icsYears)
 		starts = r.days(s.first, decade)
-		comes = func(day time.Time) bool { return slices.ContainsFunc(r.days(s.first, day.Year()), day.Equal) }
+		comes = func(day time.Time) bool { return r.comes(s.first, day) }
 	}
 	more, err := icsDates(e.more)
 	if err != nil {
@@ -186,9 +186,13 @@ func (e *icsEvent) spans(decade int) (spans []icsSpan, err *icsError) {
 	if err != nil {
 		return nil, err
 	}
+	started := make(map[time.Time]bool)
+	for _, day := range starts {
+		started[day] = true
+	}
 	left := make(map[time.Time]bool)
 	for _, d := range less {
-		if left[d.day] = true; !comes(d.day) && !slices.Contains(starts, d.day) {
+		if left[d.day] = true; !started[d.day] && !comes(d.day) {
 			return nil, icsFault(d.at, "has EXDATE: it does not come on %s; correct EXDATE, or remove it", d.day.Format(time.DateOnly))
 		}
 	}

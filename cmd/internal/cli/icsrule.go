@@ -17,7 +17,7 @@ var icsNth = regexp.MustCompile(`^([+-]?[1-5])(SU|MO|TU|WE|TH|FR|SA)$`)
 // icsRule is a rule that repeats an event each year, or each so many years.
 type icsRule struct {
 	interval, count int       // count is 0 without one
-	until           time.Time // zero without one
+	until           time.Time // the last day, of UNTIL or COUNT; zero without one
 	month           time.Month
 	day             int // of the month, without nth
 	nth             int // of the weekday in the month; 0: the date
@@ -90,8 +90,12 @@ func (r *icsRule) readWeekday(text string) bool {
 	return true
 }
 
+// soughtIn is called for each year in which a rule's day is sought. A test counts.
+var soughtIn = func(int) {}
+
 // in is the rule's day in a year; zero where the year has none.
 func (r icsRule) in(year int) time.Time {
+	soughtIn(year)
 	day := time.Date(year, r.month, r.day, 0, 0, 0, 0, time.UTC)
 	if r.nth > 0 {
 		first := time.Date(year, r.month, 1, 0, 0, 0, 0, time.UTC)
@@ -106,19 +110,37 @@ func (r icsRule) in(year int) time.Time {
 	return day
 }
 
+// endCount makes of COUNT the last day, where that is in a year before end.
+func (r *icsRule) endCount(start time.Time, end int) {
+	for year, n := start.Year(), 0; n < r.count && year < end; year += r.interval {
+		day := r.in(year)
+		if day.IsZero() {
+			continue
+		}
+		if n++; n == r.count && (r.until.IsZero() || day.Before(r.until)) {
+			r.until = day
+		}
+	}
+}
+
 // days are the rule's days in the years from first on, icsYears of them.
 func (r icsRule) days(start time.Time, first int) (days []time.Time) {
-	for year, n := start.Year(), 0; year < first+icsYears && (r.count == 0 || n < r.count); year += r.interval {
-		day := r.in(year)
-		switch {
-		case day.IsZero():
-			continue
-		case !r.until.IsZero() && day.After(r.until):
-			return days
-		}
-		if n++; year >= first {
+	year := start.Year()
+	if early := first - year; early > 0 {
+		year += (early + r.interval - 1) / r.interval * r.interval
+	}
+	for ; year < first+icsYears; year += r.interval {
+		if day := r.in(year); !day.IsZero() && !r.over(day) {
 			days = append(days, day)
 		}
 	}
 	return days
 }
+
+// comes reports whether a day is one of the rule.
+func (r icsRule) comes(start, day time.Time) bool {
+	years := day.Year() - start.Year()
+	return years >= 0 && years%r.interval == 0 && r.in(day.Year()).Equal(day) && !r.over(day)
+}
+
+func (r icsRule) over(day time.Time) bool { return !r.until.IsZero() && day.After(r.until) }

@@ -145,6 +145,50 @@ func TestYearlyRulesAgainstTwin(t *testing.T) {
 	}
 }
 
+// An EXDATE costs one year of its rule, however far it is from the start, and an RDATE none.
+func TestExceptionsAreSoughtInTheirYear(t *testing.T) {
+	const n = 500
+	years := 0
+	soughtIn = func(int) { years++ }
+	t.Cleanup(func() { soughtIn = func(int) {} })
+	for _, lines := range [][]string{
+		append([]string{"DTSTART:00010101", "RRULE:FREQ=YEARLY"}, slices.Repeat([]string{"EXDATE:99990101"}, n)...),
+		append([]string{"DTSTART:00010101", "RRULE:FREQ=YEARLY;COUNT=9000"}, slices.Repeat([]string{"EXDATE:20260101"}, n)...),
+		append([]string{"DTSTART:00010101", "RRULE:FREQ=YEARLY;UNTIL=99990101", "RDATE:20260202"}, slices.Repeat([]string{"EXDATE:20260202"}, n)...),
+	} {
+		years = 0
+		if _, err := parseICS([]byte(calendarOf(event(lines...))), 2026); err != nil || years > 3000+n {
+			t.Errorf("%q: %d years, %v", lines[:3], years, err)
+		}
+	}
+}
+
+// An exception is a day of its rule: of its years, from the start to the last one.
+func TestExceptionsThatDoNotCome(t *testing.T) {
+	for _, tt := range []struct {
+		rule, except string
+		ok           bool
+	}{
+		{"FREQ=YEARLY", "20261224", true},
+		{"FREQ=YEARLY", "99991224", true},
+		{"FREQ=YEARLY", "20251224", false}, // before the start
+		{"FREQ=YEARLY", "20271225", false},
+		{"FREQ=YEARLY;INTERVAL=2", "20281224", true},
+		{"FREQ=YEARLY;INTERVAL=2", "20271224", false},
+		{"FREQ=YEARLY;UNTIL=20281224T120000", "20281224", true},
+		{"FREQ=YEARLY;UNTIL=20281223", "20281224", false},
+		{"FREQ=YEARLY;COUNT=3", "20281224", true},
+		{"FREQ=YEARLY;COUNT=3", "20291224", false},
+		{"FREQ=YEARLY;COUNT=3;UNTIL=20271224", "20281224", false},
+		{"FREQ=YEARLY;COUNT=3;UNTIL=20311224", "20291224", false},
+	} {
+		dates, err := parseICS([]byte(calendarOf(event("DTSTART:20261224", "RRULE:"+tt.rule, "EXDATE:"+tt.except))), 2026)
+		if (err == nil) != tt.ok {
+			t.Errorf("%s without %s: %v, %v", tt.rule, tt.except, dates, err)
+		}
+	}
+}
+
 func date(t *testing.T, text string) time.Time {
 	t.Helper()
 	day, err := time.Parse(time.DateOnly, text)
