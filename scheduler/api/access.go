@@ -119,8 +119,9 @@ func (a *Access) called(r *http.Request) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.Trim(strings.ToLower(strings.TrimSuffix(host, ".")), "[]")
-	return !a.Open() || host == "localhost" || net.ParseIP(host) != nil || slices.Contains(a.Hosts, host)
+	host = strings.Trim(strings.TrimSuffix(host, "."), "[]")
+	is := func(name string) bool { return strings.EqualFold(name, host) } // names have no case (RFC 9110, 4.2.3)
+	return !a.Open() || is("localhost") || net.ParseIP(host) != nil || slices.ContainsFunc(a.Hosts, is)
 }
 
 // same compares secrets in a time that says nothing about them.

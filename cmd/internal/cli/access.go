@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/escapement/escapement/scheduler/api"
@@ -10,7 +11,10 @@ import (
 
 // access is who may do what over HTTP, by the configuration, which was checked.
 func (h HTTP) access() api.Access {
-	a := api.Access{Tokens: map[string]api.Identity{}, Users: map[string]api.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader, Hosts: h.Hosts}
+	a := api.Access{Tokens: map[string]api.Identity{}, Users: map[string]api.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader, Hosts: slices.Clone(h.Hosts)}
+	if host, _, err := net.SplitHostPort(h.Listen); err == nil && host != "" {
+		a.Hosts = append(a.Hosts, host) // by which `escapement health` asks
+	}
 	if h.OperatorToken != "" {
 		a.Tokens[h.OperatorToken] = api.Identity{Name: "operator", Role: api.Operator}
 	}

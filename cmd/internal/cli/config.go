@@ -122,7 +122,8 @@ type HTTP struct {
 	ProxyRole string `yaml:"proxy_role" words:"viewer operator"`
 	// ProxyRoleHeader is a header with the role instead. Default "": none.
 	ProxyRoleHeader string `yaml:"proxy_role_header"`
-	// Hosts are names by which the API may be called where everybody is an operator, beside localhost and addresses. Default none.
+	// Hosts are names by which the node may be called where everybody is an operator, beside localhost, addresses and the host of
+	// Listen: for the API, the console, /metrics, /readyz and /version. Default none.
 	Hosts []string `yaml:"hosts"`
 	// MetricsJobs is how many jobs have metrics of their own; those beyond share some. 0 to 100000, default 1000.
 	MetricsJobs int `yaml:"metrics_jobs"`

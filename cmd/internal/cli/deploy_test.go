@@ -103,7 +103,7 @@ type placed struct {
 }
 
 // check starts nothing: it reads the command line and the configuration as the program would.
-func (p placed) check(t *testing.T) {
+func (p placed) check(t *testing.T) *loaded {
 	t.Helper()
 	a := understood(t, p.file, p.args)
 	if a.flags.config != "/etc/escapement/config.yaml" {
@@ -140,6 +140,7 @@ func (p placed) check(t *testing.T) {
 			t.Errorf("%s: a probe of %s is answered %d", p.file, path, w.Code)
 		}
 	}
+	return l
 }
 
 // understood parses a command line of ours, without the program's name.
@@ -180,6 +181,7 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	var targets []string
+	var nodes []*loaded
 	names := map[string]bool{}
 	for name, s := range c.Services {
 		for _, v := range s.Volumes {
@@ -195,10 +197,10 @@ func TestCompose(t *testing.T) {
 		names[s.Environment["ESCAPEMENT_NODE_NAME"]] = true
 		_, port, _ := strings.Cut(strings.TrimPrefix(s.Ports[0], "127.0.0.1:"), ":")
 		targets = append(targets, name+":"+port)
-		placed{
+		nodes = append(nodes, placed{
 			file: "compose.yaml, " + name, args: dockerfile(t, deployDir+"/Dockerfile").command, env: s.Environment,
 			grace: s.Grace, port: port, config: readFile(t, "../../../config.yaml"),
-		}.check(t)
+		}.check(t))
 	}
 	if len(names) != 3 {
 		t.Errorf("the nodes' names are %v, want three", names)
@@ -214,6 +216,15 @@ func TestCompose(t *testing.T) {
 	slices.Sort(targets)
 	if got := prometheus.Scrape[0].Static[0].Targets; !slices.Equal(got, targets) {
 		t.Errorf("Prometheus scrapes %v, the nodes are %v", got, targets)
+	}
+	for _, l := range nodes {
+		handler := fleetOfLoaded(t, false, l, l.Node.Name).handler(l.HTTP)
+		for _, target := range targets {
+			r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://"+target+"/metrics", nil), httptest.NewRecorder()
+			if handler.ServeHTTP(w, r); w.Code != 200 {
+				t.Errorf("%s: the scrape of %s is answered %d: %s", l.Node.Name, target, w.Code, w.Body)
+			}
+		}
 	}
 }
 

@@ -17,6 +17,11 @@ func fleetOf(t *testing.T, several bool, text string, names ...string) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fleetOfLoaded(t, several, l, names...)
+}
+
+func fleetOfLoaded(t *testing.T, several bool, l *loaded, names ...string) *fleet {
+	t.Helper()
 	server, _ := redistest.StartEmbedded(t)
 	f := &fleet{several: several}
 	for _, name := range names {
@@ -42,6 +47,13 @@ func TestNamesOfOthersReadNothing(t *testing.T) {
 		r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://evil.example"+path, nil), httptest.NewRecorder()
 		if open.ServeHTTP(w, r); (w.Code == 403) != (path != "/healthz") {
 			t.Errorf("%s of evil.example: %d", path, w.Code)
+		}
+	}
+	named := fleetOf(t, false, `http: {listen: "Own.example:8080", hosts: [Named.Example]}`+aJob, "n").handler(HTTP{})
+	for host, want := range map[string]int{"own.example:8080": 200, "NAMED.example": 200, "evil.example": 403} {
+		r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://"+host+"/metrics", nil), httptest.NewRecorder()
+		if named.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("metrics of %s: %d, want %d", host, w.Code, want)
 		}
 	}
 	r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://any.example/version", nil), httptest.NewRecorder()
