@@ -6,7 +6,7 @@
 // further calls for the same name are refused until the first one has come back.
 //
 // A descriptor that the process was started with (/dev/stdin, /dev/fd/N) may be a pipe: who starts
-// the process has chosen it.
+// the process has chosen it. Its writer has as much time as that program needs.
 package boundedfile
 
 import (
@@ -22,15 +22,15 @@ import (
 	"time"
 )
 
-// Within bounds each call.
+// Within bounds each call, but one for a descriptor that the process was started with.
 const Within = 10 * time.Second
 
 // Errors of files that are not read.
 var (
 	// ErrNotRegular is wrapped by the error of a name that is no regular file.
 	ErrNotRegular = errors.New("no regular file")
-	// ErrNoAnswer is wrapped by the error of a call that the file system, or the writer of a pipe,
-	// did not answer within Within.
+	// ErrNoAnswer is wrapped by the error of a call that the file system did not answer within
+	// Within.
 	ErrNoAnswer = errors.New("does not answer")
 )
 
@@ -82,11 +82,7 @@ func read(name string, limit int64, stat func(string) (fs.FileInfo, error), flag
 		return nil, err
 	}
 	defer f.Close()
-	_ = f.SetReadDeadline(time.Now().Add(Within)) // a pipe has one
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = noAnswer(name, Within)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +166,9 @@ var under sync.Map
 func call[T any](name string, f func() (T, error)) (T, error) { return callWithin(name, Within, f) }
 
 func callWithin[T any](name string, within time.Duration, f func() (T, error)) (result T, err error) {
+	if inherited(name) {
+		return f()
+	}
 	done := make(chan struct{})
 	earlier, running := under.LoadOrStore(name, done)
 	timer := time.NewTimer(within)

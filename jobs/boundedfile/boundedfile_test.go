@@ -98,3 +98,16 @@ func TestNoAnswer(t *testing.T) {
 		}
 	})
 }
+
+// Who starts the process with a pipe may take an hour to write to it.
+func TestInheritedDescriptorsHaveTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := func() (int, error) { time.Sleep(time.Hour); return 1, nil }
+		for _, name := range []string{"/dev/stdin", "/dev/fd/63", "/proc/self/fd/0"} {
+			if n, err := call(name, slow); n != 1 || err != nil {
+				t.Errorf("%s: %d, %v", name, n, err)
+			}
+		}
+	})
+}
