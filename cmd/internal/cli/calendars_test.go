@@ -178,7 +178,7 @@ func TestCalendarFilesAreReadAgain(t *testing.T) {
 	r, config, said := reloadable(t, "calendars: {free: [2026-12-24]}\n"+job)
 	looks := func() {
 		for range 3 {
-			r.look()
+			r.look(t.Context())
 		}
 	}
 	except := func() string { return strings.Join(r.slots[0].jobs[0].Except, " ") }

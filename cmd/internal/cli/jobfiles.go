@@ -49,6 +49,9 @@ func (d *decoder) readJobFiles(c *Config) {
 		data, err := readLimited(d.file, maxFile)
 		if err != nil {
 			d.faults.add(place{file: d.file}, "", "%v", err)
+			if errors.Is(err, boundedfile.ErrNoAnswer) {
+				return // the others have the same file system
+			}
 			continue
 		}
 		if root := d.parse(data); root != nil {
@@ -73,6 +76,7 @@ type fileStamp struct {
 	files     []string
 	infos     []fs.FileInfo // nil for a file that cannot be seen
 	calendars []string      // those of the files that calendars name
+	hang      bool          // a file did not answer, and no further one was asked for
 }
 
 // stampOf looks at the files of a configuration where symbolic links lead. So the swap of a link is a change, as Kubernetes does
@@ -100,9 +104,12 @@ func (s *fileStamp) addCalendar(file string) {
 }
 
 func (s *fileStamp) add(file string) {
-	info, err := boundedfile.Stat(file)
-	if err != nil {
-		info = nil
+	var info fs.FileInfo
+	if !s.hang {
+		var err error
+		if info, err = boundedfile.Stat(file); err != nil {
+			info, s.hang = nil, errors.Is(err, boundedfile.ErrNoAnswer)
+		}
 	}
 	s.files, s.infos = append(s.files, file), append(s.infos, info)
 }

@@ -91,7 +91,7 @@ func TestRefusedReloadOutlivesTheNode(t *testing.T) {
 	slot := r.slots[0]
 	slot.at = endpoint{client: redis.Client(t)} // the one before does not run
 	put(t, config, "jobs: [")
-	r.reload()
+	r.reload(t.Context())
 	if err := slot.sit(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -25,6 +26,8 @@ type reloader struct {
 	log      *slog.Logger
 	asked    chan os.Signal
 	terminal func() bool // there is a terminal, and SIGHUP may say that it is gone
+	load     func(source) (*loaded, error)
+	busy     chan struct{} // closed when the call of files before has returned; nil before the first
 
 	started *loaded   // whose settings outside the jobs the nodes have
 	now     *loaded   // whose jobs they have
@@ -36,7 +39,7 @@ type reloader struct {
 // newReloader listens for SIGHUP from now on. end gives the signal back.
 func newReloader(slots []*nodeSlot, log *slog.Logger) (r *reloader, end func()) {
 	l := slots[0].l
-	r = &reloader{slots: slots, log: log, asked: make(chan os.Signal, 1), started: l, now: l, read: l.stamp, terminal: func() bool { return false }}
+	r = &reloader{slots: slots, log: log, asked: make(chan os.Signal, 1), started: l, now: l, read: l.stamp, load: load, terminal: func() bool { return false }}
 	if !signal.Ignored(syscall.SIGHUP) && hasTerminal() { // nohup ignores it: the terminal's end then means nothing
 		r.terminal = hasTerminal
 	}
@@ -67,30 +70,80 @@ func (r *reloader) run(ctx context.Context) error {
 				r.log.Info("stopping: the terminal is gone")
 				return nil
 			}
-			r.reload()
+			r.reload(ctx)
 		case <-tick.C:
-			r.look()
+			r.look(ctx)
 		}
 	}
 }
 
+// filesWithin bounds a look at all files of a configuration, and a reload. It is longer than [boundedfile.Within], so that the one file
+// that does not answer is named.
+const filesWithin = time.Minute
+
+// files calls f, which only reads files, and reports whether f has returned within filesWithin and before the end of ctx. A file system
+// that hangs leaves one f behind: no other is called before that one has returned.
+func (r *reloader) files(ctx context.Context, f func()) bool {
+	ctx, cancel := context.WithTimeout(ctx, filesWithin)
+	defer cancel()
+	if r.busy != nil {
+		select {
+		case <-r.busy:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	done := make(chan struct{})
+	r.busy = done
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// hang refuses files that do not answer. The first look that they answer reads them.
+func (r *reloader) hang(ctx context.Context) {
+	if r.read = (fileStamp{}); ctx.Err() == nil {
+		r.refuse(fmt.Errorf("the files: %w within %s; look after their file system", boundedfile.ErrNoAnswer, filesWithin))
+	}
+}
+
 // look reloads when the files have changed, and not any more since the look before: who writes them may need a moment.
-func (r *reloader) look() {
-	now := r.read.again(r.now.src.file)
+func (r *reloader) look(ctx context.Context) {
+	read, file := r.read, r.now.src.file
+	var now fileStamp
+	if !r.files(ctx, func() { now = read.again(file) }) {
+		if len(read.files) > 0 { // else they are refused
+			r.hang(ctx)
+		}
+		return
+	}
 	switch settled := now.same(r.seen); {
 	case now.same(r.read):
 	case !settled:
 		r.seen = now
 	default:
-		r.reload()
+		r.reload(ctx)
 	}
 }
 
 // reload reads the files, and changes the jobs of the nodes to those that are there. Files that are refused change nothing.
-func (r *reloader) reload() {
-	l, err := load(r.now.src)
-	r.read = l.stamp
-	if !r.read.same(r.read.again(r.now.src.file)) {
+func (r *reloader) reload(ctx context.Context) {
+	src, load := r.now.src, r.load
+	var l *loaded
+	var err error
+	var now fileStamp
+	if !r.files(ctx, func() { l, err = load(src); now = l.stamp.again(src.file) }) {
+		r.hang(ctx)
+		return
+	}
+	if r.read = l.stamp; !r.read.same(now) {
 		return // they changed under the reader: the next looks find out
 	}
 	if err == nil {

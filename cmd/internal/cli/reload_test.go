@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/escapement/escapement/scheduler/metrics"
 )
@@ -49,16 +53,16 @@ func (r *reloader) names() string {
 func TestLookWaitsForTheWriter(t *testing.T) {
 	t.Parallel()
 	r, config, said := reloadable(t, jobsOf("first"))
-	r.look()
+	r.look(t.Context())
 	put(t, config, "jo")
-	r.look()
+	r.look(t.Context())
 	put(t, config, jobsOf("second"))
-	r.look()
+	r.look(t.Context())
 	if said.Len() > 0 || r.names() != "first" {
 		t.Errorf("too early: %s %s", r.names(), said)
 	}
 	for range 3 {
-		r.look()
+		r.look(t.Context())
 	}
 	if r.names() != "second" || strings.Count(said.String(), "configuration reloaded") != 1 || strings.Contains(said.String(), "refused") {
 		t.Errorf("jobs %s: %s", r.names(), said)
@@ -77,7 +81,7 @@ func TestLookWaitsForTheWriter(t *testing.T) {
 	}
 	put(t, config, "jobs: [")
 	for range 4 {
-		r.look()
+		r.look(t.Context())
 	}
 	if r.names() != "second" || strings.Count(said.String(), "level=ERROR") != 1 {
 		t.Errorf("after a broken file: jobs %s: %s", r.names(), said)
@@ -96,12 +100,12 @@ func TestReloadChangesAllOrNothing(t *testing.T) {
 			t.Parallel()
 			r, config, said := reloadable(t, "node: {max_skew: 2s}\n"+jobsOf("first"))
 			put(t, config, tt.text)
-			r.reload()
+			r.reload(t.Context())
 			if r.names() != "first" || !strings.Contains(said.String(), "level=ERROR") || !strings.Contains(said.String(), tt.want) {
 				t.Errorf("jobs %s: %s", r.names(), said)
 			}
 			put(t, config, "node: {max_skew: 2s}\n"+jobsOf("third"))
-			if r.reload(); r.names() != "third" {
+			if r.reload(t.Context()); r.names() != "third" {
 				t.Errorf("the next file is not read: jobs %s: %s", r.names(), said)
 			}
 		})
@@ -143,5 +147,44 @@ func TestHangUp(t *testing.T) {
 				t.Errorf("stops %v: %s", tt.stops, said)
 			}
 		})
+	}
+}
+
+// TestReloadOfFilesThatHang keeps no node from its end. The files are refused once, one reader is left behind, and it is waited for.
+func TestReloadOfFilesThatHang(t *testing.T) {
+	t.Parallel()
+	r, config, said := reloadable(t, jobsOf("first"))
+	put(t, config, jobsOf("second"))
+	synctest.Test(t, func(t *testing.T) {
+		answer, calls := make(chan struct{}), new(atomic.Int32)
+		defer func(asked chan os.Signal) { r.asked = asked }(r.asked)
+		r.asked = make(chan os.Signal) // of the bubble
+		r.load = func(src source) (*loaded, error) {
+			calls.Add(1)
+			<-answer
+			return load(src)
+		}
+		r.reload(t.Context())
+		for range 3 {
+			r.look(t.Context())
+		}
+		if logged := said.String(); calls.Load() != 1 || strings.Count(logged, "level=ERROR") != 1 || !strings.Contains(logged, "does not answer within 1m0s") {
+			t.Errorf("%d calls: %s", calls.Load(), logged)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.run(ctx) }()
+		time.Sleep(2 * pollEvery) // of the bubble: a look is under way
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		close(answer)
+		for range 3 {
+			r.look(t.Context())
+		}
+	})
+	if r.names() != "second" {
+		t.Errorf("the files that answer are not read: jobs %s: %s", r.names(), said)
 	}
 }
