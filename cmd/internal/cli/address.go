@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
@@ -42,9 +43,21 @@ func (l *loaded) address() (redisconn.Address, error) {
 		a.Sentinel.SentinelUsername, a.Sentinel.SentinelPassword = l.Redis.SentinelUser, l.Redis.SentinelPassword
 	}
 	if err == nil {
-		err = a.SetTLS(redisconn.TLS(l.Redis.TLS))
+		err = a.SetTLS(redisconn.TLS(l.Redis.TLS.beside(l.Redis.URL)))
 	}
 	return a, err
+}
+
+// beside returns the settings that a URL does not have in its query.
+func (t TLS) beside(text string) TLS {
+	_, query, _ := strings.Cut(text, "?")
+	own, _ := url.ParseQuery(query) // redisconn.Parse has read it
+	for _, s := range settings(reflect.ValueOf(&t).Elem()) {
+		if own.Has(s.key) {
+			s.value.SetZero()
+		}
+	}
+	return t
 }
 
 // several is the Redis of a mode whose servers stand in addrs, and the rest in a URL without a host: the URL that says all by itself.
@@ -78,7 +91,7 @@ func (r Redis) several() (redisconn.Address, error) {
 	}
 	a, err := redisconn.Parse(u.String())
 	if err == nil {
-		err = a.SetTLS(redisconn.TLS(r.TLS))
+		err = a.SetTLS(redisconn.TLS(r.TLS.beside(text)))
 	}
 	return a, err
 }

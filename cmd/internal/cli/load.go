@@ -59,13 +59,9 @@ func load(src source) (*loaded, error) {
 			d.readJobFiles(&l.Config)
 		}
 	}
-	applyEnv(&l.Config, src.env, l.from, &d.faults)
+	l.override(func() { applyEnv(&l.Config, src.env, l.from, &d.faults) })
 	refuseUnknown(src.env, &d.faults)
-	given, before := l.from.given("locks.driver"), l.Locks.Driver
-	applyFlags(&l.Config, src.flags, l.from, &d.faults)
-	if given && l.Locks.Driver != before { // by --driver: what the store of the configuration gets is not for another one
-		l.Locks.User, l.Locks.Password, l.Locks.Schema, l.Locks.TLS = "", "", "", TLS{}
-	}
+	l.override(func() { applyFlags(&l.Config, src.flags, l.from, &d.faults) })
 	c := checker{loaded: l, faults: d.faults, jobLabels: d.jobLabels, targetLabels: d.targetLabels}
 	if src.tool {
 		c.connection()

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/locking/redistest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
@@ -163,5 +166,66 @@ func sameAfterPrinting(t *testing.T, file string, l *loaded) {
 	}
 	if first.String() != second.String() {
 		t.Errorf("printed, read and printed again differs:\n%s\n%s", first.String(), second.String())
+	}
+}
+
+// A flag or a variable that names other servers leaves the credentials and TLS of the sources below with their servers.
+func TestSecretsStayWithTheirServers(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCertificates(t)
+	ca := "{ca_file: " + c.CAFile + "}"
+	sentinel := "redis: {url: 'redis+sentinel://old/0?master_name=m', sentinel_user: u, sentinel_password: hunter2}\n"
+	addrs := "redis: {mode: sentinel, addrs: ['old:1'], master_name: m, sentinel_password: hunter2, tls: " + ca + "}\n"
+	secure := "redis: {url: 'rediss://old', tls: " + ca + "}\n"
+	locks := "locks: {driver: redis, servers: ['rediss://old'], user: u, password: hunter2, tls: " + ca + "}\n"
+	for name, tt := range map[string]struct {
+		file, env, flag string // PATH=VALUE
+		kept            bool
+	}{
+		"a flag names another Redis":         {secure, "", "redis.url=redis://new", false},
+		"a flag names another Redis and CA":  {secure, "", "redis.url=rediss://new?ca_file=" + c.CAFile, false},
+		"a flag names no Redis":              {secure, "", "redis.url=", false},
+		"a variable names another Redis":     {secure, "REDIS_URL=redis://new", "", false},
+		"a flag over file and variable":      {"namespace: n\n", "REDIS_URL=redis+sentinel://old/0?master_name=m\nREDIS_SENTINEL_PASSWORD=hunter2", "redis.url=redis+sentinel://new/0?master_name=m", false},
+		"a flag names other sentinels":       {sentinel, "", "redis.url=redis+sentinel://new/0?master_name=m", false},
+		"a variable names other sentinels":   {addrs, "REDIS_ADDRS=new:1", "", false},
+		"a flag names other stores":          {locks, "", "locks.servers=redis://new", false},
+		"a flag names another driver":        {locks, "", "locks.driver=redlock", false},
+		"the password of the same server":    {secure, "REDIS_URL=rediss://:hunter2@old/1", "", true},
+		"the user of the same sentinels":     {addrs, "", "redis.url=rediss://v:hunter2@/0", true},
+		"the file names no server":           {"redis: {url: '', tls: " + ca + "}\n", "REDIS_URL=rediss://new", "", true},
+		"the file names no store":            {"locks: {driver: redis, servers: [], tls: " + ca + "}\n", "", "locks.servers=rediss://new", true},
+		"the same source names both":         {secure, "REDIS_URL=rediss://new\nREDIS_TLS_CA_FILE=" + c.CAFile, "", true},
+		"the driver of the file once more":   {locks, "", "locks.driver=redis", true},
+		"the password of the file's servers": {locks, "LOCKS_PASSWORD=hunter3", "", true},
+	} {
+		src := source{file: write(t, tt.file), tool: true, env: map[string]string{}, flags: map[string]flagValue{}}
+		for line := range strings.Lines(tt.env) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			src.env["ESCAPEMENT_"+key] = value
+		}
+		if path, value, is := strings.Cut(tt.flag, "="); is {
+			src.flags[path] = flagValue{"--flag", value}
+		}
+		l, err := load(src)
+		if err != nil && name != "a flag names another driver" { // of one server, which redlock refuses
+			t.Errorf("%s: %v", name, err)
+		}
+		none := l.Redis.TLS == (TLS{}) && l.Redis.SentinelUser == "" && l.Redis.SentinelPassword == "" && l.Locks.User == "" && l.Locks.Password == "" && l.Locks.TLS == (TLS{})
+		if none == tt.kept {
+			t.Errorf("%s: kept %v, want %v: %+v %+v", name, !none, tt.kept, l.Redis.TLS, l.Locks.TLS)
+		}
+	}
+	l, err := load(source{file: write(t, secure), tool: true, flags: map[string]flagValue{"redis.url": {"--redis", "rediss://old?ca_file=" + redistest.NewCertificates(t).CAFile}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := l.address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := redisconn.TLS(l.Redis.TLS).Config()
+	if err != nil || own.TLSConfig().RootCAs.Equal(files.RootCAs) {
+		t.Errorf("the file's authority, %v, went before that of --redis", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking/redistest"
 )
 
 // Tools need the connection alone: they work beside jobs that no node would take, and after a move from the same folder.
@@ -46,6 +47,11 @@ handlers: {h: {}}
 			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
 		}
 	}
+	files("redis: {url: 'rediss://127.0.0.1:1', tls: {ca_file: " + redistest.NewCertificates(t).CAFile + "}}\n")
+	if code, _, stderr := call(env, "", "jobs", "list", "--config", config, "--redis", "redis://"+addr); code != exitDone {
+		t.Errorf("tls: exit %d, %s", code, stderr)
+	}
+	files("redis: {url: redis://127.0.0.1:1}\n" + work)
 	if code, _, stderr := call(env, "", "run", "--config", config); code != exitConfig || !strings.Contains(stderr, "z.yaml") || !strings.Contains(stderr, "jobs[") {
 		t.Errorf("run: exit %d, %s", code, stderr)
 	}
