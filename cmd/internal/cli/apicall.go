@@ -48,7 +48,7 @@ func (a *app) overAPI(address string, redis bool, args []string, f func(tool) er
 			return err
 		}
 		if serves.Name != name {
-			return usagef("the node at %s serves namespace %q; for %q ask one of its nodes, or use --redis", address, serves.Name, name)
+			return usagef("the node at %s serves namespace %q; for %q ask one of its nodes, or use --redis", api.ShowAddress(address), serves.Name, name)
 		}
 	}
 	err = f(tool{ctx, client, args, func() bool { return false }})

@@ -66,6 +66,13 @@ func TestOverTheAPI(t *testing.T) {
 	do([]string{"ESCAPEMENT_API=http://127.0.0.1:1"}, exitUnreachable, "jobs", "list")
 	do([]string{"ESCAPEMENT_API=redis://127.0.0.1:1"}, exitUsage, "jobs", "list")
 	do(over, exitUsage, "backup", "-", "--api", server.URL)
+	with := "http://u:hunter2@" + strings.TrimPrefix(server.URL, "http://")
+	for _, env := range [][]string{over, {"ESCAPEMENT_API_TOKEN=nobodys-token"}, nil} {
+		code, _, words := call(env, "", "jobs", "list", "--namespace", "other", "--api", with)
+		if code == exitDone || strings.Contains(words, "hunter2") {
+			t.Errorf("--api with a password: exit %d, %s", code, words)
+		}
+	}
 	list, err := in.Audit(t.Context(), scheduler.ActionFilter{Who: "ann"})
 	if err != nil || len(list.Actions) == 0 || list.Actions[0].Action != "locks release" || list.Actions[0].Via != "cli" || list.Actions[0].Reason != "stuck" {
 		t.Errorf("%v %v", list.Actions, err)
