@@ -40,8 +40,8 @@ type seenFile struct {
 	limit    int64 // bytes
 	tooLarge func(*boundedfile.SizeError) error
 
-	info fs.FileInfo // nil when there was none
-	told string      // what was told of it last; "" once it was good
+	info     fs.FileInfo // nil when there was none
+	reported string      // the fault that was reported last; "" once the content was taken
 }
 
 // newFiles makes the directory, with the run's checkpoint if there is one. It returns nil for a command that has no files. The caller
@@ -117,7 +117,7 @@ func (f *files) watch(ctx context.Context) (stop func(failed bool)) {
 		for {
 			select {
 			case <-ticker.C:
-				f.look(ctx)
+				f.takeChanged(ctx)
 			case <-ctx.Done():
 				return
 			}
@@ -127,20 +127,20 @@ func (f *files) watch(ctx context.Context) (stop func(failed bool)) {
 		cancel()
 		<-ended
 		if failed {
-			f.look(context.WithoutCancel(ctx))
+			f.takeChanged(context.WithoutCancel(ctx))
 		}
 	}
 }
 
-// look saves the checkpoint and tells the progress, where their files have changed.
-func (f *files) look(ctx context.Context) {
-	f.progress.look(f.run, func(text []byte) error {
-		if !f.tell(string(text)) {
+// takeChanged saves the checkpoint and reports the progress, where their files have changed.
+func (f *files) takeChanged(ctx context.Context) {
+	f.progress.takeChanged(f.run, func(text []byte) error {
+		if !f.reportProgress(string(text)) {
 			return errAgain
 		}
 		return nil
 	})
-	f.checkpoint.look(f.run, func(data []byte) error {
+	f.checkpoint.takeChanged(f.run, func(data []byte) error {
 		err := f.run.Save(ctx, data)
 		if err != nil && ctx.Err() != nil {
 			return errAgain // the last look repeats it
@@ -149,16 +149,19 @@ func (f *files) look(ctx context.Context) {
 	})
 }
 
-// errAgain is the error of a file that the next look reads again, of which nobody is told.
+// errAgain is the error of a file that the next look reads again, without a report.
 var errAgain = errors.New("read again")
 
-// look hands the content of a file that has changed to take. A file that was not taken is told
-// once, in the log and in the output.
-func (s *seenFile) look(run *jobs.Run, take func([]byte) error) {
-	info, changed := s.changed()
-	if !changed {
-		return
+// takeChanged hands the content of a file that has changed to take.
+func (s *seenFile) takeChanged(run *jobs.Run, take func([]byte) error) {
+	if info, changed := s.changed(); changed {
+		s.read(run, info, take)
 	}
+}
+
+// read hands the content of the file of info to take. A content that was not taken is reported once,
+// in the log and in the output.
+func (s *seenFile) read(run *jobs.Run, info fs.FileInfo, take func([]byte) error) {
 	data, err := boundedfile.ReadDirect(s.path, s.limit)
 	size := new(boundedfile.SizeError)
 	kind := "" // by which the same fault is known again: a file that grows is told once
@@ -168,13 +171,14 @@ func (s *seenFile) look(run *jobs.Run, take func([]byte) error) {
 		s.info = info
 	case err == nil:
 		if err = take(data); err == nil {
-			s.info, s.told = info, ""
+			s.info, s.reported = info, ""
 		}
 	}
-	if kind = cmp.Or(kind, fmt.Sprint(err)); err == nil || errors.Is(err, errAgain) || kind == s.told {
+	gone := errors.Is(err, fs.ErrNotExist) // removed since: as a file that was removed before the look
+	if kind = cmp.Or(kind, fmt.Sprint(err)); err == nil || gone || errors.Is(err, errAgain) || kind == s.reported {
 		return
 	}
-	s.told = kind
+	s.reported = kind
 	notKept(run, s.what, err)
 }
 
@@ -198,8 +202,8 @@ func (s *seenFile) changed() (fs.FileInfo, bool) {
 	return info, s.info.Size() != info.Size() || !s.info.ModTime().Equal(info.ModTime())
 }
 
-// tell reads "done total note". It reports false for text that is none, which may be written only half.
-func (f *files) tell(text string) bool {
+// reportProgress reads "done total note". It returns false for another text, which may be written only half.
+func (f *files) reportProgress(text string) bool {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	done, rest, _ := strings.Cut(line, " ")
 	n, err := strconv.ParseInt(done, 10, 64)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/jobs/internal/machine"
 )
 
@@ -74,7 +75,7 @@ func (d *runDir) remove() error {
 // sweepRunDirs removes the directories of processes that have ended, as far as this process may.
 // Those changed after before stay.
 func sweepRunDirs(temp string, before time.Time) {
-	entries, err := os.ReadDir(temp)
+	entries, err := boundedfile.ReadDir(temp)
 	if err != nil {
 		return
 	}

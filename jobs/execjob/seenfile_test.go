@@ -10,21 +10,28 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// A file that a command appends to, in place of replacing it, is told once, and not with each line.
-// It counts again when it is good.
-func TestGrowingFileIsToldOnce(t *testing.T) {
+// checkpointFiles returns the files of a new run with checkpoints.
+func checkpointFiles(t *testing.T) (*files, *jobs.Run) {
+	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	run := jobs.NewRun(info())
 	f, err := newFiles(Command{Checkpoints: true}, run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.remove()
+	t.Cleanup(f.remove)
+	return f, run
+}
+
+// A file that a command appends to, in place of replacing it, is told once, and not with each line.
+// It counts again when it is good.
+func TestGrowingFileIsToldOnce(t *testing.T) {
+	f, run := checkpointFiles(t)
 	for n := 4000; n < 6000; n += 100 {
 		if err := os.WriteFile(f.progress.path, make([]byte, n), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f.look(t.Context())
+		f.takeChanged(t.Context())
 	}
 	const want = "escapement: the progress was not kept: the file has "
 	if out := string(run.Written()); strings.Count(out, want) != 1 {
@@ -34,15 +41,32 @@ func TestGrowingFileIsToldOnce(t *testing.T) {
 	if err := errors.Join(os.WriteFile(replaced, []byte("1 2"), 0o600), os.Rename(replaced, f.progress.path)); err != nil {
 		t.Fatal(err)
 	}
-	f.look(t.Context())
-	if f.progress.told != "" {
-		t.Errorf("it is good, and was told: %q", f.progress.told)
+	f.takeChanged(t.Context())
+	if f.progress.reported != "" {
+		t.Errorf("it is good, and was told: %q", f.progress.reported)
 	}
 	if err := os.WriteFile(f.progress.path, make([]byte, 5000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.look(t.Context())
+	f.takeChanged(t.Context())
 	if out := string(run.Written()); strings.Count(out, want) != 2 {
 		t.Errorf("too large again, wrote %q", out)
+	}
+}
+
+// A file that the command removes between the look at it and the read is no fault, as one that it
+// has removed before.
+func TestFileThatVanishes(t *testing.T) {
+	f, run := checkpointFiles(t)
+	if err := os.WriteFile(f.progress.path, []byte("1 2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen, changed := f.progress.changed()
+	if err := os.Remove(f.progress.path); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	f.progress.read(run, seen, func([]byte) error { t.Error("read"); return nil })
+	if out := run.Written(); out != nil {
+		t.Errorf("wrote %q", out)
 	}
 }
