@@ -1,7 +1,9 @@
 package move
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +125,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"empty":             {"", "ends in line 1"},
 		"another file":      {"hello: world\n", "line 1"},
 		"JSON":              {"{}\n", "first line"},
-		"no line":           {strings.Repeat("\x00", 200_000), "first line"},
+		"no line":           {strings.Repeat("\x00", 200_000), "line 1 has more than 65536 bytes"},
 		"a later format":    {edit(0, `"format":1`, `"format":2`), "format is 2"},
 		"half":              {file[:len(file)/2], "before its end"},
 		"no end":            {strings.Join(lines[:len(lines)-2], ""), "before its end"},
@@ -147,6 +149,24 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	if _, err := Restore(t.Context(), b, strings.NewReader(file), RestoreOptions{Namespace: ns, Pattern: "nobody*"}); !errors.Is(err, ErrBadBackup) {
 		t.Errorf("a pattern that matches nothing: %v", err)
+	}
+}
+
+// TestLineReaderIsBounded: a line without end is refused, and no more than its bound is read of it.
+func TestLineReaderIsBounded(t *testing.T) {
+	const most = 10_000
+	file := strings.NewReader(`{"escapement_backup":"x"}` + "\n" + strings.Repeat("x", 1<<20))
+	c := lineReader{r: bufio.NewReader(file), sum: sha256.New(), most: most}
+	var head backupHead
+	if err := c.next(&head); err != nil {
+		t.Fatal(err)
+	}
+	err := c.next(&head)
+	if want := "line 2 has more than 10000 bytes"; !errors.Is(err, ErrBadBackup) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if read := int(file.Size()) - file.Len(); read > 2*most {
+		t.Errorf("read %d bytes", read)
 	}
 }
 

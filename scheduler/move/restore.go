@@ -2,7 +2,6 @@ package move
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -10,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"path"
 	"slices"
@@ -194,10 +192,7 @@ func (r *restore) check() error {
 	if _, err := r.backup.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	c := lineReader{r: bufio.NewReaderSize(r.backup, headMax), sum: sha256.New()}
-	if head, _ := c.r.Peek(headMax); len(head) == headMax && !bytes.Contains(head, []byte("\n")) {
-		return fmt.Errorf("%w: its first line is not that of a backup", ErrBadBackup) // and it may have no end
-	}
+	c := lineReader{r: bufio.NewReader(r.backup), sum: sha256.New(), most: headMax}
 	switch err := c.next(&r.head); {
 	case r.head.Backup != "" && r.head.Format != backupFormat:
 		return fmt.Errorf("%w: its format is %d, and this version knows %d; restore it with the version that wrote it", ErrBadBackup, r.head.Format, backupFormat)
@@ -206,6 +201,7 @@ func (r *restore) check() error {
 	case r.head.Backup == "":
 		return fmt.Errorf("%w: its first line is not that of a backup", ErrBadBackup)
 	}
+	c.most = lineMax
 	names := make(map[string]bool)
 	for {
 		before := hex.EncodeToString(c.sum.Sum(nil))
@@ -237,49 +233,4 @@ func (r *restore) check() error {
 		r.wanted = append(r.wanted, p)
 		r.all.Add(d)
 	}
-}
-
-// headMax bounds the first line of a backup, in bytes. Lines behind it are as long as a job's history.
-const headMax = 64 << 10
-
-// lineReader reads the lines of a backup and hashes them.
-type lineReader struct {
-	r      *bufio.Reader
-	sum    hash.Hash
-	n      int   // number of the last line, from 1
-	at     int64 // its first byte
-	length int
-}
-
-// next reads a line of JSON.
-func (c *lineReader) next(into any) error {
-	text, err := c.r.ReadBytes('\n')
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: it ends in line %d, before its end was written; take another one", ErrBadBackup, c.n+1)
-	}
-	if err != nil {
-		return err
-	}
-	c.sum.Write(text)
-	c.n, c.at, c.length = c.n+1, c.at+int64(c.length), len(text)
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%w: line %d: %w", ErrBadBackup, c.n, err)
-	}
-	return nil
-}
-
-// end checks the last line against what was before it.
-func (c *lineReader) end(noted backupEnd, sum string) error {
-	if noted.Documents != c.n-2 {
-		return fmt.Errorf("%w: it has %d documents, and %d are noted in line %d", ErrBadBackup, c.n-2, noted.Documents, c.n)
-	}
-	if noted.SHA256 != sum {
-		return fmt.Errorf("%w: its lines were changed since it was written (SHA-256 %.12s, and %.12s is noted); undo that, or take another one", ErrBadBackup, sum, noted.SHA256)
-	}
-	if _, err := c.r.ReadByte(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something stands behind its last line, %d", ErrBadBackup, c.n)
-	}
-	return nil
 }
