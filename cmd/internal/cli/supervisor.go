@@ -58,26 +58,26 @@ func watch[N watched](ctx context.Context, s *supervisor, log *slog.Logger, node
 	if s == nil {
 		return nil
 	}
-	tell := func(state string) {
-		if err := s.tell(ctx, state); err != nil {
+	report := func(state string) {
+		if err := s.send(ctx, state); err != nil {
 			log.Warn("the supervisor cannot be told how the node is", "socket", s.socket, "state", state, "error", err)
 		}
 	}
 	registered := func() bool { return !slices.ContainsFunc(nodes, func(n N) bool { return !n.Registered() }) }
 	if every(ctx, startedEvery, registered); ctx.Err() == nil {
-		tell("READY=1")
+		report("READY=1")
 	}
 	if ctx.Err() == nil && s.period > 0 {
 		every(ctx, s.period, func() bool {
 			for _, n := range nodes {
 				_ = n.Ready() // that it answers at all counts: a node that hangs is to be restarted, one without Redis is not
 			}
-			tell("WATCHDOG=1")
+			report("WATCHDOG=1")
 			return false
 		})
 	}
 	<-ctx.Done()
-	tell("STOPPING=1")
+	report("STOPPING=1")
 	return nil
 }
 
@@ -94,8 +94,8 @@ func every(ctx context.Context, period time.Duration, f func() (done bool)) {
 	}
 }
 
-// tell sends one datagram. It does not wait for a supervisor whose queue is full for longer than a second.
-func (s *supervisor) tell(ctx context.Context, state string) error {
+// send sends one datagram. It does not wait for a supervisor whose queue is full for longer than a second.
+func (s *supervisor) send(ctx context.Context, state string) error {
 	dial := net.Dialer{Timeout: time.Second}
 	conn, err := dial.DialContext(context.WithoutCancel(ctx), "unixgram", s.socket) // a name with @ in front is an abstract one
 	if err != nil {
