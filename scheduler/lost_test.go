@@ -64,8 +64,11 @@ func TestKeysDeleted(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 				s := &sink{}
-				list := []jobs.Job{eachSecond("quick", s), alone(t, jobs.Job{Name: "long", Schedule: "*/4 * * * * *", TTL: 5 * time.Second}, 3*time.Second)}
-				list[0] = alone(t, list[0], 300*time.Millisecond)
+				list := []jobs.Job{alone(t, eachSecond("quick", s), 300*time.Millisecond)}
+				list = append(list, alone(t, jobs.Job{Name: "long", Schedule: "*/4 * * * * *", TTL: 5 * time.Second}, 3*time.Second))
+				for _, name := range []string{"slow-1", "slow-2"} { // claimed in one batch, while they run
+					list = append(list, alone(t, eachSecond(name, s), 2500*time.Millisecond))
+				}
 				for _, name := range []string{"a", "b"} {
 					c.start(name, scheduler.Config{Partitions: 1}, list...)
 				}
@@ -82,7 +85,9 @@ func TestKeysDeleted(t *testing.T) {
 				}
 				time.Sleep(5 * time.Second)
 				s.check(t)
-				c.accounted(s, "quick", from, time.Now().Add(-2*time.Second))
+				for _, job := range []string{"quick", "slow-1", "slow-2"} {
+					c.accounted(s, job, from, time.Now().Add(-4*time.Second))
+				}
 			})
 		})
 	}

@@ -188,6 +188,32 @@ func TestRunLost(t *testing.T) {
 	})
 }
 
+// The records of all runs are gone. A batch of claims is granted nothing that a lost run holds: not the second job, nor the second claim of the
+// first one.
+func TestRunsLostUnderOneBatch(t *testing.T) {
+	for name, second := range map[string]Claim{"two jobs": tickClaim("b", "b2", 2), "one job": tickClaim("a", "a3", 3)} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				r.create(t, "a")
+				r.create(t, "b")
+				r.pass(t, 1500*time.Millisecond)
+				r.want(t, Granted, tickClaim("a", "a1", 1))
+				r.want(t, Granted, tickClaim("b", "b1", 1))
+				r.pass(t, 2*time.Second)
+				r.client.Del(t.Context(), r.led.keys[0].runs)
+				for i, a := range must(r.led.At(r.epoch()).Claim(t.Context(), node, r.now, []Claim{tickClaim("a", "a2", 2), second})) {
+					if a.Verdict == Granted {
+						t.Errorf("claim %d is granted", i)
+					}
+				}
+				if here := must(r.led.Sample(t.Context())).Incarnations[0]; here != "" {
+					t.Errorf("incarnation %q goes on", here)
+				}
+			})
+		})
+	}
+}
+
 // A definition that is gone is asked for again, also of a job whose entry names it; a node that starts again does not take it for stored.
 func TestDefinitionsAreAskedFor(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {

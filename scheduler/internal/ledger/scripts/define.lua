@@ -13,7 +13,7 @@
 --   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
 --              has come here than the one that this is part of
 --   foreign    a record that this version does not understand
--- needs: lib/base lib/newer lib/gate lib/windows lib/history lib/outbox lib/joined codec/entry
+-- needs: lib/base lib/epoch lib/newer lib/gate lib/windows lib/history lib/outbox lib/joined codec/entry
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
@@ -76,7 +76,7 @@ local function at_hand(c) return c.text ~= '' or redis.call('HEXISTS', k.defs, c
 
 -- Notes that a job's entry was lost: another epoch begins, in which nodes report its runs. The counts are those of its rows.
 local function entry_lost(e, history)
-  redis.call('DEL', k.incarnation)
+  end_epoch()
   for _, text in ipairs(redis.pcall('LRANGE', history, 0, -1)) do
     local row = row_of(text)
     local range = not row and range_of(text)

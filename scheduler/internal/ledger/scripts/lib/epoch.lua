@@ -14,3 +14,7 @@ local function elsewhere(known, here)
   if known ~= '' and known ~= here then return true end
   return false
 end
+
+-- Ends the partition's incarnation: another epoch begins, in which nodes report what they know. A script that has written anything may go on
+-- without memory, so this comes after a look.
+local function end_epoch() redis.call('DEL', k.incarnation) end

@@ -1,14 +1,16 @@
 -- Runs that have lost their records.
+-- needs: lib/epoch
 
--- Ends the partition's incarnation. A script that has written anything may go on without memory, so this comes after a look.
-local function end_epoch(id)
-  redis.call('ZREM', k.leases, id)
-  return redis.call('DEL', k.incarnation) == 1
-end
+local runs_lost = {} -- by id: this call has found the run lost
 
--- Whether a run's record is gone though the run has a lease. Then the partition has lost records, and another epoch begins, once.
+-- Whether a run's record is gone though the run has a lease. Then another epoch begins. Once: the lease goes too, so that a run of which no
+-- node knows holds its job for that epoch only.
 local function run_lost(id)
   -- guard:run-lost P1 a job whose run has lost its record is granted nothing before nodes have reported their runs
-  if redis.call('ZSCORE', k.leases, id) then return end_epoch(id) end
-  return false
+  if not runs_lost[id] and redis.call('ZSCORE', k.leases, id) then
+    redis.call('ZREM', k.leases, id)
+    end_epoch()
+    runs_lost[id] = true
+  end
+  return runs_lost[id]
 end
