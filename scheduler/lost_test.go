@@ -35,6 +35,17 @@ func (c *cluster) accounted(s *sink, job string, from, to time.Time) {
 	}
 }
 
+// toldLost is how many rows of the audit name a loss.
+func (c *cluster) toldLost() (rows int) {
+	c.t.Helper()
+	for _, a := range must[scheduler.ActionList](c.t)(c.ops().Audit(c.t.Context(), scheduler.ActionFilter{})).Actions {
+		if a.Action == "records lost" {
+			rows++
+		}
+	}
+	return rows
+}
+
 // alone is a job that works for some time, and fails the test when two of its runs overlap.
 func alone(t *testing.T, job jobs.Job, lasts time.Duration) jobs.Job {
 	var busy sync.Mutex
@@ -183,19 +194,30 @@ func TestEmptiedInARow(t *testing.T) {
 				time.Sleep(8 * time.Second)
 				s.check(t)
 				s.each(t, list, from, time.Now().Add(-2*time.Second))
-				told := 0
-				for _, a := range must[scheduler.ActionList](t)(c.ops().Audit(t.Context(), scheduler.ActionFilter{})).Actions {
-					if a.Action == "records lost" {
-						told++
-					}
-				}
 				// The audit of the epochs before is lost with them. An epoch that was never open is not told of.
-				if logged := c.logs.count("Redis had lost records"); told != 1 || logged < 1 || logged > 6 {
+				told, logged := c.toldLost(), c.logs.count("Redis had lost records")
+				if told != 1 || logged < 1 || logged > 6 {
 					t.Errorf("what is lost stands in %d audit rows and %d log lines, want one and up to one for each time", told, logged)
 				}
 			})
 		})
 	}
+}
+
+// A job that has had all its ticks leaves a partition without a next tick. Nobody takes that for a loss.
+func TestEndedJobIsNoLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		job := eachSecond("few", s)
+		job.MaxRuns = 3
+		for _, node := range []string{"a", "b"} {
+			c.start(node, scheduler.Config{Partitions: 1}, job)
+		}
+		time.Sleep(10 * time.Second)
+		if lost := c.toldLost(); lost != 0 || len(s.all()) != 3 || c.logs.count("has lost records") > 0 {
+			t.Errorf("%d runs, %d losses in the audit", len(s.all()), lost)
+		}
+	})
 }
 
 // A gate that nobody can read closes its partition until the gate is gone: no move has closed anything.

@@ -262,3 +262,18 @@ func TestLacking(t *testing.T) {
 		})
 	}
 }
+
+// A job whose last tick was claimed, and one that follows another, have no next tick: nothing is lost.
+func TestNoNextTickIsNoLoss(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "follows", Digest: "d-follows", Text: []byte("{}")}}))
+		r.pass(t, 1500*time.Millisecond)
+		c := tickClaim("a", "r1", 1)
+		c.Next = 0
+		r.want(t, Granted, c)
+		if got := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Lacking; len(got) != 0 {
+			t.Errorf("lacking %v", got)
+		}
+	})
+}

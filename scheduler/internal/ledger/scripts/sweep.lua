@@ -4,7 +4,7 @@
 -- the rows, the newest rows, {job that is followed, its followers, ...} of all rows, {backfill that is under way, ...},
 -- {the partition's incarnation, '' when it or the gate is lost; names of keys that have fewer records than there must be, parted by commas}; of
 -- these two nothing with skip_rows ''
--- needs: codec/event
+-- needs: codec/event codec/entry
 -- ARGV, written by gen from verbs.go:
 --   due_until  cursors until then, ms
 --   lapsed_until leases that lapsed until then, ms
@@ -38,8 +38,19 @@ if skip_rows ~= '' then
   rows = redis.call('ZRANGE', k.outbox, skip_rows, skip_rows + most_rows - 1)
   if both_ends == '1' then newest = redis.call('ZRANGE', k.outbox, -most_rows, -1) end
 end
--- Names of keys that have fewer records than another key shows: each record of a job stands in jobs, defs and, mostly, due; each run in
--- runs and leases.
+
+-- Whether a job has a next tick: one of the first 256 or so that Redis names. Jobs that follow, or whose schedule has no more, have none.
+local function scheduled()
+  local page = redis.call('HSCAN', k.jobs, '0', 'COUNT', 256)[2]
+  for i = 2, #page, 2 do
+    local e = entry_of(page[i])
+    if e and e.cursor ~= '' then return true end
+  end
+  return false
+end
+
+-- Names of keys that have fewer records than another key shows: each record of a job stands in jobs, defs and, with a next tick, in due; each
+-- run in runs and leases.
 local function lacks()
   local function size(command, key)
     local n = redis.pcall(command, key)
@@ -48,7 +59,7 @@ local function lacks()
   local entries, due, names = size('HLEN', k.jobs), size('ZCARD', k.due), {}
   local leased, running = size('ZCARD', k.leases), size('HLEN', k.runs)
   if entries < due then names[#names + 1] = 'jobs' end
-  if due == 0 and entries > 0 then names[#names + 1] = 'due' end
+  if due == 0 and entries > 0 and scheduled() then names[#names + 1] = 'due' end
   if size('HLEN', k.defs) < entries then names[#names + 1] = 'defs' end
   if running < leased then names[#names + 1] = 'runs' end
   if leased < running then names[#names + 1] = 'leases' end
