@@ -28,18 +28,12 @@ func (n *Node) open(ctx context.Context) (*roles, error) {
 		if r != nil {
 			r.cluster.Leave(ctx) // the record may have arrived although its answer did not
 		}
-		if !n.cfg.WaitForRedis || !passing(err) || ctx.Err() != nil {
+		if !n.cfg.WaitForRedis || !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
 			return nil, err
 		}
 		n.health.Fail("open", err)
 		wait.For(ctx, wait.Backoff(n.id, try))
 	}
-}
-
-// passing reports whether an error of a first contact may pass by itself. A wrong setting does not.
-func passing(err error) bool {
-	t := (*redisconn.Trouble)(nil)
-	return errors.Is(err, locking.ErrUnreachable) && (!errors.As(err, &t) || t.Kind != redisconn.KindSetting)
 }
 
 // openOnce makes the roles for the current jobs. Jobs that are added later are added to the roles.

@@ -29,6 +29,29 @@ func Classify(op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
+// declassified is an error without the locking.ErrUnreachable that Classify has added.
+func declassified(err error) error {
+	if !errors.Is(err, locking.ErrUnreachable) {
+		return err
+	}
+	switch wraps := err.(type) { //nolint:errorlint // the wrappers themselves are taken off
+	case interface{ Unwrap() error }:
+		return declassified(wraps.Unwrap())
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, of := range wraps.Unwrap() {
+			if of = declassified(of); of != nil {
+				rest = append(rest, of)
+			}
+		}
+		if len(rest) == 1 {
+			return rest[0]
+		}
+		return errors.Join(rest...)
+	}
+	return nil
+}
+
 // unreachable reports whether err means no answer, or an answer to retry later. The caller's own cancellation is
 // neither.
 func unreachable(err error) bool {
@@ -44,7 +67,7 @@ func unreachable(err error) bool {
 	}
 	var netErr net.Error // also context.DeadlineExceeded and a DNS error
 	var errno syscall.Errno
-	return errors.As(err, &netErr) || errors.As(err, &errno) ||
+	return errors.As(err, &netErr) || errors.As(err, &errno) || errors.As(err, new(*TLSError)) || // of files that are read for each connection
 		errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) ||

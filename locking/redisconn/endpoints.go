@@ -121,3 +121,17 @@ func (h endpointHook) node(server any) (n redis.ClusterNode, err error) {
 	}
 	return n, nil
 }
+
+// hasTopology reports whether a client has learnt the Cluster's slots, without which it sends no command. It sends nothing.
+func hasTopology(c *redis.ClusterClient) bool {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := c.MasterForKey(ended, "")
+	return err == nil
+}
+
+// unnamedServers is a Cluster whose servers have no addresses for go-redis, which fails there with redis.Nil.
+func unnamedServers(a Address) *Trouble {
+	return &Trouble{Kind: KindSetting, Setting: SettingURL, Text: "Redis at " + a.String() + " does not tell the addresses of its servers (cluster-preferred-endpoint-type)",
+		Cure: "make the client with scheduler.Connect, which takes those that it dials, or set cluster-preferred-endpoint-type ip there"}
+}

@@ -1,6 +1,7 @@
 package redisconn_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -59,6 +60,12 @@ func TestUnknownEndpoints(t *testing.T) {
 		if n, err := s.DBSize(t.Context()).Result(); err != nil || n == 0 {
 			t.Errorf("%s has %d keys, %v", s.Options().Addr, n, err)
 		}
+	}
+	if err := redisconn.Explain(client, "", client.Get(t.Context(), "nosuch").Err()); !errors.Is(err, redis.Nil) || errors.As(err, new(*redisconn.Trouble)) {
+		t.Errorf("a key that is not there: %v", err)
+	}
+	if err := a.Explain(t.Context(), "", redis.Nil); errors.As(err, new(*redisconn.Trouble)) {
+		t.Errorf("a key that is not there: %v", err)
 	}
 	own := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{servers[0].Options().Addr}, MaxRetries: -1})
 	defer own.Close()

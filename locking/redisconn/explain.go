@@ -46,7 +46,7 @@ type Trouble struct {
 	Redis    string  // the address, without user and password
 	Text     string  // what is wrong, with the address
 	Cure     string  // what to do
-	Err      error   // the client's error
+	Err      error   // the client's error; wraps locking.ErrUnreachable only for the kinds that do
 }
 
 // Error is what is wrong, the client's error where that adds something, and what to do.
@@ -57,11 +57,20 @@ func (t *Trouble) Error() string {
 	if t.Kind == KindFull {
 		return fmt.Sprintf("%s: %s (%v)", t.Text, t.Cure, t.Err)
 	}
-	cure := t.Cure
-	if t.Kind == KindUnreachable && t.Setting == SettingURL {
-		cure += ", or correct its address"
+	return fmt.Sprintf("%s: %v; %s", t.Text, t.Err, t.Cure)
+}
+
+// passes reports whether a later attempt may succeed without any change here.
+func (t *Trouble) passes() bool { return t.Kind == KindUnreachable || t.Kind == KindReadOnly }
+
+// of completes a Trouble about a client's error.
+func (t *Trouble) of(a Address, err error) *Trouble {
+	t.Redis, t.Err = a.String(), err
+	//guard:setting-stays P8 a program that asks again while ErrUnreachable lasts ends at a wrong setting
+	if !t.passes() {
+		t.Err = declassified(err)
 	}
-	return fmt.Sprintf("%s: %v; %s", t.Text, t.Err, cure)
+	return t
 }
 
 // Unwrap returns the client's error.
@@ -69,7 +78,7 @@ func (t *Trouble) Unwrap() error { return t.Err }
 
 // Is makes a Trouble match locking.ErrUnreachable when a later attempt may succeed without any change here.
 func (t *Trouble) Is(target error) bool {
-	return target == locking.ErrUnreachable && (t.Kind == KindUnreachable || t.Kind == KindReadOnly)
+	return target == locking.ErrUnreachable && t.passes()
 }
 
 // Explain turns an error of a client into a Trouble. Any other error, and nil, is returned as it is. namespace is for
@@ -78,7 +87,11 @@ func Explain(client redis.UniversalClient, namespace string, err error) error {
 	if err == nil || isNil(client) {
 		return err
 	}
-	return explained(addressOf(client), namespace, err)
+	a := addressOf(client)
+	if c, is := client.(*redis.ClusterClient); is && errors.Is(err, redis.Nil) && !hasTopology(c) {
+		return unnamedServers(a).of(a, err)
+	}
+	return explained(a, namespace, err)
 }
 
 // Explain is the function Explain for a client of this address. Where the client's error leaves open what is wrong, it
@@ -106,11 +119,10 @@ func explained(a Address, namespace string, err error) error {
 		return err
 	}
 	for _, known := range []func(Address, string, error) *Trouble{
-		closedClient, otherKind, unknownMaster, badPassword, lackingRights, full, badTLS, noRedis, tooOld, refusing, unanswered,
+		closedClient, otherKind, unknownMaster, badPassword, lackingRights, full, badFiles, badTLS, noRedis, tooOld, refusing, unanswered,
 	} {
 		if t := known(a, namespace, err); t != nil {
-			t.Redis, t.Err = a.String(), err
-			return t
+			return t.of(a, err)
 		}
 	}
 	return err
@@ -154,9 +166,6 @@ func otherKind(a Address, _ string, err error) *Trouble {
 		return wrong(SettingMode, "is a server of a Cluster", fmt.Sprintf("write %s+cluster://%s/ (or redis.mode: cluster)", scheme, at))
 	case a.Cluster != nil && strings.Contains(text, "cluster support disabled"):
 		return &Trouble{Kind: KindSetting, Setting: SettingMode, Text: "Redis at " + a.names() + " is one server, and no Cluster", Cure: fmt.Sprintf("write %s://%s/0 (or redis.mode: standalone)", scheme, a.first())}
-	case a.Cluster != nil && errors.Is(err, redis.Nil):
-		return wrong(SettingURL, "does not tell the addresses of its servers (cluster-preferred-endpoint-type)",
-			"make the client with scheduler.Connect, which takes those that it dials, or set cluster-preferred-endpoint-type ip there")
 	case a.Sentinel != nil && strings.Contains(strings.ToLower(text), "unknown command 'sentinel'"):
 		return &Trouble{Kind: KindSetting, Setting: SettingMode, Text: "what answers at " + a.names() + " is no sentinel",
 			Cure: fmt.Sprintf("write the sentinels' own addresses (HOST:26379), or %s://%s/0 for that one server (or redis.mode: standalone)", scheme, a.first())}
@@ -242,11 +251,11 @@ func unanswered(a Address, _ string, err error) *Trouble {
 	if !errors.Is(err, locking.ErrUnreachable) { // of a client, as Classify has found: a file that is not there has such errors too
 		return nil
 	}
-	t := &Trouble{Kind: KindUnreachable, Setting: SettingURL, Text: "cannot reach Redis at " + a.String(), Cure: "start it"}
+	t := &Trouble{Kind: KindUnreachable, Setting: SettingURL, Text: "cannot reach Redis at " + a.String(), Cure: "start it, or correct its address"}
 	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
 		t.Setting, t.Cure = "", fmt.Sprintf("correct the host name %s, or this machine's DNS", dns.Name)
 	} else if a.encrypted() && !refusedConnection(err) {
-		t.Cure += " (does it not speak TLS? then write redis and not rediss)"
+		t.Cure = "start it (does it not speak TLS? then write redis and not rediss), or correct its address"
 	}
 	return t
 }

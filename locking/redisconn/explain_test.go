@@ -183,8 +183,8 @@ func (c contact) check(t *testing.T) {
 	if got.Kind != c.kind || got.Setting != c.setting {
 		t.Errorf("kind %d, setting %q, want %d and %q: %v", got.Kind, got.Setting, c.kind, c.setting, err)
 	}
-	if passes := c.kind == redisconn.KindUnreachable || c.kind == redisconn.KindReadOnly; passes && !errors.Is(err, locking.ErrUnreachable) {
-		t.Errorf("%v is not locking.ErrUnreachable", err)
+	if passes := c.kind == redisconn.KindUnreachable || c.kind == redisconn.KindReadOnly; passes != errors.Is(err, locking.ErrUnreachable) {
+		t.Errorf("is locking.ErrUnreachable: %v, want %v: %v", !passes, passes, err)
 	}
 	if strings.Contains(err.Error(), "hunter") {
 		t.Errorf("%v has the password", err)
@@ -231,5 +231,38 @@ func TestExplainNothing(t *testing.T) {
 	err := redisconn.Explain(client, "", client.Ping(t.Context()).Err())
 	if !errors.Is(err, redis.ErrClosed) || !strings.Contains(err.Error(), "close it after everything that uses it has returned") || !redisconn.IsClosed(t.Context(), client) {
 		t.Errorf("a closed client: %v", err)
+	}
+}
+
+// A certificate that has expired may be renewed; whatever else is wrong with one is a setting, and its reason is shown.
+func TestExplainCertificates(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))
+	defer client.Close()
+	invalid := func(reason x509.InvalidReason) error {
+		return &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Cert: new(x509.Certificate), Reason: reason}}
+	}
+	alert := func(text string) error { return &net.OpError{Op: "remote error", Err: errors.New("tls: " + text)} }
+	for _, tt := range []struct {
+		err   error
+		kind  redisconn.Kind
+		words string
+	}{
+		{invalid(x509.Expired), redisconn.KindUnreachable, "a certificate that does not hold now"},
+		{invalid(x509.IncompatibleUsage), redisconn.KindSetting, "incompatible key usage"},
+		{invalid(x509.NotAuthorizedToSign), redisconn.KindSetting, "not authorized to sign"},
+		{invalid(x509.IncompatibleUsage).(*tls.CertificateVerificationError).Err, redisconn.KindSetting, "incompatible key usage"}, //nolint:errorlint // as made above
+		{alert("expired certificate"), redisconn.KindUnreachable, "has expired"},
+		{alert("bad certificate"), redisconn.KindSetting, "give a certificate that it trusts"},
+	} {
+		var got *redisconn.Trouble
+		err := redisconn.Explain(client, "", redisconn.Classify("open", tt.err))
+		passes := tt.kind == redisconn.KindUnreachable
+		if !errors.As(err, &got) || got.Kind != tt.kind || errors.Is(err, locking.ErrUnreachable) != passes || !strings.Contains(err.Error(), tt.words) {
+			t.Errorf("%v became %v", tt.err, err)
+		}
+		if !errors.Is(err, tt.err) && !errors.As(err, new(x509.CertificateInvalidError)) {
+			t.Errorf("%v has lost %v", err, tt.err)
+		}
 	}
 }

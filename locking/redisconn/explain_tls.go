@@ -10,6 +10,15 @@ import (
 	"syscall"
 )
 
+// badFiles finds files of a certificate that cannot be used any more.
+func badFiles(a Address, _ string, err error) *Trouble {
+	if !errors.As(err, new(*TLSError)) {
+		return nil
+	}
+	return &Trouble{Kind: KindUnreachable, Setting: SettingTLS, Text: "cannot reach Redis at " + a.String() + " with a certificate that holds",
+		Cure: "put a certificate and its key there; both are read again for each connection"}
+}
+
 // badTLS finds what is wrong between both ends of TLS.
 func badTLS(a Address, _ string, err error) *Trouble {
 	t := &Trouble{Kind: KindSetting, Setting: SettingTLS, Text: "Redis at " + a.String() + " "}
@@ -21,10 +30,10 @@ func badTLS(a Address, _ string, err error) *Trouble {
 	case errors.As(err, &name):
 		t.Text += "has a certificate for other names (" + strings.TrimPrefix(name.Error(), "x509: ") + ")"
 		t.Cure = "write the address with a name of the certificate, or give that name in redis.tls.server_name"
-	case errors.As(err, &invalid):
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired: // or not valid yet
 		t.Kind, t.Setting, t.Text = KindUnreachable, "", t.Text+"has a certificate that does not hold now"
 		t.Cure = "renew it, or set this machine's clock"
-	case errors.As(err, new(*tls.CertificateVerificationError)):
+	case errors.As(err, &invalid), errors.As(err, new(*tls.CertificateVerificationError)):
 		t.Text += "has a certificate that cannot be verified (" + err.Error() + ")"
 		t.Cure = "see the certificate with openssl s_client -connect HOST:PORT"
 	case errors.As(err, new(tls.RecordHeaderError)):
@@ -53,8 +62,10 @@ func remoteAlert(a Address, err error) *Trouble {
 	}
 	t := &Trouble{Kind: KindSetting, Setting: SettingTLS, Text: "Redis at " + a.String() + " refuses the TLS handshake (" + alert + ")"}
 	switch {
-	case strings.HasPrefix(alert, "certificate required"), strings.HasPrefix(alert, "bad certificate"), strings.HasPrefix(alert, "unknown certificate"),
-		strings.Contains(alert, "certificate has expired"), strings.Contains(alert, "expired certificate"):
+	case strings.HasPrefix(alert, "expired certificate"):
+		t.Kind, t.Text = KindUnreachable, "the certificate that is shown to Redis at "+a.String()+" has expired"
+		t.Cure = "renew redis.tls.cert_file and key_file, which are read again for each connection (in a Go program Certificates of the client's TLSConfig)"
+	case strings.HasPrefix(alert, "certificate required"), strings.HasPrefix(alert, "bad certificate"), strings.HasPrefix(alert, "unknown certificate"):
 		t.Cure = "give a certificate that it trusts in redis.tls.cert_file and key_file (in a Go program Certificates of the client's TLSConfig)"
 	default:
 		t.Cure = "compare its tls-protocols and tls-ciphers with this program's, TLS 1.2 and 1.3"

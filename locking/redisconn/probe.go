@@ -27,9 +27,9 @@ func (a Address) asked(ctx context.Context, err error) *Trouble {
 		t = a.probe(ctx)
 	}
 	if t != nil {
-		t.Redis, t.Err = a.String(), err
+		return t.of(a, err)
 	}
-	return t
+	return nil
 }
 
 // silentEnd reports whether a connection was made, and was closed or not answered.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/escapement/escapement/jobs/boundedfile"
 )
@@ -26,7 +28,7 @@ const (
 // system, shows no certificate, and expects the host's name in the server's.
 type TLS struct {
 	CAFile     string // PEM: the authorities to trust, in place of those of the system
-	CertFile   string // PEM: the client's certificate; read again for each connection, as KeyFile
+	CertFile   string // PEM: the client's certificate; read again for each connection, as KeyFile; the last pair while the two do not fit
 	KeyFile    string // PEM: the key of CertFile
 	ServerName string // expected in the certificate of each server, in place of the host's name
 }
@@ -70,12 +72,31 @@ func (t TLS) apply(cfg *tls.Config) error {
 	if t.CertFile == "" && t.KeyFile == "" {
 		return nil
 	}
-	if _, err := t.certificate(); err != nil {
+	first, err := t.certificate()
+	if err != nil {
 		return err
 	}
-	// Certificates are short-lived, and nodes are not: each connection has the one of its time.
-	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.certificate() }
+	cfg.GetClientCertificate = t.renewed(first)
 	return nil
+}
+
+// renewed reads the certificate for each connection: certificates are short-lived, and nodes are not. While the files do
+// not fit, for one of them is replaced before the other, connections have the last one that did, until it expires.
+func (t TLS) renewed(first *tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	var good atomic.Pointer[tls.Certificate]
+	good.Store(first)
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, err := t.certificate()
+		if err == nil {
+			good.Store(pair)
+			return pair, nil
+		}
+		//guard:certificate-last P8 a node keeps its Redis while a renewal has replaced one file of two
+		if last := good.Load(); time.Now().Before(last.Leaf.NotAfter) {
+			return last, nil
+		}
+		return nil, err
+	}
 }
 
 // certificate reads the client's certificate.

@@ -4,11 +4,20 @@ package redisconn_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -77,7 +86,7 @@ func TestTLSCertificateIsReadAgain(t *testing.T) {
 	if err := client.Ping(t.Context()).Err(); err == nil {
 		t.Fatalf("with the certificate of another authority: %v", err)
 	}
-	for from, to := range map[string]string{c.ClientCertFile: cert, c.ClientKeyFile: key} {
+	replace := func(from, to string) {
 		data, err := os.ReadFile(from)
 		if err == nil {
 			err = os.WriteFile(to, data, 0o600)
@@ -86,9 +95,75 @@ func TestTLSCertificateIsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := client.Ping(t.Context()).Err(); err != nil {
+	connect := func() error { // anew
+		client := a.Client()
+		defer client.Close()
+		return client.Ping(t.Context()).Err()
+	}
+	replace(c.ClientCertFile, cert)
+	replace(c.ClientKeyFile, key)
+	if err := connect(); err != nil {
 		t.Errorf("with the new certificate: %v", err)
 	}
+	next, nextKey := c.Issue(t, "next", "client")
+	replace(next, cert)
+	if err := connect(); err != nil {
+		t.Errorf("between the replacement of the certificate and that of its key: %v", err)
+	}
+	replace(nextKey, key)
+	replace("/dev/null", cert)
+	if err := connect(); err != nil {
+		t.Errorf("with an empty certificate: %v", err)
+	}
+}
+
+// TestTLSCertificateExpired has a certificate that has expired, and files that do not fit: connections fail until they do.
+func TestTLSCertificateExpired(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCertificates(t)
+	server := redistest.StartTLS(t, c)
+	cert, key := expired(t)
+	a, err := redisconn.Parse("rediss://" + server.Addr() + "?ca_file=" + c.CAFile + "&cert_file=" + cert + "&key_file=" + key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client := a.Client()
+	defer client.Close()
+	raw := redisconn.Classify("ping", client.Ping(t.Context()).Err())
+	for _, err := range []error{a.Explain(t.Context(), "", raw), redisconn.Explain(client, "", raw)} {
+		if !errors.Is(err, locking.ErrUnreachable) || !strings.Contains(err.Error(), server.Addr()+" with a certificate that holds") || !strings.Contains(err.Error(), key) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// expired makes a certificate that has expired, and its key.
+func expired(t *testing.T) (cert, key string) {
+	t.Helper()
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(-time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, own.Public(), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
 }
 
 // TestTLSFaults wants an error that names the setting and the file.

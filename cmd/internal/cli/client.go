@@ -59,8 +59,7 @@ func (l *loaded) explained(err error, otherwise string) error {
 		if l.Redis.Mode != modeStandalone {
 			mend = "redis.addrs"
 		}
-		t.Cure += ", mend " + mend + ", or " + otherwise
-		t.Setting = ""
+		return fmt.Errorf("%w, in %s, or %s", t, mend, otherwise)
 	}
 	return t
 }

@@ -86,7 +86,7 @@ func TestRunWithSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, _, stderr := call(env, "", "jobs", "list"); code != exitUnreachable || !strings.Contains(stderr, "cannot reach Redis at the master main of the sentinels "+s.Addrs()[0]) ||
-		!strings.Contains(stderr, "mend redis.addrs, or name another configuration with --config") {
+		!strings.Contains(stderr, "start it, or correct its address, in redis.addrs, or name another configuration with --config") {
 		t.Errorf("no sentinel: exit %d, %s", code, stderr)
 	}
 }
