@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// callers bounds what stays open for long: in all, and for each caller, so that one caller leaves room for the others.
+// callers bounds what stays open for long: at most so many in all, and of each caller where more than half of them are
+// taken, so that one caller leaves room for the others. Behind a proxy all users may be one caller.
 type callers struct {
 	each, most int
 
@@ -26,8 +27,8 @@ func (c *callers) begin(caller string) (end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	//guard:caller-limit P8 one caller does not take the places of all others
-	if c.open[caller] >= c.each {
-		return nil, tooMany{fmt.Sprintf("%d such requests of yours are open here already", c.each)}
+	if own := c.open[caller]; own >= c.each && c.all > c.most/2 {
+		return nil, tooMany{fmt.Sprintf("%d such requests of yours are open here already, of %d in all", own, c.all)}
 	}
 	if c.all >= c.most {
 		return nil, tooMany{fmt.Sprintf("%d such requests are open here already", c.most)}

@@ -39,6 +39,15 @@ func TestCallers(t *testing.T) {
 	if len(c.open) != 2 || c.all != 3 {
 		t.Errorf("%v, %d in all", c.open, c.all)
 	}
+	c = callers{each: 1, most: 6}
+	for range 4 { // all users of a proxy, of which half of the places and one are left to the others
+		begin("proxy", true)
+	}
+	begin("proxy", false)
+	begin("b", true)
+	begin("b", false)
+	begin("c", true)
+	begin("d", false)
 }
 
 // A caller is an address, and whom it has proved to be.
@@ -61,14 +70,24 @@ func TestWhoCalls(t *testing.T) {
 	}
 }
 
-// Who opens many streams of events is refused, while another caller is served; without Run there are none.
-func TestStreamsOfOneCaller(t *testing.T) {
-	s := New(nil, Config{})
-	for range listenersEach {
-		if _, err := s.feed.callers.begin("192.0.2.1"); err != nil {
+// fill opens as many as a caller may have where others have half of them all.
+func fill(t *testing.T, c *callers, caller string) {
+	t.Helper()
+	for i := range c.most/2 + c.each {
+		who := fmt.Sprint("other ", i)
+		if i >= c.most/2 {
+			who = caller
+		}
+		if _, err := c.begin(who); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Who opens many streams of events is refused, while another caller is served; without Run there are none.
+func TestStreamsOfOneCaller(t *testing.T) {
+	s := New(nil, Config{})
+	fill(t, &s.feed.callers, "192.0.2.1")
 	ask := func(addr string) *httptest.ResponseRecorder {
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://localhost"+Prefix+"events", nil)
 		r.RemoteAddr = addr + ":1"
@@ -165,6 +184,11 @@ func TestWaitersLookTogether(t *testing.T) {
 	}
 	if many := costOfLooks(waitsEach); many > 2*one {
 		t.Errorf("two looks cost %d commands with %d who wait, and %d with one", many, waitsEach, one)
+	}
+	for i := range waitsMost / 2 {
+		if _, err := s.waits.begin(fmt.Sprint("other ", i)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+Prefix+"runs/"+run+"?wait_ms=8000", nil)
 	refused := httptest.NewRecorder()

@@ -21,7 +21,7 @@ const (
 	feedRuns      = 200                    // newest runs that a look compares
 	feedKept      = 1 << 20                // bytes of events that can be sent again
 	listenersMost = 400
-	listenersEach = 20               // of one caller
+	listenersEach = 20               // of one caller, see callers
 	listenerQueue = 64               // events that may wait for one listener
 	runWithin     = 2 * time.Second  // how long a request waits for Run to be called
 	keepAlive     = 15 * time.Second // between comments that keep a connection open

@@ -19,7 +19,7 @@ const (
 	bodyMax = 256 << 10
 	// callTimeout bounds how long a request may take, but for verify, problems, promote and graph.
 	callTimeout = 9 * time.Second
-	// longTimeout bounds those, slowMost how many are answered at once, and slowEach how many of one caller: they read much of Redis.
+	// longTimeout bounds those, slowMost how many are answered at once, and slowEach how many of one caller, see callers: they read much of Redis.
 	longTimeout        = 2 * time.Minute
 	slowMost, slowEach = 4, 2
 )

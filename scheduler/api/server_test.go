@@ -7,14 +7,10 @@ import (
 	"testing"
 )
 
-// TestSlowRequests: of the requests that read much of Redis a server answers two of a caller at once, and says to others when to ask again.
+// TestSlowRequests: of the requests that read much of Redis a server answers two of a caller at once where others have half of the places, and says to others when to ask again.
 func TestSlowRequests(t *testing.T) {
 	s := New(nil, Config{})
-	for range slowEach {
-		if _, err := s.slow.begin("192.0.2.1"); err != nil { // where a test's requests come from
-			t.Fatal(err)
-		}
-	}
+	fill(t, &s.slow, "192.0.2.1") // where a test's requests come from
 	for path, status := range map[string]int{"graph": 429, "verify": 429, "problems": 429, "openapi.json": 200} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://localhost"+Prefix+path, nil))

@@ -12,7 +12,7 @@ import (
 
 const (
 	waitsMost = 400 // requests that wait for a run at once
-	waitsEach = 40  // of one caller
+	waitsEach = 40  // of one caller, see callers
 	// unseenEvery is how often a waiting request reads a run that the feed does not see, because it looks at the newest ones only.
 	unseenEvery = 2 * time.Second
 )
