@@ -68,13 +68,26 @@ func (e *Epoch) Leave() { e.id, e.state = "", Asserting }
 func (e *Epoch) Join(id string) { e.id, e.state = id, Waiting }
 
 // Asserted notes that all runs were reported once.
-func (e *Epoch) Asserted() { e.state = max(e.state, Restoring) }
+func (e *Epoch) Asserted() { e.reach(Restoring) }
 
 // Restored notes that all runs are in place.
-func (e *Epoch) Restored() { e.state = max(e.state, Waiting) }
+func (e *Epoch) Restored() { e.reach(Waiting) }
 
 // Open notes that the node may claim.
-func (e *Epoch) Open() { e.state, e.was = Open, e.id }
+func (e *Epoch) Open() {
+	if e.reach(Open); e.state == Open {
+		e.was = e.id
+	}
+}
+
+// reach goes on to a state, unless that is behind, or no epoch is known: nothing was reported in one.
+func (e *Epoch) reach(s State) {
+	//guard:unknown-waits P1 a partition whose epoch is not known is not claimed from
+	if e.id == "" {
+		return
+	}
+	e.state = max(e.state, s)
+}
 
 // Repeat makes the node report all its runs again, unless all are in place.
 func (e *Epoch) Repeat() {

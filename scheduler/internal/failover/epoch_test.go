@@ -22,8 +22,11 @@ func TestStates(t *testing.T) {
 	}{
 		{"the same id", func(e *Epoch) { e.Notice(e.ID()) }, nil},
 		{"another id", func(e *Epoch) { e.Notice("b") }, map[State]State{Unknown: Asserting, Restoring: Asserting, Waiting: Asserting, Open: Asserting}},
-		{"asserted", (*Epoch).Asserted, map[State]State{Unknown: Restoring, Asserting: Restoring}},
-		{"restored", (*Epoch).Restored, map[State]State{Unknown: Waiting, Asserting: Waiting, Restoring: Waiting}},
+		{"asserted", (*Epoch).Asserted, map[State]State{Asserting: Restoring}},
+		{"restored", (*Epoch).Restored, map[State]State{Asserting: Waiting, Restoring: Waiting}},
+		{"open", (*Epoch).Open, map[State]State{Asserting: Open, Restoring: Open, Waiting: Open}},
+		{"another master, then open", func(e *Epoch) { e.Leave(); e.Asserted(); e.Restored(); e.Open() },
+			map[State]State{Unknown: Asserting, Restoring: Asserting, Waiting: Asserting, Open: Asserting}},
 		{"another master", (*Epoch).Leave, map[State]State{Unknown: Asserting, Restoring: Asserting, Waiting: Asserting, Open: Asserting}},
 		{"repeat", (*Epoch).Repeat, map[State]State{Restoring: Asserting}},
 		{"answered", func(e *Epoch) { e.Answered("a", 7) }, nil},

@@ -145,11 +145,12 @@ func (f *epochs) removePart(part int) *failover.Epoch {
 	return e
 }
 
-// addPart adds a partition to the lane.
+// addPart adds a partition to the lane. A step that is under way does not count for it.
 func (f *epochs) addPart(part int, e *failover.Epoch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.epochs[part] = e
+	f.changes++
 }
 
 // parts are the lane's partitions.

@@ -147,3 +147,38 @@ func TestLoneNodeAfterALoss(t *testing.T) {
 		}
 	}
 }
+
+// A partition comes to a lane whose runs are all reported, and that is about to claim. Nobody claims from that partition, or renews in it,
+// before its epoch is known and runs were reported in it.
+func TestPartThatComesDuringAStep(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]func(f *epochs, changes int){
+		"reported": func(f *epochs, changes int) { f.reached(changes, (*failover.Epoch).Asserted, nil) },
+		"in place": func(f *epochs, changes int) { f.reached(changes, (*failover.Epoch).Restored, nil) },
+		"open":     func(f *epochs, changes int) { f.release(changes) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _, _ := fresh(t, func(*ledger.Sample) {})
+			changes, e := f.changes, &failover.Epoch{}
+			e.Join("old/x")
+			e.Open()
+			e.Leave()
+			f.addPart(7, e)
+			other := f.epochs[0].State()
+			if step(f, changes); f.epochs[0].State() != other {
+				t.Errorf("a step that began before takes another partition to %v", f.epochs[0].State())
+			}
+			if epoch, may := f.claims(7); may {
+				t.Errorf("claimed in epoch %q", epoch)
+			}
+			if epoch, _ := f.keeps(7); epoch != ledger.Nobody {
+				t.Errorf("renewed in epoch %q", epoch)
+			}
+			step(f, f.changes)
+			if e.State() != failover.Asserting {
+				t.Errorf("%v, though its epoch is not known", e.State())
+			}
+		})
+	}
+}
