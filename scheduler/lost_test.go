@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
@@ -217,6 +219,31 @@ func TestEndedJobIsNoLoss(t *testing.T) {
 		if lost := c.toldLost(); lost != 0 || len(s.all()) != 3 || c.logs.count("has lost records") > 0 {
 			t.Errorf("%d runs, %d losses in the audit", len(s.all()), lost)
 		}
+	})
+}
+
+// A lease stands in Redis whose run no node knows. All nodes take that for one loss, also one that comes later; and for another one when it
+// comes back.
+func TestLackIsOneLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s := &sink{}
+		start := func(node string) { c.start(node, scheduler.Config{Partitions: 1}, eachSecond("quick", s)) }
+		start("a")
+		start("b")
+		time.Sleep(10 * time.Second)
+		from, leases := time.Now(), "{escapement:0}:leases"
+		for _, node := range []string{"c", "d"} {
+			c.redis().ZAdd(t.Context(), leases, redis.Z{Score: float64(from.Add(time.Hour).UnixMilli()), Member: "nobody's"})
+			time.Sleep(5 * time.Second)
+			start(node)
+			time.Sleep(5 * time.Second)
+			c.redis().ZRem(t.Context(), leases, "nobody's")
+			time.Sleep(2 * time.Second)
+		}
+		if lost, logged := c.toldLost(), c.logs.count("Redis has lost records"); lost != 2 || logged != 2 {
+			t.Errorf("%d losses in the audit, %d in the log", lost, logged)
+		}
+		c.accounted(s, "quick", from, time.Now().Add(-4*time.Second))
 	})
 }
 

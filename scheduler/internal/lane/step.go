@@ -86,7 +86,8 @@ func (f *epochs) incarnate(ctx context.Context) bool {
 	}
 	for part, is := range lone {
 		call, cancel := context.WithTimeout(ctx, CallTimeout)
-		err = errors.Join(err, f.l.Ledger.Supersede(call, part, is))
+		_, failed := f.l.Ledger.Supersede(call, part, is)
+		err = errors.Join(err, failed)
 		cancel()
 	}
 	if err != nil && !errors.Is(err, ledger.ErrClosed) && ctx.Err() == nil {

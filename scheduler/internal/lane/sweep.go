@@ -24,7 +24,7 @@ type sweep struct {
 	seen    map[string]lapsedLease // lapsed leases, by run
 	writes  writes                 // of a Cluster's master
 
-	lacking           map[int]string // keys that lacked records at the last sweep, by partition
+	lacking           map[int]lacking // by partition, as the last sweep found them
 	relay             *relay
 	joins             []string             // jobs whose old ticks are to be given up, see giveUpJoins
 	joinsListed       time.Time            // when joins was filled
@@ -38,7 +38,7 @@ type sweep struct {
 
 func newSweep(l *Lane) *sweep {
 	return &sweep{
-		round: round{l: l}, scanner: l.Ledger.NewScanner(), seen: make(map[string]lapsedLease), lacking: make(map[int]string), relay: newRelay(l), noNode: make(map[string]noNode), hasNode: make(map[string]time.Time),
+		round: round{l: l}, scanner: l.Ledger.NewScanner(), seen: make(map[string]lapsedLease), lacking: make(map[int]lacking), relay: newRelay(l), noNode: make(map[string]noNode), hasNode: make(map[string]time.Time),
 		unknown: UnknownFormats{Log: l.Log}, unknownLapsed: UnknownFormats{Log: l.Log},
 	}
 }

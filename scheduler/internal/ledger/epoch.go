@@ -36,6 +36,13 @@ func MadeAfterLoss(incarnation string) (at time.Time, yes bool) {
 	return time.UnixMilli(n), yes && err == nil
 }
 
+// LackedBefore are the keys that lacked records when an incarnation was made: that they do is known in its epoch.
+func LackedBefore(incarnation string) []string {
+	id, _, _ := strings.Cut(incarnation, "@")
+	_, keys, _ := strings.Cut(id, ":")
+	return strings.Split(keys, "+")
+}
+
 // Sample is what a master says of itself at one instant.
 type Sample struct {
 	Now    time.Time
@@ -149,26 +156,31 @@ func (l *Ledger) incarnate(ctx context.Context, c Control, lost bool) error {
 			}
 			var is string
 			if is, err = held[i].result(); err == nil && is == "" {
-				err = l.makeIncarnation(ctx, part, args)
+				_, err = l.makeIncarnation(ctx, part, args)
 			}
 		}
 		return err
 	})
 }
 
-// Supersede gives a partition another incarnation, made after a loss, in place of this one.
-func (l *Ledger) Supersede(ctx context.Context, part int, incarnation string) error {
+// Supersede gives a partition another incarnation, made after a loss, in place of this one, and reports whether this call has made that. The
+// new one names the keys that lacked records.
+func (l *Ledger) Supersede(ctx context.Context, part int, incarnation string, lacking ...string) (made bool, err error) {
 	args := incarnateArgs{ID: l.cfg.NewID(), Was: incarnation, Lost: true}
-	return l.explain(ctx, "note that records were lost", l.makeIncarnation(ctx, part, args))
+	if len(lacking) > 0 {
+		args.ID += ":" + strings.Join(lacking, "+") // not ",": rosters have lists of ids
+	}
+	made, err = l.makeIncarnation(ctx, part, args)
+	return made, l.explain(ctx, "note that records were lost", err)
 }
 
 // makeIncarnation calls incarnate.lua, and notes an incarnation that this call has made.
-func (l *Ledger) makeIncarnation(ctx context.Context, part int, args incarnateArgs) error {
+func (l *Ledger) makeIncarnation(ctx context.Context, part int, args incarnateArgs) (made bool, err error) {
 	id, err := incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Text()
-	if err == nil && strings.HasPrefix(id, args.ID) {
+	if made = err == nil && strings.HasPrefix(id, args.ID); made {
 		l.made.Store(part, id)
 	}
-	return err
+	return made, err
 }
 
 // Made reports whether this ledger has made a partition's incarnation, the last one that it made.

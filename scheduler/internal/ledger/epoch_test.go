@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -97,12 +98,13 @@ func TestIncarnation(t *testing.T) {
 		}
 		was := held(0)
 		for _, id := range []string{"another", ""} {
-			if err := l.Supersede(ctx, 0, id); err != nil || held(0) != was {
+			if _, err := l.Supersede(ctx, 0, id); err != nil || held(0) != was {
 				t.Errorf("%q superseded: %q, %v", id, held(0), err)
 			}
 		}
 		r.pass(t, time.Second)
-		if err := l.Supersede(ctx, 0, was); err != nil || held(0) == was {
+		made, err := l.Supersede(ctx, 0, was, "runs", "due")
+		if _, lost := MadeAfterLoss(held(0)); !made || err != nil || !lost || !slices.Equal(LackedBefore(held(0)), []string{"runs", "due"}) {
 			t.Errorf("superseded: %q, %v", held(0), err)
 		}
 		r.client.FlushAll(ctx)
@@ -224,12 +226,12 @@ func TestDefinitionsAreAskedFor(t *testing.T) {
 		if got := must(r.led.Current(ctx, chunk, "")); len(got) != 1 {
 			t.Errorf("registered by its chunk: %v", got)
 		}
-		scan := func() map[int]string { return must(r.led.NewScanner().Scan(ctx, r.now, 0)).Lacking }
+		scan := func() map[int][]string { return must(r.led.NewScanner().Scan(ctx, r.now, 0)).Lacking }
 		if got := scan(); len(got) != 0 {
 			t.Errorf("lacking: %v", got)
 		}
 		r.client.Del(ctx, r.led.keys[0].defs)
-		if got := scan(); got[0] != "defs" {
+		if got := scan(); !slices.Equal(got[0], []string{"defs"}) {
 			t.Errorf("lacking: %v, want the definitions", got)
 		}
 		if got := must(r.led.Current(ctx, chunk, "")); len(got) != 0 {
@@ -255,7 +257,7 @@ func TestLacking(t *testing.T) {
 				r.pass(t, 1500*time.Millisecond)
 				r.want(t, Granted, tickClaim("a", "r1", 1))
 				r.client.Del(t.Context(), r.led.keys[0].tag+lost)
-				if got := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)); got.Lacking[0] != lost || got.Incarnations[0] != rigIncarnation {
+				if got := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)); !slices.Equal(got.Lacking[0], []string{lost}) || got.Incarnations[0] != rigIncarnation {
 					t.Errorf("lacking %v, incarnations %v", got.Lacking, got.Incarnations)
 				}
 			})

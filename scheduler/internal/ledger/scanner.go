@@ -37,9 +37,9 @@ type ScanResult struct {
 	// Backfills are those under way.
 	Backfills []Backfill
 	// Incarnations are those of the partitions that were read, "" for one that has lost it or its gate. Lacking names the keys of a
-	// partition that have fewer records than another key shows, parted by commas: jobs, due, defs, runs or leases.
+	// partition that have fewer records than another key shows: jobs, due, defs, runs or leases.
 	Incarnations map[int]string
-	Lacking      map[int]string
+	Lacking      map[int][]string
 	Foreign      int // records that this version does not understand
 }
 
@@ -93,7 +93,7 @@ func (f *ScanResult) add(other ScanResult) {
 	f.Cancels, f.Events = append(f.Cancels, other.Cancels...), append(f.Events, other.Events...)
 	f.Backfills, f.Foreign = append(f.Backfills, other.Backfills...), f.Foreign+other.Foreign
 	if f.Incarnations == nil {
-		f.Incarnations, f.Lacking = make(map[int]string), make(map[int]string)
+		f.Incarnations, f.Lacking = make(map[int]string), make(map[int][]string)
 	}
 	maps.Copy(f.Incarnations, other.Incarnations)
 	maps.Copy(f.Lacking, other.Lacking)
@@ -101,7 +101,7 @@ func (f *ScanResult) add(other ScanResult) {
 
 // scan is Scan for partitions of one master.
 func (g *Scanner) scan(ctx context.Context, now, grace int64, of []int) (ScanResult, error) {
-	f := ScanResult{Incarnations: make(map[int]string, len(of)), Lacking: make(map[int]string)}
+	f := ScanResult{Incarnations: make(map[int]string, len(of)), Lacking: make(map[int][]string)}
 	parts := slices.Clone(of)
 	for page := 0; page < lookPages && len(parts) > 0; page++ {
 		found, err := g.pages(ctx, parts, page == 0, now, grace)
@@ -201,8 +201,8 @@ func (g *Scanner) note(part int, first bool, found []any, f *ScanResult) (more b
 		at.turn(rows)
 		if state := texts(found[10]); len(state) == 2 {
 			f.Incarnations[part] = state[0]
-			if state[1] != "" {
-				f.Lacking[part] = state[1]
+			if lacking := commaList(state[1]); len(lacking) > 0 {
+				f.Lacking[part] = lacking
 			}
 		}
 	}
@@ -268,9 +268,14 @@ func (f *ScanResult) events(rows, newest []string, followers map[string]string) 
 			f.Foreign++
 			continue
 		}
-		e.Followers = strings.FieldsFunc(followers[e.Upstream], func(r rune) bool { return r == ',' })
+		e.Followers = commaList(followers[e.Upstream])
 		f.Events = append(f.Events, e)
 	}
+}
+
+// commaList are the names in a list that commas part.
+func commaList(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 // texts are the texts of a list in a reply.

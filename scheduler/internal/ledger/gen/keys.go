@@ -34,7 +34,7 @@ var keys = []key{
 	{"{ns:p}:confirm", "string", "nothing: written so that replicas have something to confirm, with `redis.confirm: replicas`, and to see whether a server takes writes",
 		"one, for a second"},
 	{"{ns:p}:gate", "string", "who makes new jobs, and whether a move has closed the partition, see [gate](#gate)", "one"},
-	{"{ns:p}:incarnation", "string", "an id, another one each time that the partition was made or had lost records; with `@` and ms when nodes made it after a loss", "one"},
+	{"{ns:p}:incarnation", "string", "an id, another one each time that the partition was made or had lost records; with `@` and ms when nodes made it after a loss, and before that with `:` and the keys that lacked records, parted by `+`", "one"},
 	{"{ns}:roster`, `{ns}:seen", "hash, sorted set", "node: its record; node by last beat", "dropped 5 s after the last beat"},
 	{"{ns}:audit", "list", "what operators did, and when, oldest first: `1|ms|JSON`", "2,000 rows"},
 	{"{ns}:notified", "hash", "job that is not well: what people were told of it; `:to TARGET`: what waits to be sent there; `:token` and `:looked`, JSON",
