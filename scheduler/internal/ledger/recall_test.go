@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -59,6 +60,29 @@ func TestWorkedOutCursorYields(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nodes of an older version read and write the same mark: '1' or ” and the cursor, whether the job stood there or not. What an older
+// version reports after a node that knows better was worked out, as far as is known.
+func TestMarkOfAnOlderVersion(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ctx, k := t.Context(), r.led.keys[0]
+		r.pass(t, 10*time.Second)
+		r.recall(t, 4, nil)
+		mark := func() string { return r.client.HGet(ctx, k.anew, "a|d-second").Val() }
+		if got, want := mark(), fmt.Sprint("|", noon+4000); got != want {
+			t.Errorf("the mark is %q, want %q", got, want)
+		}
+		r.create(t, "a")
+		if got, want := mark(), fmt.Sprint("1|", noon+4000); got != want {
+			t.Errorf("with the job made, the mark is %q, want %q", got, want)
+		}
+		r.client.HSet(ctx, k.anew, "a|d-second", fmt.Sprint("1|", noon+7000))
+		r.recall(t, 5, nil)
+		if e := r.entry(t, "a"); e.Cursor != noon+5000 {
+			t.Errorf("the job begins at %+v", e)
+		}
+	})
 }
 
 // Of a job in shards each node knows some: the latest report counts, whoever makes it.

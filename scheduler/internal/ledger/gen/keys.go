@@ -28,7 +28,7 @@ var keys = []key{
 	{"{ns:p}:joins", "hash", "of a job that follows several others: its name: the ticks that it knows of, oldest first; with a tick: its [join](#join); with a tick and an upstream: that one's result",
 		"1,000 ticks a job, `history.keep_for`"},
 	{"{ns:p}:outbox", "sorted set", "[event](#event) or [success](#success) by when it was known", "10,000 a partition, then their ticks wait"},
-	{"{ns:p}:anew", "hash", "job and digest: whether the job was made anew, and the cursor that nodes told of it", "one a job, for a minute after it was made"},
+	{"{ns:p}:anew", "hash", "job and digest: whether the job was made anew, and the cursor that nodes told of it; with `heard`, that cursor if the job stood there", "two a job, for a minute after it was made"},
 	{"{ns:p}:chunks", "hash", "digest: some jobs, each with the digest of the definition in which nodes hold it", "leaves with the last announcement that names it"},
 	{"{ns:p}:announced", "sorted set", "chunk, generation and revision of nodes that hold it, by when they last said so", "dropped after 30 days"},
 	{"{ns:p}:confirm", "string", "nothing: written so that replicas have something to confirm, with `redis.confirm: replicas`, and to see whether a server takes writes",

@@ -92,10 +92,10 @@ end
 -- Where a new job begins: with its next tick, or at the cursor that nodes reported after Redis lost the job.
 local function begins(c)
   local field = c.job .. '|' .. c.digest
-  local reported = string.match(redis.call('HGET', k.anew, field) or '', '^1?|(%d+|?1?)$')
+  local reported = string.match(redis.call('HGET', k.anew, field) or '', '^1?|(%d+)$')
   redis.call('HSET', k.anew, field, '1|' .. (reported or ''))
   redis.call('EXPIRE', k.anew, ANEW_FOR)
-  return reported and string.match(reported, '^%d+') or c.cursor
+  return reported or c.cursor
 end
 
 local function stays(i, e, digest)
@@ -185,7 +185,7 @@ for i = 1, n do
         end
       end
       if c.same == '' then give_up_joins(k, job, e, k.histories[i], ms, keep, keep_for) end
-      redis.call('HDEL', k.anew, job .. '|' .. c.was_digest)
+      redis.call('HDEL', k.anew, job .. '|' .. c.was_digest, job .. '|' .. c.was_digest .. '|heard')
       e.cursor, e.digest, e.revision = c.cursor, c.digest, c.revision
       stretch(e, ms)
       store(c, e)

@@ -34,23 +34,27 @@ local us, ms = clock()
 if astray(ms, now, skew) then return {'clock', int(ms)} end
 local here = epoch_at(server_id())
 if elsewhere(server, here) then return {'server', here} end
-local items, names, fields = {}, {}, {}
+local items, names, fields, heards = {}, {}, {}, {}
 for i = 1, n do
   local c = item(i)
-  items[i], names[i], fields[i] = c, c.job, c.job .. '|' .. c.digest
+  items[i], names[i], fields[i], heards[i] = c, c.job, c.job .. '|' .. c.digest, c.job .. '|' .. c.digest .. '|heard'
 end
-local entries, marks = redis.call('HMGET', k.jobs, unpack(names)), redis.call('HMGET', k.anew, unpack(fields))
+local entries = redis.call('HMGET', k.jobs, unpack(names))
+local marks, heard_at = redis.call('HMGET', k.anew, unpack(fields)), redis.call('HMGET', k.anew, unpack(heards))
 local noted, saved, due, out = {}, {}, {}, {}
 
+-- Notes a reported cursor, and in a field of its own, which older versions do not read, that the job stood there.
 local function note(i, made, cursor)
-  noted[#noted + 1], noted[#noted + 2] = fields[i], made .. '|' .. cursor .. (items[i].heard == '1' and '|1' or '')
+  local at = #noted
+  noted[at + 1], noted[at + 2] = fields[i], made .. '|' .. cursor
+  if items[i].heard == '1' then noted[at + 3], noted[at + 4] = heards[i], cursor end
 end
 
 -- Whether a report changes nothing beside the one that counts. The latest counts; one of where the job stood before any that is worked out.
 local function outweighed(c, at, reported, heard)
   if reported == '' then return false end
   -- guard:worked-out-yields P2 a cursor that a node has worked out passes no tick of which another node knows that it was not granted
-  if heard ~= c.heard and c.sharded ~= '1' then return heard == '1' end
+  if heard ~= (c.heard == '1') and c.sharded ~= '1' then return heard end
   return at <= tonumber(reported)
 end
 
@@ -73,14 +77,14 @@ local function ask(i, word, at)
 end
 
 local function recall(i, c)
-  local made, reported, heard = string.match(marks[i] or '|', '^(1?)|(%d*)|?(1?)$')
+  local made, reported = string.match(marks[i] or '|', '^(1?)|(%d*)$')
   local e = entry_of(entries[i])
   local untouched = e and made == '1' and e.last == '' and e.cursor == e.base -- nothing was asked of it yet
   local cursor = c.cursor
   -- guard:opened-is-over P1 a tick in shards, of which an emptied Redis knows nothing, is not begun again
   if c.opened ~= '' and (not entries[i] or untouched) then cursor = c.opened end
   local at = tonumber(cursor)
-  if reported and outweighed(c, at, reported, heard) then return end
+  if reported and outweighed(c, at, reported, heard_at[i] == reported) then return end
   if not entries[i] then return note(i, '', cursor) end
   if not e or e.digest ~= c.digest or e.cursor == '' then return end
   if untouched then

@@ -35,7 +35,7 @@ for _, row in ipairs(redis.call('LRANGE', k.history, 0, -1)) do
     redis.call('ZREM', k.unique, request)
   end
 end
-if e then redis.call('HDEL', k.anew, job .. '|' .. e.digest) end
+if e then redis.call('HDEL', k.anew, job .. '|' .. e.digest, job .. '|' .. e.digest .. '|heard') end
 for _, key in ipairs({k.jobs, k.pauses, k.followers, k.backfills, k.backfilled}) do redis.call('HDEL', key, job) end
 redis.call('ZREM', k.due, job)
 forget_joins(k.joins, job)
