@@ -2,7 +2,9 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -245,6 +247,49 @@ func TestLackIsOneLoss(t *testing.T) {
 		}
 		c.accounted(s, "quick", from, time.Now().Add(-4*time.Second))
 	})
+}
+
+// A run that cannot begin on a machine is handed back in the instant in which Redis is emptied. It runs later, once, whether it was asked for by
+// hand, of which no cursor speaks, or is a tick.
+func TestHandBackToAnEmptiedRedis(t *testing.T) {
+	for _, trigger := range []jobs.Trigger{jobs.TriggerManual, jobs.TriggerSchedule} {
+		t.Run(trigger.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+				s := &sink{}
+				var once sync.Once
+				job := jobs.Job{Name: "back", Schedule: "*/10 * * * * *", TTL: 5 * time.Second, Func: func(ctx context.Context, r *jobs.Run) (err error) {
+					if r.Trigger() == trigger {
+						once.Do(func() {
+							c.redis().FlushAll(ctx)
+							err = jobs.NodeFault(errors.New("no memory"))
+						})
+					}
+					if err == nil {
+						s.write(r)
+					}
+					return err
+				}}
+				for _, node := range []string{"a", "b"} {
+					c.start(node, scheduler.Config{Partitions: 1}, job)
+				}
+				time.Sleep(5 * time.Second)
+				want := map[jobs.Trigger]int{jobs.TriggerSchedule: 2}
+				if trigger == jobs.TriggerManual {
+					want[trigger] = 1
+					must[string](t)(c.ops().Trigger(t.Context(), "back", scheduler.TriggerOptions{}))
+				}
+				time.Sleep(20 * time.Second)
+				s.check(t)
+				got := make(map[jobs.Trigger]int)
+				for _, r := range s.all() {
+					got[r.trigger]++
+				}
+				if !maps.Equal(got, want) {
+					t.Errorf("ran %v, want %v", got, want)
+				}
+			})
+		})
+	}
 }
 
 // A gate that nobody can read closes its partition until the gate is gone: no move has closed anything.

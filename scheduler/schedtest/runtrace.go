@@ -121,7 +121,9 @@ func (c *cluster) carried(m *message, reply []byte) {
 			}
 		}
 	case opUnclaim:
-		c.handedBack(m.conn.process, runs)
+		if !refused(words) {
+			c.handedBack(m.conn.process, runs)
+		}
 	case opReassert:
 		c.reasserted(words)
 	default:

@@ -101,7 +101,15 @@ func (f *feeder) myTurn(j *work.Job, age int64) bool {
 
 // one takes one backfill on.
 func (f *feeder) one(ctx context.Context, j *work.Job, seen ledger.Backfill, now int64) error {
-	b, status, err := f.l.Ledger.Feed(ctx, seen, j.Digest, j.Shards, nextTicks(j, seen))
+	epoch, may := f.l.epochs.claims(j.Part)
+	if !may {
+		return nil // the next sweep tries again
+	}
+	b, status, err := f.l.Ledger.At(epoch).Feed(ctx, seen, j.Digest, j.Shards, nextTicks(j, seen))
+	if errors.Is(err, ledger.ErrServer) {
+		f.l.epochs.recheck()
+		return nil
+	}
 	if err == nil {
 		f.l.lanes.backfills.fed(j.Part, b, status == ledger.BackfillEnded)
 	}

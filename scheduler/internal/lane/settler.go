@@ -215,7 +215,7 @@ func (s *settler) persist(giveUp context.Context, batch []settling, reports []le
 			l = l.lanes.of(part)
 		}
 		statuses, err := l.settle(batch, reports, part)
-		held := errors.Is(err, errHolding) || errors.Is(err, ledger.ErrServer) || l.clustered && redisconn.OfSlot(err)
+		held := l.isHeld(err)
 		switch {
 		case err == nil:
 			l.breaker.ok("settle")
@@ -266,32 +266,20 @@ func (s *settler) freeSlots(batch []settling, queues map[int]*reportQueue) {
 	}
 }
 
-// settle sends a batch once. The answer in an epoch that is over does not count.
-func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) ([]ledger.Status, error) {
-	f := l.epochs
-	epoch, waits := f.keeps(part)
-	for _, r := range reports {
-		if _, is := waits[r.Run]; is {
-			return nil, errHolding
+// settle sends a batch once.
+func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) (statuses []ledger.Status, err error) {
+	runs := make([]string, len(reports))
+	for i, r := range reports {
+		runs[i] = r.Run
+	}
+	err = l.endRuns(part, runs, func(ctx context.Context, at *ledger.Ledger) (ends []*ending, err error) {
+		statuses, err = at.Settle(ctx, reports)
+		for i, status := range statuses {
+			if status == ledger.Settled {
+				ends = append(ends, batch[i].ending)
+			}
 		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
-	defer cancel()
-	statuses, err := l.Ledger.At(epoch).Settle(ctx, reports)
-	if errors.Is(err, ledger.ErrServer) {
-		f.recheck()
-	}
-	if err != nil {
-		return nil, l.breaker.full(err)
-	}
-	ends := make([]*ending, 0, len(batch))
-	for i, status := range statuses {
-		if status == ledger.Settled {
-			ends = append(ends, batch[i].ending)
-		}
-	}
-	if !f.isNoticed(epoch, part, ends...) {
-		return nil, ledger.ErrServer
-	}
-	return statuses, nil
+		return ends, err
+	})
+	return statuses, err
 }

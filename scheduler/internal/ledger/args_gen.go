@@ -41,10 +41,11 @@ type unclaimArgs struct {
 	skew    time.Duration
 	keep    int
 	keepFor time.Duration
+	server  string
 }
 
 func (a *unclaimArgs) appendTo(to []string) []string {
-	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()))
+	return append(to, ms(a.now), ms(a.skew.Milliseconds()), strconv.Itoa(a.keep), ms(a.keepFor.Milliseconds()), a.server)
 }
 
 // unclaimItem has the arguments of an item of unclaim.lua, which explains them.
@@ -192,7 +193,7 @@ func (a *storeItem) appendTo(to []string) []string {
 const (
 	defineArgsSize   = 5
 	defineItemSize   = 13
-	unclaimArgsSize  = 4
+	unclaimArgsSize  = 5
 	unclaimItemSize  = 4
 	reapArgsSize     = 5
 	reapItemSize     = 4

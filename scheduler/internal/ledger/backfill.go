@@ -133,6 +133,7 @@ func (l *Ledger) Backfill(ctx context.Context, b Backfill, digest string) (Statu
 type feedArgs struct {
 	clocked
 
+	Server string     `json:"server"` // id of the epoch that the caller knows, "" for any
 	Job    string     `json:"job"`
 	Digest string     `json:"digest"`  // of the caller's definition
 	Seen   string     `json:"seen"`    // the backfill's record
@@ -165,10 +166,11 @@ func (l *Ledger) AtOnce(b Backfill, shards int) int {
 
 // Feed takes a backfill on, as far as Parallel allows: next are its ticks from b.Next on, as the
 // definition with this digest and so many shards has them, up to one more than Parallel. It returns
-// the backfill as it is then. Half of the places of pending runs stay free for others.
+// the backfill as it is then. Half of the places of pending runs stay free for others. It returns ErrServer in another epoch than the one
+// that At names.
 func (l *Ledger) Feed(ctx context.Context, b Backfill, digest string, shards int, next []int64) (Backfill, Status, error) {
 	args := feedArgs{
-		clocked: l.timed(ctx), Job: b.Job, Digest: digest, Seen: b.record, Going: make([][]string, 0, len(b.Going)), Ticks: make([][]string, 0, len(next)),
+		clocked: l.timed(ctx), Server: l.known, Job: b.Job, Digest: digest, Seen: b.record, Going: make([][]string, 0, len(b.Going)), Ticks: make([][]string, 0, len(next)),
 		Most: pendingMax / 2, AtOnce: l.AtOnce(b, shards),
 	}
 	ids := func(tick int64, run string) []string { return append([]string{ms(tick), run}, successors(run)...) }
@@ -192,6 +194,9 @@ func (l *Ledger) Feed(ctx context.Context, b Backfill, digest string, shards int
 	}
 	if shut, ok := strings.CutPrefix(reply[0], "closed|"); ok {
 		return b, "", fmt.Errorf("%s: %w", op, closedBy(shut))
+	}
+	if reply[0] == "server" {
+		return b, "", fmt.Errorf("%s: %w", op, ErrServer)
 	}
 	return b, Status(reply[0]), err
 }

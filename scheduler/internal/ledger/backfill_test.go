@@ -121,6 +121,32 @@ func TestBackfillFeeds(t *testing.T) {
 	})
 }
 
+// The record of a run of a backfill is gone, while the run goes on. It is not counted as lost: another epoch begins, and its node reports it.
+func TestRunOfABackfillLost(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		ctx := t.Context()
+		r.create(t, "a")
+		r.pass(t, time.Minute)
+		b := r.feed(t, r.filling(t, 4, 2), BackfillPut, 1, 2, 3)
+		c := pendingClaim("a", b.Going[0].Run)
+		c.Overlap = jobs.OverlapAllow
+		run := r.granted(t, c)
+		r.client.Del(ctx, r.led.keys[0].runs)
+		if got, _, err := r.led.Feed(ctx, b, "d-second", 1, instants(b, []int64{3, 4})); !errors.Is(err, ErrServer) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if here := must(r.led.Sample(ctx)).Incarnations[0]; here != "" {
+			t.Errorf("incarnation %q goes on", here)
+		}
+		must(r.led.Restore(ctx, ""))
+		epoch := EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0])
+		must(r.led.At(epoch).Reassert(ctx, r.now, []Assertion{of(run)}))
+		if b = r.feed(t, b, BackfillFed, 3, 4); len(b.Going) != 2 || b.Tally() != "no tick has run" {
+			t.Errorf("it goes on as %+v", b)
+		}
+	})
+}
+
 func instants(b Backfill, seconds []int64) (all []int64) {
 	for _, s := range seconds {
 		all = append(all, b.From+s*1000)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 )
 
@@ -56,6 +57,14 @@ func callsOf(r *rig, epoch string, run Lease) map[string]func(ctx context.Contex
 		},
 		"settle": func(ctx context.Context) error {
 			_, err := l.Settle(ctx, []Report{{Job: "a", Run: "nobody's"}})
+			return err
+		},
+		"unclaim": func(ctx context.Context) error {
+			_, err := l.Unclaim(ctx, []Return{{Job: "a", Run: "nobody's"}})
+			return err
+		},
+		"feed": func(ctx context.Context) error {
+			_, _, err := l.Feed(ctx, Backfill{Job: "a"}, "d-second", 1, nil)
 			return err
 		},
 		"reap": func(ctx context.Context) error {
@@ -174,6 +183,47 @@ func TestEntryLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The record of a run is gone, and its node hands it back, or ends it: another epoch begins, in which the node reports the run first.
+func TestEndOfALostRun(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, l *Ledger, run Lease) (Status, error){
+		"handed back": func(ctx context.Context, l *Ledger, run Lease) (Status, error) {
+			got, err := l.Unclaim(ctx, []Return{{Job: "a", Run: run.Run, Token: run.Token}})
+			return first(got), err
+		},
+		"settled": func(ctx context.Context, l *Ledger, run Lease) (Status, error) {
+			got, err := l.Settle(ctx, []Report{{Job: "a", Run: run.Run, Token: run.Token, Outcome: jobs.OutcomeSucceeded, Started: noon, Ended: noon}})
+			return first(got), err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				ctx := t.Context()
+				r.create(t, "a")
+				r.pass(t, 1500*time.Millisecond)
+				run := r.granted(t, tickClaim("a", "r1", 1))
+				r.client.Del(ctx, r.led.keys[0].runs)
+				if got, err := end(ctx, r.led.At(r.epoch()), run); !errors.Is(err, ErrServer) {
+					t.Fatalf("%s, %v", got, err)
+				}
+				must(r.led.Restore(ctx, ""))
+				l := r.led.At(EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0]))
+				must(l.Reassert(ctx, r.now, []Assertion{of(run)}))
+				if got, err := end(ctx, l, run); err != nil || got != Returned && got != Settled {
+					t.Errorf("%s, %v", got, err)
+				}
+				r.sound(t)
+			})
+		})
+	}
+}
+
+func first(all []Status) Status {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
 }
 
 // The record of a run is gone, and its job waits for it: its node's report brings it back.

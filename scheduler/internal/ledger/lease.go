@@ -166,9 +166,9 @@ type Return struct {
 
 // Unclaim hands back runs whose function was never called, all of one partition, at most BatchMax.
 // Each is pending again as its Successor. Unclaim returns Returned, Lost or Strange for each and
-// may be repeated.
+// may be repeated. It returns ErrServer in another epoch than the one that At names.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Status, error) {
-	head := unclaimArgs{now: l.believed(ctx), skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor}
+	head := unclaimArgs{now: l.believed(ctx), skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known}
 	args := head.appendTo(make([]string, 0, unclaimArgsSize+unclaimItemSize*len(batch)))
 	for _, r := range batch {
 		item := unclaimItem{job: r.Job, id: r.Run, token: r.Token, fresh: Successor(r.Run)}

@@ -220,8 +220,8 @@ func (r *Runner) begin(l *activeRun, back bool) {
 func (r *Runner) handBack(l *activeRun, why string) {
 	g := l.g // others read l.g
 	g.HandBackReason = why
+	r.calls.Done() // a drain waits for Redis' answer as for a report's
 	over := r.Redis.HandBack(g, l.lease.Valid)
-	r.calls.Done()
 	r.leave(l)
 	over()
 	r.wg.Done()

@@ -26,7 +26,7 @@ var ofTicks = []verb{sweep, claim, settle}
 
 var others = []verb{
 	define,
-	{script: "unclaim", args: []arg{aNow, aSkew, aKeep, aKeepFor}, forms: []form{{name: "item", args: []arg{aJob, aRun, aToken, aFresh}}}},
+	{script: "unclaim", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{aJob, aRun, aToken, aFresh}}}},
 	{script: "reap", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{
 		{name: "item", args: []arg{aJob, aRun, {name: "beat", typ: argNumber, doc: "the beat that was seen"}, aFresh}},
 	}},

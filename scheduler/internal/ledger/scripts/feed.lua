@@ -1,15 +1,16 @@
 -- Takes a backfill on: counts its runs that have ended, and puts runs of its next ticks into pending while fewer of them than its
 -- parallel have not ended, or than the history has room for. All of it happens at once, and only if the backfill is what the caller saw: so a tick gets one run, whoever
 -- calls, and whenever a caller dies.
--- keys: jobs runs pending waiting recent history backfills backfilled gate
+-- keys: jobs runs leases pending waiting recent history backfills backfilled gate incarnation
 -- Arguments: feedArgs in backfill.go.
--- Returns {'closed|state|move|words'}, {word, backfill as it is now}, or {word}: fed, put (runs were put into pending), ended (it
+-- Returns {'closed|state|move|words'}, {'server'} (the caller knows another epoch, or this call has begun one), {word, backfill as it is now}, or {word}: fed, put (runs were put into pending), ended (it
 -- is over); stale (the backfill is another one now), superseded (the caller has another definition than the stored one), unknown, foreign.
--- needs: lib/args lib/gate lib/base lib/windows lib/history codec/row codec/entry codec/pending codec/backfill
+-- needs: lib/args lib/gate lib/base lib/epoch lib/lost lib/windows lib/history codec/row codec/entry codec/pending codec/backfill
 local job = args.job
 local shut = closed(k.gate)
 -- guard:feed-gate P7 a partition that a move has closed takes no runs of a backfill
 if shut then return {'closed|' .. shut} end
+if elsewhere(args.server, (epoch_at(server_id()))) then return {'server'} end
 local us, ms = clock(args.now, args.skew)
 local text = redis.call('HGET', k.jobs, job)
 if not text then return {'unknown'} end
@@ -53,6 +54,15 @@ local function put_in(tick, id, start)
   redis.call('HSET', k.waiting, id, pending_text({job = job, tick = tick, shard = '0', shards = '1', attempt = '1', prev = '', next = '',
     trigger = 'backfill', request = id, at = int(start), holds = '', of = '', param = '', payload = ''}))
   redis.call('ZADD', k.pending, int(start), id)
+end
+
+-- guard:backfill-run-lost P2 a run of a backfill that has lost its record is not counted as lost before nodes have reported it
+for _, list in ipairs({args.going, args.ticks}) do
+  for _, one in ipairs(list) do
+    for n, record in ipairs(redis.call('HMGET', k.runs, unpack(one, 2))) do
+      if not record and run_lost(one[n + 1]) then return {'server'} end
+    end
+  end
 end
 
 local restored, going = b.state == 'restored', {}

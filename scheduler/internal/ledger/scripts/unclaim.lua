@@ -1,27 +1,35 @@
 -- Hands granted runs back whose function was never called: pending again, same attempt, under
 -- a fresh run id. The old id is burnt: a delayed copy of its claim finds nothing to take. A run
 -- that was to be cancelled is recorded as cancelled instead.
--- keys: jobs runs leases pending waiting kept recent cancels outbox followers histories
--- Returns one word for each item: returned (also when repeated), lost, foreign.
--- needs: lib/finish lib/rows codec/entry codec/run codec/pending
+-- keys: jobs runs leases pending waiting kept recent cancels outbox followers gate incarnation histories
+-- Returns {'server', id} and does nothing when the caller knows another epoch, else one word for each item: returned (also when repeated),
+-- lost, foreign.
+-- needs: lib/epoch lib/lost lib/finish lib/rows codec/entry codec/run codec/pending
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
+--   server     id of the epoch that the caller knows, '' for any
 -- then for each item:
 --   job        the job's name
 --   id         id of the run
 --   token      the run's token, '' for any
 --   fresh      id of the run that may follow
-local now, skew, keep, keep_for = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local n = (#ARGV - 4) / 4
+local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local n = (#ARGV - 5) / 4
 local function item(i)
-  local a = 5 + (i - 1) * 4
+  local a = 6 + (i - 1) * 4
   return {job = ARGV[a], id = ARGV[a + 1], token = ARGV[a + 2], fresh = ARGV[a + 3]}
 end
 -- end of ARGV
 local us, ms = clock(now, skew)
+local here = epoch_at(server_id())
+if elsewhere(server, here) then return {'server', here} end
+for i = 1, n do
+  local id = item(i).id
+  if redis.call('HEXISTS', k.runs, id) == 0 and run_lost(id) then return {'server', (epoch_at(server_id()))} end
+end
 local out = {}
 
 local function back(i, job, id, fresh, r, e)
