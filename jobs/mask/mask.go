@@ -46,15 +46,34 @@ func Values(m map[string]string) map[string]string {
 	return hidden
 }
 
-// Echo hides in somebody else's text the parts of a URL that URL hides: servers repeat the path that they do not know.
+// echoLeast is how long a part of a path or query, or a user, is at least to be hidden, in bytes: keys are longer, and
+// shorter ones are in many a word.
+const echoLeast = 6
+
+// Echo hides in somebody else's text the parts of a URL that URL hides, whole and one by one: servers repeat the path that
+// they do not know, or the key that they refuse.
 func Echo(text, of string) string {
 	u, err := url.Parse(of)
 	if err != nil {
 		return text
 	}
 	password, _ := u.User.Password()
-	for _, part := range []string{u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery, password} {
-		if len(part) > 1 {
+	for _, whole := range []string{u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery, password} {
+		if len(whole) > 1 {
+			text = strings.ReplaceAll(text, whole, Text)
+		}
+	}
+	parts := []string{u.User.Username()}
+	for _, part := range strings.FieldsFunc(u.RequestURI(), func(r rune) bool { return strings.ContainsRune("/?&=;", r) }) {
+		plain, bad := url.QueryUnescape(part)
+		if bad != nil {
+			plain = part
+		}
+		parts = append(parts, part, plain)
+	}
+	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) }) // one may be within another
+	for _, part := range parts {
+		if len(part) >= echoLeast {
 			text = strings.ReplaceAll(text, part, Text)
 		}
 	}

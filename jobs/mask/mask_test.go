@@ -52,6 +52,16 @@ func TestEcho(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
+	for text, want := range map[string]string{
+		"no hook SECRET-KEY of SECRET-KEY-2":    "no hook *** of ***",
+		"token with space is not known":         "*** is not known",
+		"token+with+space is not known to bob7": "*** is not known to bob7",
+		"the user long-user may not; nor user":  "the user *** may not; nor user",
+	} {
+		if got := Echo(text, "https://long-user@hc.example/ping/SECRET-KEY/SECRET-KEY-2?t=token+with+space&u=bob7"); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
 	if got := Echo("a/b", "https://hc.example/"); got != "a/b" {
 		t.Errorf("got %s", got)
 	}

@@ -257,9 +257,18 @@ func pages[T any](ctx context.Context, c *Client, path string, q url.Values, aft
 			all = []T{}
 		}
 		all, next = append(all, some...), of.next
-		err = errors.Join(err, bad)
+		err = errors.Join(err, unsaid(err, bad))
 		if bad != nil && !onlyLacks(bad) || next == "" || limit > 0 && len(all) >= limit {
 			return all, next, err
 		}
 	}
+}
+
+// unsaid is the error of a further page without the partitions that an earlier one has named: all pages lack the same.
+func unsaid(before, err error) error {
+	if !errors.As(before, new(*scheduler.UnreachableError)) {
+		return err
+	}
+	_, unreadable, other := Lacks(err)
+	return errors.Join(append(unreadable, other)...)
 }

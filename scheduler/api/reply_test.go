@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -198,5 +199,28 @@ func TestNumbersThatDoNotFit(t *testing.T) {
 				t.Errorf("%s: %d %s", body, status, answer)
 			}
 		}
+	}
+}
+
+// A list that was read in several pages names the partitions that it lacks once, and each record.
+func TestPagesLackOnce(t *testing.T) {
+	page := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if page++; page < 3 {
+			w.Header().Set(NextHeader, fmt.Sprint(page))
+			w.Header().Set(UnreadableHeader, "1")
+		}
+		w.Header().Set(IncompleteHeader, "2 partitions left out")
+		_, _ = io.WriteString(w, `["a"]`)
+	}))
+	defer server.Close()
+	c, err := NewClient(server.URL, ClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, _, err := pages[string](t.Context(), c, "jobs", url.Values{}, "", 0)
+	parts, unreadable, other := Lacks(err)
+	if len(names) != 3 || len(parts) != 1 || len(unreadable) != 2 || other != nil {
+		t.Errorf("%v: %d and %d, %v", names, len(parts), len(unreadable), other)
 	}
 }

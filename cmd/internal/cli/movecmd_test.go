@@ -19,3 +19,22 @@ func TestSealChecksTheTargetFirst(t *testing.T) {
 		t.Errorf("a run after that: exit %d, %s", code, words)
 	}
 }
+
+// A step that fails at one side is named, with the advice that it has given, beside what is wrong with that side.
+func TestFailedStepIsNamed(t *testing.T) {
+	t.Parallel()
+	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
+	gone := closedPort(t)
+	for step, want := range map[string]struct {
+		code  int
+		words string
+	}{
+		"plan":  {exitUnreachable, "--to: move plan: cannot reach Redis at " + gone},
+		"abort": {exitRefused, "run `move abort` again: cannot reach Redis at " + gone},
+	} {
+		code, _, words := call(p.env, "", "move", step, "--to", "redis://"+gone)
+		if code != want.code || !strings.Contains(words, want.words) || !strings.Contains(words, "--to: move "+step) {
+			t.Errorf("%s: exit %d, %s", step, code, words)
+		}
+	}
+}

@@ -128,6 +128,15 @@ func wholeAddress(a redisconn.Address) string {
 	return a.String()
 }
 
+// sideError is an error of a step in other words.
+type sideError struct {
+	words string
+	err   error
+}
+
+func (e sideError) Error() string { return e.words }
+func (e sideError) Unwrap() error { return e.err }
+
 // explainedSide turns an error of one side of a move into words, with the flag that names the side. A step names the side in
 // front of what the side has answered.
 func explainedSide(err error, namespace string, from, to redisconn.Address) error {
@@ -135,7 +144,11 @@ func explainedSide(err error, namespace string, from, to redisconn.Address) erro
 		flag, variable string
 		redisconn.Address
 	}{{"--from", moveFromVariable, from}, {"--to", moveToVariable, to}} {
-		if err == nil || !strings.Contains(err.Error(), wholeAddress(side.Address)+": ") {
+		if err == nil {
+			return nil
+		}
+		step, _, named := strings.Cut(err.Error(), wholeAddress(side.Address)+": ")
+		if !named {
 			continue
 		}
 		t := troubleOf(side.Address, namespace, err)
@@ -143,9 +156,9 @@ func explainedSide(err error, namespace string, from, to redisconn.Address) erro
 		case t == nil:
 			return err
 		case t.Kind != redisconn.KindSetting:
-			return fmt.Errorf("%s: %w", side.flag, t)
+			return sideError{side.flag + ": " + step + t.Error(), err}
 		}
-		words := t.Error()
+		words := step + t.Error()
 		if t.Password {
 			words += "; " + side.variable + "_FILE names a file that holds the URL, so that it stands in no command line"
 		}

@@ -142,7 +142,7 @@ func TestSentinelPassword(t *testing.T) {
 		code int
 		want string
 	}{
-		"":                           {exitConfig, "--from: the sentinel at " + s.Addrs()[0]},
+		"":                           {exitConfig, "--from: move plan: the sentinel at " + s.Addrs()[0]},
 		"&sentinel_password=staple":  {exitConfig, "(WRONGPASS): write the sentinels' own into the URL"},
 		"&sentinel_password=battery": {exitNotFound, "has never been used in the Redis at the master"},
 	} {
