@@ -142,14 +142,19 @@ func TestFlushedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// A backfill is under way when Redis is emptied. It goes on where it was: each of its ticks runs, and none twice.
+// A backfill is under way when Redis is emptied, or its record is deleted. It goes on where it was: each of its ticks runs, and none twice.
 func TestBackfillOutlivesAnEmptiedRedis(t *testing.T) {
-	for _, nodes := range []int{1, 3} {
-		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
+	for name, lost := range map[string]struct {
+		nodes int
+		keys  []string // none: all
+	}{
+		"1 nodes": {1, nil}, "3 nodes": {3, nil}, "its record": {3, []string{"{escapement:0}:backfills"}},
+	} {
+		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 				const n = 150
 				s := &sink{}
-				for i := range nodes { // with one node, two of three runs wait
+				for i := range lost.nodes { // with one node, two of three runs wait
 					c.start(fmt.Sprint("node-", i), scheduler.Config{Partitions: 1, MaxRunning: 1}, hourly("hourly", s, 200*time.Millisecond))
 				}
 				time.Sleep(5 * time.Second)
@@ -161,8 +166,10 @@ func TestBackfillOutlivesAnEmptiedRedis(t *testing.T) {
 				for len(s.filled("hourly")) < 47 {
 					time.Sleep(10 * time.Millisecond)
 				}
-				if err := c.redis().FlushAll(t.Context()).Err(); err != nil {
-					t.Fatal(err)
+				if lost.keys == nil {
+					c.redis().FlushAll(t.Context())
+				} else {
+					c.redis().Del(t.Context(), lost.keys...)
 				}
 				time.Sleep(5 * time.Second)
 				c.finish("hourly")

@@ -105,20 +105,28 @@ func (f *epochs) sampled(s ledger.Sample) {
 }
 
 // noteAge notes for how long a node that knows no other one must wait: FailoverHold from the server's start, and from when nodes
-// found that records were lost. Other nodes may not have noticed yet. The caller holds the lock.
+// found that records were lost. Other nodes may not have noticed yet. Where a partition is not in the sample, the wait from before stays.
+// The caller holds the lock.
 func (f *epochs) noteAge(s ledger.Sample) {
 	const second = time.Second // in which Redis counts
-	f.young = time.Time{}
-	if s.Up >= 0 {
-		f.young = time.Now().Add(f.l.FailoverHold + second - s.Up)
-	}
-	for _, incarnation := range s.Incarnations {
-		if made, yes := ledger.MadeAfterLoss(incarnation); yes {
-			if until := time.Now().Add(f.l.FailoverHold - s.Now.Sub(made)); until.After(f.young) {
-				f.young = until
-			}
+	young := time.Time{}
+	latest := func(until time.Time) {
+		if until.After(young) {
+			young = until
 		}
 	}
+	if s.Up >= 0 {
+		latest(time.Now().Add(f.l.FailoverHold + second - s.Up))
+	}
+	for part := range f.epochs {
+		incarnation, sampled := s.Incarnations[part]
+		if made, after := ledger.MadeAfterLoss(incarnation); after {
+			latest(time.Now().Add(f.l.FailoverHold - s.Now.Sub(made)))
+		} else if !sampled {
+			latest(f.young)
+		}
+	}
+	f.young = young
 }
 
 // setMaster notes how the master is reached.

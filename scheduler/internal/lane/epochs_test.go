@@ -108,6 +108,17 @@ func TestYoung(t *testing.T) {
 	}
 }
 
+// A sample that a later one has overtaken has no incarnations, and one in which a call failed lacks some: a node waits on after a loss.
+func TestYoungWithoutIncarnations(t *testing.T) {
+	t.Parallel()
+	f, _, _ := fresh(t, func(s *ledger.Sample) {
+		s.Up, s.Incarnations[0] = time.Hour, fmt.Sprint("x@", s.Now.UnixMilli())
+	})
+	if f.sampled(ledger.Sample{Server: f.server, Up: time.Hour, Now: time.Now()}); !f.isYoung() {
+		t.Error("it waits no longer")
+	}
+}
+
 // A Redis was emptied, and a node that knew nothing of it came first: it claims at once. Whoever knew the namespace before begins another
 // epoch, in which that node waits too.
 func TestLoneNodeAfterALoss(t *testing.T) {

@@ -22,10 +22,13 @@ func (s *sweep) checkRecords(ctx context.Context, found ledger.ScanResult) {
 			s.l.epochs.recheck()
 			continue
 		}
-		s.l.lanes.backfills.swept(part, slices.DeleteFunc(slices.Clone(found.Backfills), func(b ledger.Backfill) bool { return s.l.Ledger.Partition(b.Job) != part }))
 		was, now := s.lacking[part], lacking{incarnation, found.Lacking[part]}
 		if was.incarnation != incarnation {
 			was = lacking{incarnation, ledger.LackedBefore(incarnation)}
+		}
+		//guard:backfill-missed P2 a backfill whose record was deleted is stored again
+		if s.lacksBackfills(ctx, part, found.Backfills, was) {
+			now.keys = append(now.keys, backfillsKey)
 		}
 		s.lacking[part] = now
 		lost := slices.DeleteFunc(slices.Clone(now.keys), func(key string) bool { return slices.Contains(was.keys, key) })
@@ -42,4 +45,25 @@ func (s *sweep) checkRecords(ctx context.Context, found ledger.ScanResult) {
 		}
 		s.l.epochs.recheck()
 	}
+}
+
+// backfillsKey is the name of the key of backfills that are under way. Only nodes know which it lacks.
+const backfillsKey = "backfills"
+
+// lacksBackfills notes the backfills that a sweep found, and reports whether a partition has lost others that this node knows. Those stay known
+// until the next sweep after they were stored again.
+func (s *sweep) lacksBackfills(ctx context.Context, part int, found []ledger.Backfill, was lacking) bool {
+	here := slices.DeleteFunc(slices.Clone(found), func(b ledger.Backfill) bool { return s.l.Ledger.Partition(b.Job) != part })
+	lost := s.l.lanes.backfills.missing(part, here)
+	if slices.Contains(was.keys, backfillsKey) {
+		lost = nil
+	}
+	some, err := s.l.Ledger.LostBackfills(ctx, part, lost)
+	if err == nil {
+		lost = some
+	} else if ctx.Err() == nil {
+		s.l.fail(roleSweep, err)
+	}
+	s.l.lanes.backfills.swept(part, append(here, lost...))
+	return err == nil && len(lost) > 0
 }

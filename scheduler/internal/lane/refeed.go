@@ -15,6 +15,13 @@ type knownBackfills struct {
 	all map[int]map[string]ledger.Backfill // by partition and job
 }
 
+// missing are the backfills of a partition that were under way, and that a sweep has not found.
+func (k *knownBackfills) missing(part int, found []ledger.Backfill) (list []ledger.Backfill) {
+	return slices.DeleteFunc(k.of(part), func(b ledger.Backfill) bool {
+		return slices.ContainsFunc(found, func(other ledger.Backfill) bool { return other.Job == b.Job })
+	})
+}
+
 // swept notes what a sweep found in a partition.
 func (k *knownBackfills) swept(part int, found []ledger.Backfill) {
 	k.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -35,4 +37,34 @@ func (l *Ledger) Refeed(ctx context.Context, part int, seen []Backfill) (stored 
 		return 0, redisconn.Classify("store backfills again", err)
 	}
 	return strconv.Atoi(word)
+}
+
+// LostBackfills are those of some backfills of a partition, which were under way, that neither are any more nor have ended, though their jobs
+// are there: nobody but a person deletes such a record.
+func (l *Ledger) LostBackfills(ctx context.Context, part int, some []Backfill) (lost []Backfill, err error) {
+	if len(some) == 0 {
+		return nil, nil
+	}
+	jobs := make([]string, len(some))
+	for i, b := range some {
+		jobs[i] = b.Job
+	}
+	k := l.keys[part]
+	var going, ended, entries *redis.SliceCmd
+	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error { // in this order: a script moves a record from the first key to the second
+		going, ended, entries = p.HMGet(ctx, k.backfills, jobs...), p.HMGet(ctx, k.backfilled, jobs...), p.HMGet(ctx, k.jobs, jobs...)
+		return nil
+	})
+	if err != nil {
+		return nil, l.explain(ctx, "look for lost backfills", err)
+	}
+	for i, b := range some {
+		last, _ := ended.Val()[i].(string)
+		over, err := backfillOf(last)
+		isOver := last != "" && (err != nil || over.ID == b.ID)
+		if going.Val()[i] == nil && entries.Val()[i] != nil && !isOver {
+			lost = append(lost, b)
+		}
+	}
+	return lost, nil
 }
