@@ -96,11 +96,11 @@ func (a *renewArgs) appendTo(to []string) []string {
 
 // renewItem has the arguments of an item of renew.lua, which explains them.
 type renewItem struct {
-	run, token, ttl string
+	run, token, ttl, progress string
 }
 
 func (a *renewItem) appendTo(to []string) []string {
-	return append(to, a.run, a.token, a.ttl)
+	return append(to, a.run, a.token, a.ttl, a.progress)
 }
 
 // recallArgs has the arguments of recall.lua, which explains them.
@@ -198,7 +198,7 @@ const (
 	reapArgsSize     = 5
 	reapItemSize     = 4
 	renewArgsSize    = 3
-	renewItemSize    = 3
+	renewItemSize    = 4
 	recallArgsSize   = 5
 	recallItemSize   = 7
 	reassertArgsSize = 5

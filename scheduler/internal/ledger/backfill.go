@@ -70,7 +70,11 @@ func backfillOf(record string) (Backfill, error) {
 	b := Backfill{record: record}
 	err := b.readBackfill(record)
 	b.Parallel = min(max(b.Parallel, 1), BackfillParallel)
-	if b.State == backfillRestored {
+	switch {
+	case b.State != backfillRestored:
+	case b.Ended != 0: // by a node that did not know the state
+		b.State = BackfillDone
+	default:
 		b.State = BackfillGoing
 	}
 	return b, err

@@ -332,3 +332,14 @@ func TestBackfillStandsBack(t *testing.T) {
 		}
 	})
 }
+
+// A backfill that was stored again and ended by a node that does not know that state has ended.
+func TestBackfillEndedAsRestored(t *testing.T) {
+	for ended, want := range map[int64]string{0: BackfillGoing, 1: BackfillDone} {
+		record := fmt.Sprintf("1|x|a|%s|1|2||1|2|succeeded=2||1|1|%d|ann||", backfillRestored, ended)
+		b, err := backfillOf(record)
+		if err != nil || b.State != want {
+			t.Errorf("ended %d: %s, want %s: %v", ended, b.State, want, err)
+		}
+	}
+}

@@ -62,12 +62,7 @@ func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int
 	pipe, head := l.client.Pipeline(), renewArgs{now: l.believed(ctx), skew: l.cfg.MaxSkew}
 	for _, p := range parts {
 		for _, c := range calls[p] {
-			c.queue(ctx, pipe, renewScript.Queue, head, batch)
-			for _, i := range c.places {
-				if text := progress(batch[i].Owner); text != "" {
-					pipe.HSet(ctx, l.keys[p].kept, progressField+batch[i].Owner, text) // nothing depends on it: the next renewal repeats it
-				}
-			}
+			c.queue(ctx, pipe, renewScript.Queue, head, batch, progress)
 		}
 	}
 	_, _ = pipe.Exec(ctx) // each call has its own error, read later
@@ -75,7 +70,7 @@ func (l *Ledger) renew(ctx context.Context, batch []locking.Renewal, parts []int
 	for _, p := range parts {
 		for _, c := range calls[p] {
 			if redisconn.UnknownScript(c.cmd.Err()) {
-				c.queue(ctx, pipe, renewScript.QueueSource, head, batch)
+				c.queue(ctx, pipe, renewScript.QueueSource, head, batch, progress)
 			}
 		}
 	}
@@ -94,12 +89,13 @@ type renewal struct {
 
 type queueFunc func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd
 
-func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, head renewArgs, batch []locking.Renewal) {
+func (r *renewal) queue(ctx context.Context, pipe redis.Pipeliner, add queueFunc, head renewArgs, batch []locking.Renewal,
+	progress func(run string) string) {
 	head.server = r.server
 	args := head.appendTo(make([]string, 0, renewArgsSize+renewItemSize*len(r.places)))
 	var token, ttl spelt
 	for _, i := range r.places {
-		item := renewItem{run: batch[i].Owner, ttl: ttl.of(batch[i].TTL.Milliseconds())}
+		item := renewItem{run: batch[i].Owner, ttl: ttl.of(batch[i].TTL.Milliseconds()), progress: progress(batch[i].Owner)}
 		if batch[i].Token != 0 {
 			item.token = token.of(batch[i].Token)
 		}

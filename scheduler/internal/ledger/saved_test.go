@@ -210,3 +210,22 @@ func TestSavedIsCopied(t *testing.T) {
 		}
 	})
 }
+
+// How far a run is, is stored with its renewal: of a run that was handed back before the renewal came, nothing is left behind.
+func TestProgressIsStoredWithTheLease(t *testing.T) {
+	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+		r.create(t, "a")
+		r.create(t, "b")
+		r.pass(t, time.Minute)
+		kept, back := r.runs(t, tickClaim("a", "kept", 1)), r.runs(t, tickClaim("b", "back", 1))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: back.Job, Run: back.Run}}))
+		batch := []locking.Renewal{{Name: kept.Job, Owner: kept.Run, TTL: ttl, Token: kept.Token}, {Name: back.Job, Owner: back.Run, TTL: ttl, Token: back.Token}}
+		got, err := r.led.RenewAt(t.Context(), batch, func(int) string { return "" }, func(run string) string { return "1|" + run })
+		if err != nil || !slices.Equal(got, []locking.RenewAnswer{locking.Renewed, locking.Gone}) {
+			t.Fatal(got, err)
+		}
+		if all := r.client.HGetAll(t.Context(), r.led.keys[0].kept).Val(); !maps.Equal(all, map[string]string{progressField + kept.Run: "1|" + kept.Run}) {
+			t.Errorf("kept is %v", all)
+		}
+	})
+}

@@ -34,6 +34,7 @@ var others = []verb{
 		{name: "run", typ: argText, doc: "id of the run"},
 		{name: "token", typ: argText, doc: "its token, '' for any"},
 		{name: "ttl", typ: argText, doc: "of the lease, ms"},
+		{name: "progress", typ: argText, doc: "how far it is, '' if it has not said"},
 	}}}},
 	{script: "recall", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
 		aJob, aDigest,

@@ -1,8 +1,9 @@
 -- Renews a batch of leases: moves 'until' to now + ttl and counts the beat. A lease that lapsed
 -- and that nobody reaped is still its holder's and may be renewed. 'until' goes by Redis' clock, whatever the caller believes: for a node
--- that believes another clock the lease must not be over. Where the lease stands in 'leases' goes by the caller's idea: the sweep finds
+-- that believes another clock the lease must not be over. How far a run is, is stored with its renewal alone: a run that was handed back
+-- meanwhile leaves nothing. Where the lease stands in 'leases' goes by the caller's idea: the sweep finds
 -- the lease when its node is dead, also if 'until' was stored by a clock that was taken back. See reap.lua.
--- keys: runs leases gate incarnation
+-- keys: runs leases kept gate incarnation
 -- Returns {'server', id} and does nothing when the caller knows another epoch, else one text, a word for each item, parted by
 -- commas: renewed, gone (also when somebody was granted the run since), or foreign.
 -- needs: lib/base lib/epoch lib/lost codec/run
@@ -14,10 +15,11 @@
 --   run        id of the run
 --   token      its token, '' for any
 --   ttl        of the lease, ms
+--   progress   how far it is, '' if it has not said
 local now, skew, server = ARGV[1], ARGV[2], ARGV[3]
-local n = (#ARGV - 3) / 3
-local function place(i) return 4 + (i - 1) * 3 end
-local RUN, TOKEN, TTL = 0, 1, 2
+local n = (#ARGV - 3) / 4
+local function place(i) return 4 + (i - 1) * 4 end
+local RUN, TOKEN, TTL, PROGRESS = 0, 1, 2, 3
 -- end of ARGV
 local _, ms = clock()
 local held_to = believed(ms, now, skew)
@@ -26,7 +28,7 @@ if server ~= '' then
   if elsewhere(server, here) then return {'server', here} end
 end
 local sub, match = string.sub, string.match
-local ids, out, runs, leases, size = {}, {}, {}, {}, 0
+local ids, out, runs, leases, kept, size = {}, {}, {}, {}, {}, 0
 local tills, scores, beats = {}, {}, {} -- what was spelt out: when a lease ends and its place, by its ttl, and the beat after another one
 for i = 1, n do ids[i] = ARGV[place(i) + RUN] end
 local held = redis.call('HMGET', k.runs, unpack(ids))
@@ -43,6 +45,9 @@ for i = 1, n do
     runs[size + 1], runs[size + 2] = ids[i], '1|' .. tills[ttl] .. '|' .. beats[beat] .. '|' .. sub(run, at)
     leases[size + 1], leases[size + 2] = scores[ttl], ids[i]
     size = size + 2
+    if ARGV[a + PROGRESS] ~= '' then
+      kept[#kept + 1], kept[#kept + 2] = 'g:' .. ids[i], ARGV[a + PROGRESS]
+    end
     out[i] = 'renewed'
   else
     out[i] = run and not beat and 'foreign' or 'gone'
@@ -52,4 +57,5 @@ if size > 0 then
   redis.call('HSET', k.runs, unpack(runs))
   redis.call('ZADD', k.leases, unpack(leases))
 end
+if #kept > 0 then redis.pcall('HSET', k.kept, unpack(kept)) end -- nothing depends on it: the next renewal repeats it
 return table.concat(out, ',')
