@@ -63,9 +63,15 @@ func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
 	return nil
 }
 
+// open reads the runs in flight of the named jobs.
+func (d *doctor) open(ctx context.Context, names []string) ([]ledger.Lease, error) {
+	open, err := d.l.Open(ctx, names...) // of the jobs beside them too
+	return slices.DeleteFunc(open, func(r ledger.Lease) bool { return !slices.Contains(names, r.Job) }), err
+}
+
 // waiting notes jobs that are due and wait for an attempt that may start only later.
 func (d *doctor) waiting(ctx context.Context, names []string) error {
-	open, err := d.l.Open(ctx, names...)
+	open, err := d.open(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -80,11 +86,11 @@ func (d *doctor) waiting(ctx context.Context, names []string) error {
 
 // refusedEntry notes runs of the named jobs that do not start because a store refuses their guard or permit, or does not answer.
 func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
-	open, err := d.l.Open(ctx, names...)
+	open, err := d.open(ctx, names)
 	if err != nil {
 		return err
 	}
-	open = slices.DeleteFunc(open, func(r ledger.Lease) bool { return r.Whole || !slices.Contains(names, r.Job) })
+	open = slices.DeleteFunc(open, func(r ledger.Lease) bool { return r.Whole })
 	_, waits, err := d.l.Progress(ctx, open)
 	if err != nil {
 		return err

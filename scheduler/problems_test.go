@@ -1,11 +1,14 @@
 package scheduler_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -108,6 +111,31 @@ func TestProblemsOfNodes(t *testing.T) {
 			t.Errorf("found %s first", got)
 		}
 		client.HDel(t.Context(), "{escapement}:control", "move")
+	})
+}
+
+// TestJobsThatWaitForAnAttempt names jobs whose due ticks wait for an attempt, and not those beside them of which no tick is due.
+func TestJobsThatWaitForAnAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		var list []jobs.Job
+		for name, schedule := range map[string]string{"late": "* * * * * *", "hourly": "10 0 * * * *"} {
+			list = append(list, jobs.Job{Name: name, Schedule: schedule, TTL: 5 * time.Second, Overlap: jobs.OverlapQueue,
+				Retry: jobs.Retry{Max: 1, On: jobs.RetryOtherNode, Backoff: time.Hour / 2, MaxBackoff: time.Hour / 2},
+				Func:  func(context.Context, *jobs.Run) error { return errors.New("no") }})
+		}
+		c.start("a", scheduler.Config{Partitions: 1}, list...)
+		time.Sleep(2 * time.Minute)
+		waiting := 0
+		for _, job := range []string{"late", "hourly"} {
+			for _, r := range c.runs(job) {
+				if r.Outcome == "running" {
+					waiting++
+				}
+			}
+		}
+		if got := found(t, c, "job_stands_still"); waiting != 2 || len(got) != 1 || got[0].On != "late" || !strings.Contains(got[0].Text, "its ticks wait for run ") {
+			t.Errorf("%d runs wait: %+v", waiting, got)
+		}
 	})
 }
 
