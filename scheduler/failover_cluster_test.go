@@ -4,6 +4,9 @@ package scheduler_test
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -175,4 +178,49 @@ func TestEmptiedMaster(t *testing.T) {
 		}
 		t.Log(err)
 	}
+}
+
+// A partition loses its gate and its incarnation while another master than its own hangs. The partition's jobs go on, unless the one that
+// hangs has the control record: only that shows that no move has closed the namespace. The other jobs of the master go on in any case.
+func TestLossBesideASilentMaster(t *testing.T) {
+	for name, home := range map[string]bool{"of the control record": true, "of others": false} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, home, func(m *virtualMasters) { lossBesideASilentMaster(m, home) })
+		})
+	}
+}
+
+func lossBesideASilentMaster(m *virtualMasters, home bool) {
+	lossAt := m.jobs(1, "lossy", false, nil)[0]
+	if of := m.master(controlKey); !home {
+		lossAt.Name, _ = m.jobAt("lossy", func(s *redistest.Embedded) bool { return s != m.away && s != of })
+	}
+	of := m.master(partitionKey(lossAt.Name, "jobs"))
+	beside := jobs.Job{Schedule: lossAt.Schedule}
+	for i := 0; beside.Name == "" || partitionKey(beside.Name, "") == partitionKey(lossAt.Name, ""); i++ {
+		beside.Name, _ = m.jobAt(fmt.Sprint("beside-", i), func(s *redistest.Embedded) bool { return s == of })
+	}
+	s, said := &sink{}, &logs{}
+	lossAt.Func, beside.Func = s.note, s.note
+	var n1 roads
+	log := slog.New(slog.NewTextHandler(io.Writer(said), nil))
+	m.run(m.over(&n1), scheduler.Config{Name: "n1", FailoverHold: 3 * time.Second, Logger: log}, lossAt, beside)
+	m.ran("a run", lossAt, s, time.Time{})
+	n1.away.Cut()
+	m.until(time.Now().Add(5 * time.Second))
+	lost := time.Now()
+	if err := m.client().Del(m.ctx, partitionKey(lossAt.Name, "gate"), partitionKey(lossAt.Name, "incarnation")).Err(); err != nil {
+		m.t.Fatal(err)
+	}
+	end := m.until(lost.Add(20 * time.Second))
+	if latest := s.each(m.t, []jobs.Job{beside}, lost.Add(-2*time.Second), end.Add(-2*time.Second)); latest > time.Second {
+		m.t.Errorf("a run of another partition of the master started %s late", latest)
+	}
+	if n := said.count("all others go on\" node=n1 master=" + of.Addr()); n > 0 {
+		m.t.Errorf("%d times the master that answers is named as one that does not: %s", n, said)
+	}
+	if home {
+		n1.away.Heal()
+	}
+	m.ran("a run of the partition that lost records", lossAt, s, lost.Add(15*time.Second))
 }

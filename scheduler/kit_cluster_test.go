@@ -3,6 +3,7 @@
 package scheduler_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -161,14 +162,14 @@ func (m *masters[S]) run(client redis.UniversalClient, cfg scheduler.Config, lis
 	return runNode(m.t, client, cfg, list...)
 }
 
-// runNode runs a node that logs nothing until the test ends.
+// runNode runs a node until the test ends. Without a logger it logs nothing.
 func runNode(t *testing.T, client redis.UniversalClient, cfg scheduler.Config, list ...jobs.Job) *scheduler.Node {
 	t.Helper()
 	reg := jobs.NewRegistry()
 	for _, j := range list {
 		reg.MustAdd(j)
 	}
-	cfg.DrainTimeout, cfg.Logger = time.Second, slog.New(slog.DiscardHandler)
+	cfg.DrainTimeout, cfg.Logger = time.Second, cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	node := must[*scheduler.Node](t)(scheduler.New(client, reg, cfg))
 	ctx, stop := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)

@@ -52,7 +52,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Stopping: n.state.Stopping.Load,
 		TakesWork: func() bool { return n.state.Drain.Load() == nil && !closed() }, Closed: closed,
-		Beat: beat, Lost: lost, Restore: func(ctx context.Context) error { return r.cluster.Restore(ctx) },
+		Beat: beat, Lost: lost, Restore: func(ctx context.Context, parts []int) error { return r.cluster.Restore(ctx, parts) },
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.limits = redislock.New(n.client, redislock.Config{Namespace: c.Namespace, Margin: c.MaxSkew, Logger: n.log})

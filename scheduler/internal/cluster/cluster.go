@@ -5,11 +5,13 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -92,12 +94,24 @@ func (n *Cluster) Attend(ctx context.Context) { n.members.run(ctx) }
 // Register stores definitions until ctx ends.
 func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
 
-// Restore writes again what Redis has lost of the control record, gates and incarnations. It returns ledger.ErrClosed when a move has
-// taken the namespace away.
-func (n *Cluster) Restore(ctx context.Context) error {
+// Restore writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions. It returns
+// ledger.ErrClosed when a move has taken the namespace away. While the master of the control record is away, Restore notes that, does
+// nothing, and returns nil: only the record shows that no move has closed the namespace.
+func (n *Cluster) Restore(ctx context.Context, parts []int) error {
 	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 	defer cancel()
-	_, err := n.registrar.restore(call)
+	if n.Moves.isClosed() {
+		_, err := n.registrar.restore(call)
+		return err
+	}
+	control, err := n.Ledger.RestoreControl(call, n.registrar.active())
+	switch {
+	case err == nil:
+		return n.Ledger.RestoreParts(call, control, parts)
+	case n.Ledger.Clustered() && errors.Is(err, locking.ErrUnreachable):
+		n.Lanes.Beaten(err) // it is the control record's master, not that of the partitions
+		return nil
+	}
 	return err
 }
 

@@ -150,7 +150,8 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 
 // keepMissing adds nodes that the roster has lost. They have most likely lived through that, as this node has, and others wait for
 // their reports. The roster drops nodes while no heartbeat is answered. A Redis that was emptied or restarted may have lost any of
-// them; so the view does not shrink until all epochs that have begun are open, and for FailoverHold from the first answer.
+// them; so the view does not shrink until all epochs that have begun are open or have lasted for FailoverHold, after which nobody is waited
+// for, and for FailoverHold from the first answer.
 func (m *members) keepMissing(old *View, view roster.View) []sharding.Node {
 	now, nodes := time.Now(), view.Nodes()
 	if !m.lastBeat.IsZero() && now.Sub(m.lastBeat) > RosterTTL/2 {

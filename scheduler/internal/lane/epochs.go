@@ -241,11 +241,11 @@ func (f *epochs) someOpen() bool {
 	return !f.every(func(e *failover.Epoch) bool { return e.State() != failover.Open })
 }
 
-// held reports whether the lane has begun an epoch in which it does not claim yet.
+// held reports whether the lane has begun an epoch in which it waits for other nodes: for FailoverHold, as step does.
 func (f *epochs) held() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.every(func(e *failover.Epoch) bool { return e.ID() == "" || e.State() == failover.Open })
+	return time.Since(f.since) < f.l.FailoverHold && !f.every(func(e *failover.Epoch) bool { return e.ID() == "" || e.State() == failover.Open })
 }
 
 // allAssertedHere reports whether all runs were reported in the current epochs.

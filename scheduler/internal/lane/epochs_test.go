@@ -61,7 +61,7 @@ func fresh(t *testing.T, change func(*ledger.Sample)) (f *epochs, l *ledger.Ledg
 		t.Fatal(err)
 	}
 	lost := make(chan struct{}, 1)
-	restore := func(ctx context.Context) error { _, err := l.Restore(ctx, ""); return err }
+	restore := func(ctx context.Context, _ []int) error { _, err := l.Restore(ctx, ""); return err }
 	c := Config{Lost: lost, Clock: &Clock{}, Ledger: l, Health: &Health{}, FailoverHold: 3 * time.Second, Restore: restore, Log: slog.New(slog.DiscardHandler)}
 	lane := &Lane{Config: &c, lanes: &Lanes{Config: c}, breaker: &breaker{}}
 	f = newEpochs(lane, ledger.Master{})
@@ -191,5 +191,18 @@ func TestPartThatComesDuringAStep(t *testing.T) {
 				t.Errorf("%v, though its epoch is not known", e.State())
 			}
 		})
+	}
+}
+
+// The view of the nodes is held while this node waits for the others, and no longer: a master that hangs after its epoch has begun holds
+// it for FailoverHold.
+func TestHeldForAsLongAsNodesAreWaitedFor(t *testing.T) {
+	f, _, _ := fresh(t, func(*ledger.Sample) {})
+	if !f.held() {
+		t.Error("the epoch has just begun, and holds nothing")
+	}
+	f.since = f.since.Add(-f.l.FailoverHold)
+	if f.held() {
+		t.Error("it holds the view though nobody is waited for")
 	}
 }

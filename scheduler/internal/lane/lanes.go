@@ -72,8 +72,8 @@ type Config struct {
 	TakesWork func() bool     // the node may take work: nobody has drained its name, and no move has closed the namespace
 	Closed    func() bool     // a move has closed the namespace
 	Beat      chan<- struct{} // holds one signal: send a heartbeat now
-	// Restore writes again what Redis has lost of the control record, gates and incarnations.
-	Restore func(ctx context.Context) error
+	// Restore writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions.
+	Restore func(ctx context.Context, parts []int) error
 	Lost    chan<- struct{} // holds one signal: Redis may have lost data
 
 	MaxSkew, Grace, SweepEvery, FailoverHold time.Duration
@@ -164,7 +164,7 @@ func (n *Lanes) Recheck() {
 	}
 }
 
-// Held reports whether an epoch has begun in which this node does not claim yet.
+// Held reports whether an epoch has begun in which this node waits for others before it claims.
 func (n *Lanes) Held() bool {
 	return slices.ContainsFunc(n.all(), func(l *Lane) bool { return l.epochs.held() })
 }

@@ -82,7 +82,7 @@ func (f *epochs) incarnate(ctx context.Context) bool {
 	f.mu.Unlock()
 	var err error
 	if lost {
-		err = f.l.Restore(ctx)
+		err = f.l.Restore(ctx, f.parts())
 	}
 	for part, is := range lone {
 		call, cancel := context.WithTimeout(ctx, CallTimeout)

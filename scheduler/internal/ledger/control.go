@@ -35,16 +35,28 @@ func (l *Ledger) Control(ctx context.Context) (Control, error) {
 // incarnations. It returns the stored record. It returns ErrRefused for another number of partitions. An UnreachableError comes with
 // the record.
 func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
+	stored, err := l.RestoreControl(ctx, active)
+	if err == nil {
+		err = l.RestoreParts(ctx, stored, l.All())
+	}
+	return stored, err
+}
+
+// RestoreControl is Restore for the control record.
+func (l *Ledger) RestoreControl(ctx context.Context, active string) (Control, error) {
 	cfg := l.cfg
 	cfg.Generation = active
 	stored, err := control(ctx, l.client, cfg, true)
 	if err == nil {
 		err = l.fits(stored)
 	}
-	if err == nil {
-		err = l.incarnate(ctx, stored, true)
-	}
 	return stored, err
+}
+
+// RestoreParts is Restore for the gates and incarnations of some partitions. The record must have been read after they were lost: a
+// move may have closed the namespace before.
+func (l *Ledger) RestoreParts(ctx context.Context, stored Control, parts []int) error {
+	return l.incarnate(ctx, stored, parts, true)
 }
 
 // Reread is Restore where a move may have taken the namespace away: it writes nothing, and returns

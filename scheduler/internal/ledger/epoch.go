@@ -139,9 +139,9 @@ type incarnateArgs struct {
 }
 
 // incarnate gives partitions an incarnation that have none, or no gate. Where a move has closed the namespace, no gate is made.
-func (l *Ledger) incarnate(ctx context.Context, c Control, lost bool) error {
+func (l *Ledger) incarnate(ctx context.Context, c Control, parts []int, lost bool) error {
 	args := incarnateArgs{ID: l.cfg.NewID(), Lost: lost, Open: !c.closed(), Epoch: c.Epoch, Generation: c.Generation}
-	return l.eachReachable(ctx, nodeQueueTimeout, "open namespace "+l.cfg.Namespace, l.All(), func(ctx context.Context, parts []int) error {
+	return l.eachReachable(ctx, nodeQueueTimeout, "open namespace "+l.cfg.Namespace, parts, func(ctx context.Context, parts []int) error {
 		var held []incarnationRead
 		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			held = l.readIncarnations(ctx, p, parts)

@@ -175,7 +175,7 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, create 
 		l.keys[p] = partitionKeys(cfg.Namespace, p)
 	}
 	if create {
-		if err = l.incarnate(ctx, stored, false); errors.As(err, new(*UnreachableError)) {
+		if err = l.incarnate(ctx, stored, l.All(), false); errors.As(err, new(*UnreachableError)) {
 			err = nil // Restore does it before anything is registered there
 		}
 	}
