@@ -159,7 +159,15 @@ func TestExplain(t *testing.T) {
 }
 
 func (c contact) check(t *testing.T) {
-	a, err := redisconn.Parse(c.url)
+	text := c.url
+	if !strings.Contains(text, "timeout") { // a handshake takes longer than CallTimeout where a machine is slow
+		sep := "?"
+		if strings.Contains(text, sep) {
+			sep = "&"
+		}
+		text += sep + "dial_timeout=30s&read_timeout=30s&write_timeout=30s"
+	}
+	a, err := redisconn.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
