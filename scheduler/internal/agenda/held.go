@@ -45,7 +45,7 @@ func (e *Agenda) held(r reply) time.Duration {
 }
 
 // reject stops claiming a job until it is registered again.
-func (e *Agenda) reject(j *jobState, why string) {
+func (e *Agenda) reject(j *jobState, why, detail string) {
 	if j.unclaimable { // another shard's answer said so already
 		return
 	}
@@ -54,7 +54,7 @@ func (e *Agenda) reject(j *jobState, why string) {
 	if why == work.Superseded {
 		e.Listener.Superseded(j.Name, why)
 	}
-	e.rejected = append(e.rejected, work.Rejection{Job: j.Job, Why: why})
+	e.rejected = append(e.rejected, work.Rejection{Job: j.Job, Why: why, Detail: detail})
 }
 
 // reschedule queues a job's pending runs, notes its cursor, and queues its next tick if this node

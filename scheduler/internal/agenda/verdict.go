@@ -96,13 +96,13 @@ func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 	case ledger.Held:
 		return j.cursor, e.held(r)
 	case ledger.Superseded:
-		e.reject(j, work.Superseded)
+		e.reject(j, work.Superseded, "")
 	case ledger.Closed:
-		e.reject(j, work.Sealed)
+		e.reject(j, work.Sealed, a.Detail)
 	case ledger.Unknown:
-		e.reject(j, work.Lost)
+		e.reject(j, work.Lost, "")
 	default:
-		e.reject(j, work.UnknownFormat)
+		e.reject(j, work.UnknownFormat, "")
 	}
 	return cursor, delay
 }

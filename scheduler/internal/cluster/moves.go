@@ -66,12 +66,12 @@ func NewMoves(c MovesConfig) *Moves {
 	return &Moves{MovesConfig: c, noticed: make(chan struct{}, 1), maybeOpen: make(chan struct{}, 1)}
 }
 
-// NoteClosed notes that a script answered closed. It does not block.
-func (r *Moves) NoteClosed() {
+// NoteClosed notes a script's answer that the partition is closed, an error that wraps ledger.ErrClosed. It does not block.
+func (r *Moves) NoteClosed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed == nil {
-		r.closed = ledger.ErrClosed // the next check finds out more
+		r.closed = err // the next check finds out more
 		wait.Signal(r.noticed)
 	}
 }
@@ -217,27 +217,28 @@ func (r *Moves) logStep(m ledger.Move) {
 	r.Log.Warn("a move has closed the namespace: nothing is claimed, runs go on", "error", r.closed, "next", next)
 }
 
-// vanished handles the loss of the control record. A namespace that a move has closed is not
-// created again, because its jobs are elsewhere. That holds until there is a record again: a
+// vanished handles the loss of the control record, and reports whether a move keeps the namespace closed. A namespace that a move has
+// closed is not created again, because its jobs are elsewhere. That holds until there is a record again: a
 // namespace that somebody else creates here has nothing of theirs.
-func (r *Moves) vanished() {
+func (r *Moves) vanished() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed == nil || r.lost {
-		return // no move has closed it: the registrar writes the record again
+		return r.lost // where no move has closed it, the registrar writes the record again
 	}
 	by, e := "a move", (*ledger.ClosedError)(nil)
 	if errors.As(r.closed, &e) && e.Move == "" {
 		r.noted = false
 		r.reopen() // a gate that nobody could read is gone; no move is known
 		wait.Signal(r.maybeOpen)
-		return
+		return false
 	} else if e != nil {
 		by = fmt.Sprintf("move %s (the other side is %s)", e.Move, e.Where)
 	}
 	r.noted, r.lost = true, true
 	r.closed = fmt.Errorf("%w: this Redis has lost the namespace during %s, or after it; restart this node with the Redis that has it", ledger.ErrClosed, by)
 	r.Log.Warn("the namespace is not created again here", "error", r.closed)
+	return true
 }
 
 // notClosed handles a control record m that does not close the namespace. After a script answered

@@ -231,18 +231,19 @@ func (r *registrar) refollow(ctx context.Context) error {
 // restore reads the control record. It writes a lost record again, unless a move has closed the
 // namespace: then its jobs are elsewhere.
 func (r *registrar) restore(ctx context.Context) (ledger.Control, error) {
-	if !r.n.Moves.isClosed() {
-		return r.n.Ledger.Restore(ctx, r.active())
+	if r.n.Moves.isClosed() {
+		control, err := r.n.Ledger.Reread(ctx)
+		if err = r.missing(err); !errors.Is(err, ledger.ErrNoNamespace) || errors.Is(err, ledger.ErrClosed) {
+			return control, err
+		}
 	}
-	control, err := r.n.Ledger.Reread(ctx)
-	return control, r.missing(err)
+	return r.n.Ledger.Restore(ctx, r.active())
 }
 
 // missing turns the loss of a namespace that a move has closed into ErrClosed.
 func (r *registrar) missing(err error) error {
-	if !errors.Is(err, ledger.ErrNoNamespace) {
-		return err
+	if errors.Is(err, ledger.ErrNoNamespace) && r.n.Moves.vanished() {
+		return fmt.Errorf("%w: %w", ledger.ErrClosed, err)
 	}
-	r.n.Moves.vanished()
-	return fmt.Errorf("%w: %w", ledger.ErrClosed, err)
+	return err
 }

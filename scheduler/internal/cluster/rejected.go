@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -35,8 +36,8 @@ func (r *registrar) takeRejected() (now bool) {
 // Rejected notes jobs that the agenda cannot claim. It does not wait, because the registrar may be
 // waiting for the agenda.
 func (r *registrar) Rejected(all []work.Rejection) {
-	if slices.ContainsFunc(all, func(o work.Rejection) bool { return o.Why == work.Sealed }) {
-		r.n.Moves.NoteClosed()
+	if i := slices.IndexFunc(all, func(o work.Rejection) bool { return o.Why == work.Sealed }); i >= 0 {
+		r.n.Moves.NoteClosed(ledger.ClosedBy(all[i].Detail))
 	}
 	r.mu.Lock()
 	r.rejected = append(r.rejected, all...)

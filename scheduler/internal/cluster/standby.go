@@ -116,10 +116,10 @@ func (r *registrar) widen(ctx context.Context, what scope) (scope, error) {
 	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
 	defer cancel()
 	c, err := r.n.Ledger.Control(call)
-	if errors.Is(err, ledger.ErrNoNamespace) && !r.n.Moves.isClosed() {
+	err = r.missing(err)
+	if errors.Is(err, ledger.ErrNoNamespace) && !errors.Is(err, ledger.ErrClosed) {
 		return tryAll, nil // the registrar writes it again
 	}
-	err = r.missing(err)
 	if err != nil {
 		return what, err
 	}

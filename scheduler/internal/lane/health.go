@@ -39,7 +39,7 @@ type Health struct {
 	log    *slog.Logger
 	client redis.UniversalClient // refreshes its topology when a master does not answer
 	check  chan struct{}         // holds one signal: check the server's id, Redis answers again
-	closed func()                // called when a move has closed the namespace; it does not block
+	closed func(error)           // called when a move has closed the namespace; it does not block
 
 	namespace    string
 	clientClosed chan struct{}
@@ -57,7 +57,7 @@ type Health struct {
 
 // NewHealth makes the health of a namespace in a client's Redis. closed is called when a move has closed the
 // namespace; it must not block.
-func NewHealth(client redis.UniversalClient, namespace string, closed func(), log *slog.Logger) *Health {
+func NewHealth(client redis.UniversalClient, namespace string, closed func(error), log *slog.Logger) *Health {
 	return &Health{log: log, client: client, namespace: namespace, check: make(chan struct{}, 1), clientClosed: make(chan struct{}), closed: closed}
 }
 
@@ -87,7 +87,7 @@ func (t *lastingError) repeat(err error) bool {
 // Fail notes that a call of a role failed.
 func (h *Health) Fail(role string, err error) {
 	if errors.Is(err, ledger.ErrClosed) {
-		h.closed()
+		h.closed(err)
 		return
 	}
 	//guard:client-closed P8 a node whose client was closed would retry for ever, and settle nothing

@@ -32,7 +32,7 @@ func TestHealthNamesTheCure(t *testing.T) {
 		"WRONGPASS invalid username-password pair or user is disabled.":    "refuses the password",
 	} {
 		var text bytes.Buffer
-		h := NewHealth(client, "ns", func() {}, slog.New(slog.NewTextHandler(&text, nil)))
+		h := NewHealth(client, "ns", func(error) {}, slog.New(slog.NewTextHandler(&text, nil)))
 		h.Fail(roleSweep, redisconn.Classify("sweep", redisAnswer(reply)))
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%s is logged as\n%s", reply, text.String())
@@ -54,7 +54,7 @@ func TestHealthNoticesAClosedClient(t *testing.T) {
 		}
 	}
 	client := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))
-	h := NewHealth(client, "", func() {}, slog.New(slog.DiscardHandler))
+	h := NewHealth(client, "", func(error) {}, slog.New(slog.DiscardHandler))
 	if h.Fail(roleSweep, redisconn.Classify("sweep", redis.ErrClosed)); closed(h) {
 		t.Error("the client is open")
 	}

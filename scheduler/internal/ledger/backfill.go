@@ -197,7 +197,7 @@ func (l *Ledger) Feed(ctx context.Context, b Backfill, digest string, shards int
 		b, err = backfillOf(reply[1])
 	}
 	if shut, ok := strings.CutPrefix(reply[0], "closed|"); ok {
-		return b, "", fmt.Errorf("%s: %w", op, closedBy(shut))
+		return b, "", fmt.Errorf("%s: %w", op, ClosedBy(shut))
 	}
 	if reply[0] == "server" {
 		return b, "", fmt.Errorf("%s: %w", op, ErrServer)

@@ -167,7 +167,7 @@ func answerOf(reply []any) (Answer, error) {
 		pause, busy, _ := strings.Cut(text(reply[3]), "|")
 		a.Pause, a.Busy = windowOf(pause), windowOf(busy)
 	case Closed:
-		a.Detail = closedBy(text(reply[2])).Error()
+		a.Detail = ClosedBy(text(reply[2])).Error()
 	case Held, Superseded:
 		a.Detail = text(reply[2])
 	case Early, Unknown, Foreign:

@@ -104,7 +104,7 @@ func (l *Ledger) follow(ctx context.Context, args followArgs) error {
 		return fmt.Errorf("%w: %s cannot follow %s: it has 256 followers already", ErrRefused, job, upstream)
 	}
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok && err == nil {
-		return fmt.Errorf("follow %s: %w", upstream, closedBy(shut))
+		return fmt.Errorf("follow %s: %w", upstream, ClosedBy(shut))
 	}
 	return l.explain(ctx, "follow "+upstream, err)
 }
@@ -183,7 +183,7 @@ func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error)
 		return "", redisconn.Classify("tell "+job+" of "+e.Upstream, err)
 	}
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok {
-		return "", fmt.Errorf("tell %s of %s: %w", job, e.Upstream, closedBy(shut))
+		return "", fmt.Errorf("tell %s of %s: %w", job, e.Upstream, ClosedBy(shut))
 	}
 	return Status(word), nil
 }
@@ -201,7 +201,7 @@ func (l *Ledger) GiveUpJoins(ctx context.Context, job string) error {
 	op := "give up old ticks of " + job
 	word, err := giveUpScript.call(ctx, l.client, l.tag(job), job, giveUpArgs{l.timed(ctx), l.retained(), job}).Text()
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok && err == nil {
-		return fmt.Errorf("%s: %w", op, closedBy(shut))
+		return fmt.Errorf("%s: %w", op, ClosedBy(shut))
 	}
 	return redisconn.Classify(op, err)
 }

@@ -65,8 +65,8 @@ type ClosedError struct {
 	Where string
 }
 
-// closedBy reads what a closed partition answers.
-func closedBy(answer string) *ClosedError {
+// ClosedBy reads what a closed partition answers.
+func ClosedBy(answer string) *ClosedError {
 	f := strings.SplitN(answer, "|", 3)
 	f = append(f, "", "", "")
 	return &ClosedError{State: f[0], Move: f[1], Where: f[2]}

@@ -207,7 +207,7 @@ func refused(reply []any, now int64) error {
 	case "server":
 		return ErrServer
 	case "closed":
-		return closedBy(text(reply[1]))
+		return ClosedBy(text(reply[1]))
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (l *Ledger) Raise(ctx context.Context, p Promotion) error {
 			return l.explain(ctx, "promote "+p.Generation, err)
 		}
 		if shut, ok := strings.CutPrefix(word, "closed|"); ok {
-			return fmt.Errorf("promote %s: %w", p.Generation, closedBy(shut))
+			return fmt.Errorf("promote %s: %w", p.Generation, ClosedBy(shut))
 		}
 		if word == "outdated" {
 			return p.Outdated()
@@ -170,7 +170,7 @@ func (l *Ledger) gates(ctx context.Context) ([]gate, error) {
 	gates, err := l.readGates(ctx)
 	for _, g := range gates {
 		if g.state != gateOpen && g.state != gateNone {
-			return nil, closedBy(g.state + "|" + g.move + "|" + g.words)
+			return nil, ClosedBy(g.state + "|" + g.move + "|" + g.words)
 		}
 	}
 	return gates, err

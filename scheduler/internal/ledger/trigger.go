@@ -70,7 +70,7 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 // refusal is the error for a script's answer that refuses an operator's request.
 func (l *Ledger) refusal(op, job, word string) error {
 	if shut, ok := strings.CutPrefix(word, "closed|"); ok {
-		return fmt.Errorf("%s: %w", op, closedBy(shut))
+		return fmt.Errorf("%s: %w", op, ClosedBy(shut))
 	}
 	switch word {
 	case "unknown":

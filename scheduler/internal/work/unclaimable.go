@@ -18,4 +18,6 @@ const (
 type Rejection struct {
 	Job *Job
 	Why string
+	// Detail is, of Sealed, why the partition is closed, as its gate has it; else "".
+	Detail string
 }
