@@ -93,7 +93,7 @@ func emptiedPlan(seed uint64) Plan {
 
 // TestEmptied holds P1 and P2 to what is promised of an emptied Redis that nodes live through.
 func TestEmptied(t *testing.T) {
-	s := &suite{name: "TestEmptied", plan: emptiedPlan, seeds: 6, enough: 20,
+	s := &suite{name: "TestEmptied", plan: emptiedPlan, seeds: 4, enough: 20,
 		shows: []string{"Redis lost something: empty Redis", "asserted: restored"}}
 	s.run(t)
 }
@@ -155,7 +155,7 @@ func flushesPlan(seed uint64) Plan {
 
 // TestFlushes holds P1 and P2 to what is promised of epochs that may live shorter than the hold.
 func TestFlushes(t *testing.T) {
-	s := &suite{name: "TestFlushes", plan: flushesPlan, seeds: 5, enough: 10,
+	s := &suite{name: "TestFlushes", plan: flushesPlan, seeds: 4, enough: 10,
 		shows: []string{"Redis lost something: flush Redis", "Redis lost something: empty Redis", "asserted: restored"}}
 	s.run(t)
 }

@@ -4,7 +4,7 @@ import "testing"
 
 // TestPolicies plays random plans with all policies, faults and operators.
 func TestPolicies(t *testing.T) {
-	s := &suite{name: "TestPolicies", plan: policiesPlan, seeds: 16, enough: 300, shows: policiesShow}
+	s := &suite{name: "TestPolicies", plan: policiesPlan, seeds: 12, enough: 300, shows: policiesShow}
 	t.Cleanup(func() { // after the seeds, which play in parallel
 		if n := strayCheckpoints.Load(); n > 0 {
 			t.Errorf("%d times a run found what another tick or shard had saved", n)

@@ -4,7 +4,7 @@ import "testing"
 
 // TestSim plays random plans: jobs with and without shards, faults of messages, nodes and Redis, rolling deploys.
 func TestSim(t *testing.T) {
-	s := &suite{name: "TestSim", plan: planOf, seeds: 32, enough: 400, shows: simShows}
+	s := &suite{name: "TestSim", plan: planOf, seeds: 24, enough: 400, shows: simShows}
 	s.run(t)
 	if aimed, timed := s.seen["aimed faults"], s.seen["timed faults"]; s.played >= s.enough && aimed < timed {
 		t.Errorf("%d faults were aimed at a point and %d were not: at least half should be", aimed, timed)

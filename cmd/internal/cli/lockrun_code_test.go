@@ -73,6 +73,7 @@ func TestLockTellsOurCodes(t *testing.T) {
 
 // TestLockIsSilentOfTheCommandsCodes has commands end with the codes that lock has itself.
 func TestLockIsSilentOfTheCommandsCodes(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	for _, code := range []int{0, exitFailed, exitUsage, exitConfig, exitRefused, exitUnreachable, exitLost, exitNotRunnable, exitNoCommand, 143} {
 		got, _, stderr := call(at(redis), "", "lock", "a", "--", "sh", "-c", fmt.Sprintf("echo escapement: last words >&2; exit %d", code))
