@@ -12,6 +12,8 @@ GOLANGCI := .bin/golangci-lint-$(GOLANGCI_VERSION)
 
 # One package's tests may take this long.
 TEST_TIMEOUT := 15m
+# Tests on real servers wait more than they calculate: so many of a package at once.
+WAITING := -parallel 8
 # More for `go test` or a program, e.g. make test ARGS='-run Lease -count 10'.
 ARGS :=
 
@@ -122,8 +124,8 @@ waiting-lane calculating-lane:
 race: redis-server
 	packages=$$(go list ./... | grep -vxF -f <(go list $(SIMULATED) $(LOCKS))); \
 	go list -race -deps -test -export $$packages $(LOCKS) >/dev/null; \
-	go test -race -vet=off -p 3 -timeout $(TEST_TIMEOUT) -skip $(LONG) -v $(ARGS) $$packages | awk -f .ci/tests.awk
-	go test -race -vet=off -timeout $(TEST_TIMEOUT) -skip $(SIMULATED_LOCKS) -v $(ARGS) $(LOCKS) | awk -f .ci/tests.awk
+	go test -race -vet=off -p 3 $(WAITING) -timeout $(TEST_TIMEOUT) -skip $(LONG) -v $(ARGS) $$packages | awk -f .ci/tests.awk
+	go test -race -vet=off $(WAITING) -timeout $(TEST_TIMEOUT) -skip $(SIMULATED_LOCKS) -v $(ARGS) $(LOCKS) | awk -f .ci/tests.awk
 
 # A seed that fails prints how to replay it alone.
 .PHONY: sim

@@ -114,7 +114,7 @@ func TestFlushedAgainAndAgain(t *testing.T) {
 		every time.Duration
 		times int
 	}{
-		"each 150 ms":            {150 * time.Millisecond, 67},
+		"each 150 ms":            {150 * time.Millisecond, 27},
 		"a moment before a tick": {2940 * time.Millisecond, 12}, // 60 ms earlier each time
 		"just before each third": {3 * time.Second, 10},
 	} {
@@ -122,7 +122,7 @@ func TestFlushedAgainAndAgain(t *testing.T) {
 			bubble(t, func(t *testing.T, cl *cluster, _ *redistest.Embedded) {
 				s := &sink{}
 				for _, node := range []string{"a", "b", "c"} {
-					cl.start(node, scheduler.Config{Partitions: 1}, many(20, s)...)
+					cl.start(node, scheduler.Config{Partitions: 1}, many(8, s)...)
 				}
 				client := cl.redis()
 				time.Sleep(10 * time.Second)
@@ -134,7 +134,7 @@ func TestFlushedAgainAndAgain(t *testing.T) {
 				last := time.Now()
 				time.Sleep(15 * time.Second)
 				s.check(t)
-				for i := range 20 {
+				for i := range 8 {
 					cl.accounted(s, fmt.Sprintf("job-%02d", i), last.Add(5*time.Second), time.Now().Add(-2*time.Second))
 				}
 			})

@@ -229,6 +229,9 @@ func (s lockState) afterRenew(q question, a answer, w window) []lockState {
 	case unknownAnswer:
 		next = append(next, s)
 		if ours {
+			if q.loose { // a minority of the masters may have renewed: these answer that the lock is held, the others grant
+				kept.from = s.from
+			}
 			next = append(next, kept)
 		}
 	default: // no answer to this question

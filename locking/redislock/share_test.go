@@ -227,9 +227,10 @@ func TestAfterHoldsForSharesInALine(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.After = first.Token() + (10 * time.Minute).Microseconds()
-		time.AfterFunc(5*time.Second, func() { _ = first.Release(context.WithoutCancel(t.Context())) })
+		released := make(chan error, 1)
+		time.AfterFunc(5*time.Second, func() { released <- first.Release(context.WithoutCancel(t.Context())) })
 		next, err := l.Acquire(t.Context(), "a", o)
-		if err != nil {
+		if err = errors.Join(err, <-released); err != nil {
 			t.Fatal(err)
 		}
 		if next.Token() <= o.After {

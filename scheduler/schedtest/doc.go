@@ -4,8 +4,8 @@
 //	func TestMyJobsSurvive(t *testing.T) {
 //		schedtest.Run(t, schedtest.Plan{
 //			Seed: 1,
-//			Jobs: myJobs(), // what you register in production: here a job that is due every five minutes
-//			Heal: 11 * time.Minute, For: 16 * time.Minute,
+//			Jobs: myJobs(), // what you register in production: here a job that is due each minute
+//			Heal: 3 * time.Minute, For: 5 * time.Minute,
 //			Faults: []schedtest.Fault{
 //				{Do: schedtest.Crash, At: schedtest.AfterClaim, For: 2 * time.Second},
 //				{Do: schedtest.Pause, At: schedtest.AfterStart, Node: "a", Nth: 2, For: 20 * time.Second},

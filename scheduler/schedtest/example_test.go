@@ -30,9 +30,9 @@ func TestExample(t *testing.T) {
 	sent := make(map[time.Time]int)
 	r := schedtest.Run(t, schedtest.Plan{
 		Seed: 1,
-		Jobs: []jobs.Job{{Name: "mail", Schedule: "*/5 * * * *", Func: mail(sent)}},
-		Heal: 11 * time.Minute, // no fault from then on; everything must run again, in time
-		For:  16 * time.Minute,
+		Jobs: []jobs.Job{{Name: "mail", Schedule: "* * * * *", Func: mail(sent)}},
+		Heal: 3 * time.Minute, // no fault from then on; everything must run again, in time
+		For:  5 * time.Minute,
 		Faults: []schedtest.Fault{
 			{Do: schedtest.Crash, At: schedtest.BeforeStart, For: 2 * time.Second},
 			{Do: schedtest.Pause, At: schedtest.AfterStart, For: 20 * time.Second}, // the lease is 15 s
