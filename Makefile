@@ -74,7 +74,7 @@ build: ## the program, in bin/
 
 # Two lanes at once. Tests of the first one mostly wait, so that it comes first to the processor; the second one is nice, and takes
 # what is left. What fails is named again at the end.
-WAITING_LANE := race guards example
+WAITING_LANE := race guards example sim-locks
 CALCULATING_LANE := sim
 # Nobody debugs what a check builds: without DWARF a tenth of the time that it compiles and links is saved. What go test would
 # vet, lint vets.
@@ -89,7 +89,7 @@ test: redis-server postgresql ## every promise: real servers with the race detec
 
 .PHONY: check
 check: CALCULATING_LANE := lint sim
-check: WAITING_LANE := race guards example torture-short
+check: WAITING_LANE := race guards example sim-locks torture-short
 check: redis-server postgresql ## what a continuous-integration machine runs: lint, test, a short torture
 	$(LANES)
 
@@ -130,8 +130,11 @@ race: redis-server
 # A seed that fails prints how to replay it alone.
 .PHONY: sim
 sim: redis-server ## all that is simulated: clusters under random faults, all scenarios, every state of the model
-	go test -vet=off -p 2 -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(ARGS) $(SIMULATED) | awk -f .ci/tests.awk
-	go test -vet=off -timeout $(TEST_TIMEOUT) $(RARE_GC) -run $(SIMULATED_LOCKS) -v $(LOCKS) | awk -f .ci/tests.awk
+	go test -vet=off -p 3 -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(ARGS) $(SIMULATED) | awk -f .ci/tests.awk
+
+.PHONY: sim-locks
+sim-locks:
+	go test -vet=off -timeout $(TEST_TIMEOUT) $(RARE_GC) -run $(SIMULATED_LOCKS) -v $(ARGS) $(LOCKS) | awk -f .ci/tests.awk
 
 # What make test leaves out.
 .PHONY: long
