@@ -13,7 +13,7 @@ var (
 
 	messageFaults = []Action{DropRequest, DropReply, Delay, Reset}
 	nodeFaults    = []Action{Crash, Crash, Pause, Pause, Cut, CutRequests, CutReplies, Drain, StepNode}
-	redisFaults   = []Action{StepRedis, StopRedis, StopRedis, EmptyRedis, RollBackRedis, RollBackRedis, FlushScripts}
+	redisFaults   = []Action{StepRedis, StopRedis, StopRedis, EmptyRedis, FlushRedis, RollBackRedis, RollBackRedis, FlushScripts}
 )
 
 // RandomFaults are n faults that a seed chooses, all of which begin between from and until and

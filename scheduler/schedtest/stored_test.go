@@ -32,7 +32,7 @@ var storedNames = []string{"stored-0", "stored-1", "stored-2", "stored-3"}
 // storedPlan is a plan of TestSim whose Redis loses nothing, so that no tick may run twice whatever happens.
 func storedPlan(seed uint64) Plan {
 	p := planOf(seed)
-	p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return f.Do == EmptyRedis || f.Do == RollBackRedis })
+	p.Faults = slices.DeleteFunc(p.Faults, Fault.loses)
 	p.handlers = map[string]jobs.Func{"quick": patient(30 * time.Millisecond), "slow": patient(2500 * time.Millisecond)}
 	p.unjudgedJobs = storedNames // their schedules change at instants that each node learns of by itself
 	d := &dice{rand.New(rand.NewPCG(seed, 0x5703ed))}

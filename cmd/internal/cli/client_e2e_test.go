@@ -64,7 +64,7 @@ func TestFirstContact(t *testing.T) {
 		"TLS, called without it":          {"redis://" + secure.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, exitConfig, "Redis at ADDR speaks TLS: write rediss and not redis"},
 	} {
 		_, addr, _ := strings.Cut(c.url, "://")
-		env := []string{"ESCAPEMENT_REDIS_URL=" + c.url, "ESCAPEMENT_HTTP_LISTEN="}
+		env := []string{"ESCAPEMENT_REDIS_URL=" + c.url + "?dial_timeout=1m&read_timeout=1m", "ESCAPEMENT_HTTP_LISTEN="} // a handshake on a busy machine takes over a second
 		for command := range strings.SplitSeq(c.commands, "|") {
 			args := strings.Fields(strings.ReplaceAll(command, "FILE", file))
 			if command == nodes {
