@@ -73,7 +73,7 @@ func (n *Node) exchange(c Change) error {
 	reg, err := registryOf(slices.DeleteFunc(slices.Clone(n.jobs.All()), func(j *work.Job) bool { return slices.Contains(out, j) }))
 	added := slices.Clone(c.Add)
 	for i, j := range added {
-		if has := n.jobs.Named(j.Name); has != nil && has.Def.Stored > 0 && !slices.Contains(out, has) {
+		if has := n.jobs.Named(j.Name); has != nil && isStored(has) && !slices.Contains(out, has) {
 			err = errors.Join(err, fmt.Errorf("job %s: a stored job has this name; delete it with `jobs delete %s`, or choose another name", j.Name, j.Name))
 			continue
 		}
@@ -122,7 +122,12 @@ func (n *Node) change(in, out []*work.Job, revision string) {
 		return
 	}
 	defer func() {
-		n.log.Info("the node has other jobs", "added", len(in), "removed", len(out), "jobs", n.jobs.Len(), "revision", revision)
+		replaced := make(map[string]bool, len(out))
+		for _, j := range out {
+			replaced[j.Name] = true
+		}
+		changed, stored := countOf(in, func(j *work.Job) bool { return replaced[j.Name] }), countOf(n.jobs.All(), isStored)
+		n.log.Info("the node's jobs have changed", "added", len(in)-changed, "changed", changed, "removed", len(out)-changed, "jobs", n.jobs.Len(), "stored", stored, "revision", revision)
 	}()
 	for _, j := range in {
 		j.Part = r.ledger.Partition(j.Name)
@@ -134,6 +139,18 @@ func (n *Node) change(in, out []*work.Job, revision string) {
 		r.inbox.Send(agenda.Changed{Removed: out})
 	}
 	r.cluster.Changed()
+}
+
+// isStored reports whether a job is of the catalog, and not of the program.
+func isStored(j *work.Job) bool { return j.Def.Stored > 0 }
+
+func countOf(list []*work.Job, is func(*work.Job) bool) (n int) {
+	for _, j := range list {
+		if is(j) {
+			n++
+		}
+	}
+	return n
 }
 
 // jobsOf prepares jobs for a node with these settings.
@@ -170,7 +187,7 @@ func registryOf(all []*work.Job) (*jobs.Registry, error) {
 	reg := jobs.NewRegistry()
 	var errs []error
 	for _, j := range all {
-		if j.Def.Stored > 0 {
+		if isStored(j) {
 			errs = append(errs, reg.Add(alone(j.Job)))
 			continue
 		}

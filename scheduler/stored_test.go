@@ -75,6 +75,10 @@ func TestStoredJobs(t *testing.T) {
 			t.Errorf("stored are %+v", all)
 		}
 
+		if n := c.logs.count("jobs have changed\" node=b added=0 changed=1 removed=0 jobs=1 stored=1"); n != 1 { // a replaced job is one change
+			t.Errorf("the change is logged %d times", n)
+		}
+
 		// Without a node that has the handler its ticks wait, and the next one runs it.
 		c.leave(a)
 		c.leave(b)

@@ -39,7 +39,11 @@ func (a *app) jobsGraph(t tool) error {
 			g.show(j.Name, 0)
 		}
 	}
-	return errors.Join(g.out.flush(), a.sayLacks(unread))
+	err := g.out.flush()
+	if len(list) == 0 && unread == nil {
+		a.say("no job follows another one")
+	}
+	return errors.Join(err, a.sayLacks(unread))
 }
 
 // grapher writes a tree of jobs.

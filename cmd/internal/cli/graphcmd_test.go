@@ -30,6 +30,7 @@ orphan     after gone, when any     -           -
 	if out := p.wants(exitDone, "JOB", "", "jobs", "graph"); strings.TrimSpace(out) != strings.TrimSpace(want) {
 		t.Errorf("got\n%s", out)
 	}
+	plant(t, job("single", 0)).wants(exitDone, "JOB", "no job follows another one\n", "jobs", "graph")
 	list := decode[[]scheduler.GraphJob](t, p.env, "jobs", "graph")
 	if len(list) != 5 || list[4].When != "any" || list[3].After[1] != "check" || list[1].Followers[0] != "load" {
 		t.Errorf("got %+v", list)

@@ -124,9 +124,10 @@ func (a *app) jobsGet(t tool) error {
 	}
 	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
 		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", j.LastOutcome, "last success", stamp(j.LastSuccess), "owner", j.Owner,
-		"state", state(j, stamp), "no node", j.NoNode, "paused", paused(j), "held by", j.Open,
-		"generation", j.Generation, "revision", j.Revision, "superseded", strings.Join(j.Superseded, ", "),
-		"standby", strings.Join(j.Standby, ", "), "shards", fmt.Sprint(j.Shards)}
+		"state", state(j, stamp)}
+	cells = append(append(cells, given("no node", j.NoNode)...), "paused", paused(j), "held by", j.Open, "generation", j.Generation, "revision", j.Revision)
+	cells = append(cells, given("superseded", strings.Join(j.Superseded, ", "), "standby", strings.Join(j.Standby, ", "))...)
+	cells = append(cells, "shards", fmt.Sprint(j.Shards))
 	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)
 }
 

@@ -69,12 +69,13 @@ func TestShownRuns(t *testing.T) {
 	p.wants(exitDone, "\ntries         -\n", "", "runs", "get", id)
 	p.wants(exitDone, "TRIGGER", "", "runs", "list", "-o", "wide")
 	next := ledgertest.Successor(id)
-	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m"}
+	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m\n\nruns on\n"}
 	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)
 	}
-	p.wants(exitDone, "why: it\\x1b[31m\n", "", "runs", "list", "--outcome", "lost", "-o", "wide")
+	p.wants(exitDone, "why: it\\x1b[31m  runs on\n", "", "runs", "list", "--outcome", "lost", "-o", "wide")
 	p.wants(exitDone, "\nnext attempt  "+next+"\n", "", "runs", "get", id)
+	p.wants(exitDone, "\nerror         it\\x1b[31m\n              \n              runs on\nnode ", "", "runs", "get", id)
 	if out := p.wants(exitDone, "no living node holds the job", "", "runs", "list", "--outcome", "pending", "-o", "wide"); strings.Contains(out, "running") || !strings.Contains(out, "pending  2") {
 		t.Errorf("pending ones are shown as\n%s", out)
 	}
@@ -115,6 +116,11 @@ func TestShownJobs(t *testing.T) {
 	}
 	for _, want := range []string{"\ntime zone     -\n", "\ncatch up      -\n"} {
 		p.wants(exitDone, want, "", "jobs", "get", "follower")
+	}
+	for _, absent := range []string{"\nsuperseded ", "\nstandby "} { // "standby -" reads as on standby
+		if out := p.wants(exitDone, "\nno node       ", "", "jobs", "get", "full"); strings.Contains(out, absent) {
+			t.Errorf("%q in\n%s", absent, out)
+		}
 	}
 	j := decode[scheduler.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
 	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", no node", "", "jobs", "list", "-o", "wide")

@@ -219,7 +219,7 @@ func (a *app) movePlan(t moveTool) error {
 		err = printJSON(a.stdout, p)
 	} else {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
-		err = pairs(a.stdout, "namespace", p.Namespace, "from", p.From, "to", p.To, "under way", p.ID,
+		err = pairs(a.stdout, "namespace", p.Namespace, "from", p.From, "to", p.To, "move under way", cmp.Or(p.ID, "none"),
 			"partitions", fmt.Sprintf("%d, there %d", p.FromPartitions, p.ToPartitions), "jobs", n(p.Jobs), "running", n(p.Running), "pending", n(p.Pending), "open ticks", n(p.Ticks),
 			"rows", n(p.Rows), "unique keys", n(p.Unique), "events", n(p.Events), "drained names", n(p.Drains), "bytes", n(p.Bytes), "copy and open take about", shortDuration(time.Duration(p.Seconds)*time.Second), "clocks differ by", shortDuration(time.Duration(p.SkewMS)*time.Millisecond),
 			"stays behind", strings.Join(p.StaysBehind, "; "))

@@ -85,12 +85,13 @@ func harmlessLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// firstLine cuts a text to a line's worth; with a most of 0 it is left as it is.
+// firstLine cuts a text to a line's worth; with a most of 0 all its lines become one.
 func firstLine(text string, most int) string {
+	text = strings.TrimSpace(text)
 	if most == 0 {
-		return text
+		return strings.ReplaceAll(text, "\n", " ")
 	}
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	text, _, _ = strings.Cut(text, "\n")
 	if r := []rune(text); len(r) > most {
 		return string(r[:most-3]) + "..."
 	}

@@ -212,11 +212,17 @@ func (r *reloader) refuse(err error) {
 	}
 	r.announce(where)
 	for _, f := range wrong[:min(len(wrong), maxTold)] {
-		at := []any{"file", f.file, "line", f.line}
-		if f.name != "" {
+		at := []any{"file", f.file}
+		switch {
+		case f.name != "":
 			at = []any{"variable", f.name}
+		case f.line > 0:
+			at = append(at, "line", f.line)
 		}
-		r.log.Error(words, append(at, "setting", f.path, "error", f.msg)...)
+		if f.path != "" {
+			at = append(at, "setting", f.path)
+		}
+		r.log.Error(words, append(at, "error", f.msg)...)
 	}
 	if more := len(wrong) - maxTold; more > 0 {
 		r.log.Error(words, "more", more)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -83,7 +84,13 @@ func TestLookWaitsForTheWriter(t *testing.T) {
 	for range 4 {
 		r.look(t.Context())
 	}
-	if r.names() != "second" || strings.Count(said.String(), "level=ERROR") != 1 {
+	if err := errors.Join(os.Remove(config), os.Mkdir(config, 0o700)); err != nil { // a fault without a line and a setting
+		t.Fatal(err)
+	}
+	if r.reload(t.Context()); !strings.Contains(said.String(), "directory") || strings.Contains(said.String(), "line=0") || strings.Contains(said.String(), `setting=""`) {
+		t.Errorf("a directory: %s", said)
+	}
+	if r.names() != "second" || strings.Count(said.String(), "level=ERROR") != 2 {
 		t.Errorf("after a broken file: jobs %s: %s", r.names(), said)
 	}
 }

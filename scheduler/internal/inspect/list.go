@@ -102,7 +102,24 @@ type place struct {
 }
 
 func (a place) compare(b place) int {
-	return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.tick, a.tick), strings.Compare(a.job, b.job), strings.Compare(a.key, b.key))
+	return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.tick, a.tick), strings.Compare(a.job, b.job), compareKeys(a.key, b.key))
+}
+
+// compareKeys puts the runs of shards in their order: their ids are a tick's with .0, .1 and so on.
+func compareKeys(a, b string) int {
+	a, shardA := cutShard(a)
+	b, shardB := cutShard(b)
+	return cmp.Or(strings.Compare(a, b), cmp.Compare(shardA, shardB))
+}
+
+// cutShard takes the number of a shard off a key; -1 for none.
+func cutShard(key string) (rest string, shard int) {
+	if at := strings.LastIndexByte(key, '.'); at >= 0 {
+		if n, err := strconv.Atoi(key[at+1:]); err == nil && n >= 0 && strconv.Itoa(n) == key[at+1:] {
+			return key[:at], n
+		}
+	}
+	return key, -1
 }
 
 // String is what placeOf reads. The key of a range is escaped: a place without spaces needs no quotes in a shell.
