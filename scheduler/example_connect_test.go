@@ -57,7 +57,7 @@ func ExampleConnect() {
 	// *redis.Client
 	// *redis.ClusterClient
 	// scheduler: the Redis URL has the scheme redis+clustre, which is not one of redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster
-	// scheduler: the Redis URL cannot be read as a URL; write redis://USER:PASSWORD@HOST:6379/0 and percent-encode what is special in the password ("@" is %40, "/" is %2F, "#" is %23)
+	// scheduler: the Redis URL cannot be read; write redis://USER:PASSWORD@HOST:6379/0 and percent-encode what is special in the password ("@" is %40, "/" is %2F, "#" is %23)
 }
 
 // startRedis starts a Redis for an example and returns its URL.

@@ -332,7 +332,7 @@ func TestCredentialsRefused(t *testing.T) {
 	}{
 		"no user":           {zookeeper, cli.LockConfig{Servers: []string{"a:1"}, Password: "hunter2"}, "set locks.user"},
 		"no user of etcd":   {etcd, cli.LockConfig{Servers: []string{"http://a:1"}, Password: "hunter2"}, "set locks.user"},
-		"two passwords":     {etcd, cli.LockConfig{Servers: []string{"http://a:1", "http://u:hunter2@b:1"}, User: "u", Password: "hunter3"}, "number 2 has a password"},
+		"two passwords":     {etcd, cli.LockConfig{Servers: []string{"http://a:1", "http://u:hunter2@b:1"}, User: "u", Password: "hunter3"}, "server 2 has a password"},
 		"http":              {etcd, cli.LockConfig{Servers: []string{"http://a:1"}, TLS: client(certs)}, "write https"},
 		"a file":            {etcd, cli.LockConfig{Servers: []string{"https://a:1"}, TLS: redisconn.TLS{CAFile: "/no/such"}}, "ca_file"},
 		"a file of a tree":  {zookeeper, cli.LockConfig{Servers: []string{"a:1"}, TLS: redisconn.TLS{CAFile: "/no/such"}}, "ca_file"},

@@ -29,7 +29,7 @@ import (
 func zookeeper(c cli.LockConfig) (*locking.Locker, func(), error) {
 	for i, server := range c.Servers {
 		if host, port, some := strings.Cut(server, ":"); !some || host == "" || port == "" || strings.ContainsAny(server, "/@") {
-			return nil, nil, fmt.Errorf("number %d is not HOST:PORT, such as zk1:2181", i+1)
+			return nil, nil, fmt.Errorf("server %d is not HOST:PORT, such as zk1:2181", i+1)
 		}
 	}
 	cfg := zklock.ClientConfig{Logger: c.Logger}
@@ -76,14 +76,14 @@ func etcd(c cli.LockConfig) (*locking.Locker, func(), error) {
 	for i, server := range c.Servers {
 		u, err := url.Parse(server)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, nil, fmt.Errorf("number %d is not the URL of a member, such as http://etcd1:2379 or https://USER:PASSWORD@etcd1:2379", i+1)
+			return nil, nil, fmt.Errorf("server %d is not the URL of a member, such as http://etcd1:2379 or https://USER:PASSWORD@etcd1:2379", i+1)
 		}
 		if cfg.TLS != nil && u.Scheme != "https" {
-			return nil, nil, fmt.Errorf("number %d begins with http, which has no TLS, and locks.tls is set; write https", i+1)
+			return nil, nil, fmt.Errorf("server %d begins with http, which has no TLS, and locks.tls is set; write https", i+1)
 		}
 		password, some := u.User.Password()
 		if some && c.Password != "" {
-			return nil, nil, fmt.Errorf("number %d has a password, and locks.password is set too; keep one of them", i+1)
+			return nil, nil, fmt.Errorf("server %d has a password, and locks.password is set too; keep one of them", i+1)
 		}
 		if some {
 			cfg.Username, cfg.Password = u.User.Username(), password

@@ -254,6 +254,8 @@ func unanswered(a Address, _ string, err error) *Trouble {
 	t := &Trouble{Kind: KindUnreachable, Setting: SettingURL, Text: "cannot reach Redis at " + a.String(), Cure: "start it, or correct its address"}
 	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
 		t.Setting, t.Cure = "", fmt.Sprintf("correct the host name %s, or this machine's DNS", dns.Name)
+	} else if closedByServer(err) {
+		t.Text, t.Cure = "the server at "+a.String()+" closed the connection", "start Redis there if it was stopped; see the log of the server that listens there, or correct the address"
 	} else if a.encrypted() && !refusedConnection(err) {
 		t.Cure = "start it (does it not speak TLS? then write redis and not rediss), or correct its address"
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -22,22 +23,22 @@ func badFiles(a Address, _ string, err error) *Trouble {
 // badTLS finds what is wrong between both ends of TLS.
 func badTLS(a Address, _ string, err error) *Trouble {
 	t := &Trouble{Kind: KindSetting, Setting: SettingTLS, Text: "Redis at " + a.String() + " "}
-	authority, name, invalid := x509.UnknownAuthorityError{}, x509.HostnameError{}, x509.CertificateInvalidError{}
+	authority, name, invalid, plain := x509.UnknownAuthorityError{}, x509.HostnameError{}, x509.CertificateInvalidError{}, tls.RecordHeaderError{}
 	switch {
 	case errors.As(err, &authority):
 		t.Text += "has a certificate of an authority that this machine does not know"
-		t.Cure = "name the authority's certificate in redis.tls.ca_file (in a Go program RootCAs of the client's TLSConfig, everywhere SSL_CERT_FILE)"
+		t.Cure = "name the authority's certificate with ?ca_file=FILE in the URL, or in redis.tls.ca_file for redis.url (in a Go program RootCAs of the client's TLSConfig, everywhere SSL_CERT_FILE)"
 	case errors.As(err, &name):
 		t.Text += "has a certificate for other names (" + strings.TrimPrefix(name.Error(), "x509: ") + ")"
-		t.Cure = "write the address with a name of the certificate, or give that name in redis.tls.server_name"
+		t.Cure = "write the address with a name of the certificate, or give that name with ?server_name=NAME in the URL, or in redis.tls.server_name for redis.url"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired: // or not valid yet
 		t.Kind, t.Setting, t.Text = KindUnreachable, "", t.Text+"has a certificate that does not hold now"
 		t.Cure = "renew it, or set this machine's clock"
 	case errors.As(err, &invalid), errors.As(err, new(*tls.CertificateVerificationError)):
 		t.Text += "has a certificate that cannot be verified (" + err.Error() + ")"
 		t.Cure = "see the certificate with openssl s_client -connect HOST:PORT"
-	case errors.As(err, new(tls.RecordHeaderError)):
-		return plainServer(a)
+	case errors.As(err, &plain):
+		return answeredPlain(a, plain.RecordHeader[:])
 	default:
 		return remoteAlert(a, err)
 	}
@@ -47,6 +48,14 @@ func badTLS(a Address, _ string, err error) *Trouble {
 // plainServer is a server without TLS that was called with it.
 func plainServer(a Address) *Trouble {
 	return &Trouble{Kind: KindSetting, Setting: SettingTLS, Text: "Redis at " + a.String() + " does not speak TLS", Cure: "write redis and not rediss"}
+}
+
+// answeredPlain is a server that answered a TLS handshake without TLS: a Redis, or a server of another kind.
+func answeredPlain(a Address, answer []byte) *Trouble {
+	if answer[0] == '-' || answer[0] == '+' {
+		return plainServer(a)
+	}
+	return strangeServer(a, strconv.Quote(string(answer)))
 }
 
 // encryptedServer is a server with TLS that was called without it.
@@ -64,9 +73,9 @@ func remoteAlert(a Address, err error) *Trouble {
 	switch {
 	case strings.HasPrefix(alert, "expired certificate"):
 		t.Kind, t.Text = KindUnreachable, "the certificate that is shown to Redis at "+a.String()+" has expired"
-		t.Cure = "renew redis.tls.cert_file and key_file, which are read again for each connection (in a Go program Certificates of the client's TLSConfig)"
+		t.Cure = "renew the files cert_file and key_file of the URL or of redis.tls, which are read again for each connection (in a Go program Certificates of the client's TLSConfig)"
 	case strings.HasPrefix(alert, "certificate required"), strings.HasPrefix(alert, "bad certificate"), strings.HasPrefix(alert, "unknown certificate"):
-		t.Cure = "give a certificate that it trusts in redis.tls.cert_file and key_file (in a Go program Certificates of the client's TLSConfig)"
+		t.Cure = "give a certificate that it trusts with ?cert_file=FILE&key_file=FILE in the URL, or in redis.tls for redis.url (in a Go program Certificates of the client's TLSConfig)"
 	default:
 		t.Cure = "compare its tls-protocols and tls-ciphers with this program's, TLS 1.2 and 1.3"
 	}

@@ -23,7 +23,7 @@ func (a Address) asked(ctx context.Context, err error) *Trouble {
 	switch {
 	case a.Sentinel != nil && isReply(err, "NOAUTH ", "WRONGPASS "):
 		t = a.refusedBySentinels(ctx)
-	case silentEnd(err):
+	case silentEnd(err), errors.As(err, new(tls.RecordHeaderError)):
 		t = a.probe(ctx)
 	}
 	if t != nil {
@@ -40,6 +40,11 @@ func silentEnd(err error) bool {
 	}
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// closedByServer reports whether a server closed a connection that it had accepted.
+func closedByServer(err error) bool {
+	return silentEnd(err) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // probe calls the first server of an address without TLS, and with it.

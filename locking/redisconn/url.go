@@ -18,7 +18,7 @@ const CallTimeout = time.Second
 // timeoutMax bounds the timeouts that a URL may set.
 const timeoutMax = 24 * time.Hour
 
-var errPassword = errors.New(`cannot be read as a URL; write redis://USER:PASSWORD@HOST:6379/0 and percent-encode what is special in the password ("@" is %40, "/" is %2F, "#" is %23)`)
+var errPassword = errors.New(`cannot be read; write redis://USER:PASSWORD@HOST:6379/0 and percent-encode what is special in the password ("@" is %40, "/" is %2F, "#" is %23)`)
 
 // options parses the URL of one server. Its errors hold no part of the URL that could be a password; those of
 // url.Parse and redis.ParseURL may, when a password has special characters.

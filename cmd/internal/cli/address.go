@@ -35,7 +35,7 @@ func (l *loaded) address() (redisconn.Address, error) {
 		return l.Redis.several()
 	case l.Redis.URL == "":
 		var faults faultList
-		faults.add(l.from.of("redis.url"), "redis.url", "is empty: write redis://HOST:6379/0 there, or say it with ESCAPEMENT_REDIS_URL or --redis; without a Redis there is escapement dev")
+		faults.add(l.from.of("redis.url"), "redis.url", "the URL is empty: write redis://HOST:6379/0 there, or say it with ESCAPEMENT_REDIS_URL or --redis; without a Redis there is escapement dev")
 		return redisconn.Address{}, faults.err()
 	}
 	a, err := redisconn.Parse(l.Redis.URL) // load has read it once already

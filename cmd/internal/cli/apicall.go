@@ -26,12 +26,9 @@ func (a *app) apiAddress(cmd *cobra.Command) string {
 
 // overAPI carries out a command over a node's API.
 func (a *app) overAPI(address string, redis bool, args []string, f func(tool) error) error {
-	token, given, err := secretFile(a.env, apiTokenVariable)
+	from, token, _, err := secret(a.env, apiTokenVariable)
 	if err != nil {
-		return usagef("%s_FILE: %w", apiTokenVariable, err)
-	}
-	if !given {
-		token = a.env[apiTokenVariable]
+		return usagef("%s: %w", from, err)
 	}
 	client, err := api.NewClient(address, api.ClientConfig{Token: token, Author: a.author(""), Via: "cli", Reason: a.reason})
 	if err != nil {

@@ -35,8 +35,9 @@ func (l *loaded) redisName() string {
 	return a.String()
 }
 
-// explained turns an error of the configuration's Redis into words: which Redis, what is wrong and what to do. What the
-// configuration is to blame for becomes a fault of it. Any other error is returned as it is.
+// explained turns an error of the configuration's Redis into words: who named that Redis, what is wrong and what to do.
+// What the configuration is to blame for becomes a fault of it. Any other error is returned as it is. otherwise is what
+// else helps when nothing answers, "" for nothing.
 func (l *loaded) explained(err error, otherwise string) error {
 	if err == nil || errors.As(err, new(*scheduler.UnreachableError)) { // the rest of a Cluster has answered
 		return err
@@ -55,13 +56,22 @@ func (l *loaded) explained(err error, otherwise string) error {
 	case t.Kind == redisconn.KindSetting:
 		return l.badSetting(t)
 	case t.Kind == redisconn.KindUnreachable && t.Setting == redisconn.SettingURL:
-		mend := "redis.url"
-		if l.Redis.Mode != modeStandalone {
-			mend = "redis.addrs"
+		if otherwise != "" {
+			return fmt.Errorf("%s: %w, or %s", l.redisFrom(), t, otherwise)
 		}
-		return fmt.Errorf("%w, in %s, or %s", t, mend, otherwise)
+	case t.Kind == redisconn.KindClosed:
+		return t
 	}
-	return t
+	return fmt.Errorf("%s: %w", l.redisFrom(), t)
+}
+
+// redisFrom is the flag, the variable or the line of the file that names the servers of Redis.
+func (l *loaded) redisFrom() string {
+	path := "redis.url"
+	if l.Redis.Mode != modeStandalone {
+		path = "redis.addrs"
+	}
+	return l.from.of(path).at(path)
 }
 
 // troubleOf is what is wrong with the Redis of an address; nil where err is about something else.
@@ -94,8 +104,28 @@ func (l *loaded) badSetting(t *redisconn.Trouble) error {
 		words += "; " + envPrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_")) + "_FILE names a file that holds it, so that it stands in no command line"
 	}
 	var faults faultList
-	faults.add(l.from.of(path), path, "%s", words)
+	faults.add(l.from.of(path), path, "%s%s", words, l.unused(t.Setting))
 	return faults.err()
+}
+
+// unused names the settings of other servers that could have been the cure: override has dropped them.
+func (l *loaded) unused(s redisconn.Setting) string {
+	section := map[redisconn.Setting]string{redisconn.SettingTLS: "redis.tls", redisconn.SettingSentinelPassword: "redis.sentinel_password"}[s]
+	if section == "" {
+		return ""
+	}
+	for _, of := range leaves(&l.Config) {
+		at, dropped := l.dropped[of.path]
+		if !dropped || of.path != section && !strings.HasPrefix(of.path, section+".") {
+			continue
+		}
+		words := fmt.Sprintf("; %s belongs to the servers that are named there, and is not used for others", at.at(of.path))
+		if strings.HasPrefix(l.redisFrom(), envPrefix) {
+			words += "; " + of.env() + " would be used"
+		}
+		return words
+	}
+	return ""
 }
 
 // evictsWithin is how much longer than for its lock a command waits to hear whether Redis evicts.

@@ -64,6 +64,9 @@ func (l *loaded) override(apply func()) {
 		for _, of := range leaves(&l.Config) {
 			for _, path := range c.settings {
 				if (of.path == path || strings.HasPrefix(of.path, path+".")) && l.from.at[of.path] == at[of.path] {
+					if !of.value.IsZero() {
+						l.dropped[of.path] = l.from.of(of.path)
+					}
 					of.value.SetZero()
 					delete(l.from.at, of.path)
 				}

@@ -69,22 +69,16 @@ func cutLast(path string) (section, key string, ok bool) {
 }
 
 // applyEnv sets what variables give. A secret may stand in a file instead, named
-// by the variable with _FILE behind it. An empty variable counts as given.
+// by the variable with _FILE behind it. An empty variable counts as given, but not beside that file.
 func applyEnv(c *Config, env map[string]string, from origins, faults *faultList) {
 	for _, l := range leaves(c) {
 		name := l.env()
 		text, ok := env[name]
 		if l.secret {
-			secret, given, err := secretFile(env, name)
-			switch {
-			case given && ok:
-				faults.add(place{name: name}, l.path, "%s_FILE is set too; keep one of them", name)
+			var err error
+			if name, text, ok, err = secret(env, name); err != nil {
+				faults.add(place{name: name}, l.path, "%v", err)
 				continue
-			case err != nil:
-				faults.add(place{name: name + "_FILE"}, l.path, "%v", err)
-				continue
-			case given:
-				name, text, ok = name+"_FILE", secret, true
 			}
 		}
 		if !ok {
@@ -97,17 +91,23 @@ func applyEnv(c *Config, env map[string]string, from origins, faults *faultList)
 	}
 }
 
-// secretFile reads the file that NAME_FILE names, without the line end an editor leaves.
-func secretFile(env map[string]string, name string) (text string, given bool, err error) {
-	path, given := env[name+"_FILE"]
-	if !given {
-		return "", false, nil
+// secret returns the value of a variable, or the text of the file that NAME_FILE names, without the line end that an
+// editor leaves, and the name of that one of the two. An empty variable beside the other one counts as not set.
+func secret(env map[string]string, name string) (from, text string, given bool, err error) {
+	path := env[name+"_FILE"]
+	text, given = env[name]
+	switch {
+	case path == "":
+		return name, text, given, nil
+	case text != "":
+		return name, "", true, fmt.Errorf("%s_FILE is set too; keep one of them", name)
 	}
+	from = name + "_FILE"
 	data, err := readLimited(path, maxSecret)
 	if err != nil {
-		return "", true, fmt.Errorf("%s: %w", path, err)
+		return from, "", true, fmt.Errorf("%s: %w", path, err)
 	}
-	return strings.TrimRight(string(data), "\r\n"), true, nil
+	return from, strings.TrimRight(string(data), "\r\n"), true, nil
 }
 
 // ofService are variables that Kubernetes sets in every pod for a service called escapement, or escapement-something.

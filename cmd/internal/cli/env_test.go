@@ -39,7 +39,7 @@ func TestSecretFromFile(t *testing.T) {
 	if err != nil || l.Redis.URL != "redis://:hunter2@r:1" {
 		t.Errorf("got %v", err)
 	}
-	want := "ESCAPEMENT_REDIS_URL_FILE: " + huge + ": larger than 64 KiB; is it the right file"
+	want := "ESCAPEMENT_REDIS_URL_FILE: " + huge + ": is larger than 64 KiB; name the right file, or shorten this one"
 	if _, err := load(source{env: map[string]string{"ESCAPEMENT_REDIS_URL_FILE": huge}}); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

@@ -34,25 +34,27 @@ type fault struct {
 // String is the line a person reads: FILE:LINE: PATH: what is wrong, or
 // VARIABLE: what is wrong, or --flag: what is wrong. A default that does not go
 // with something else, and no file: PATH: what is wrong.
-func (f fault) String() string {
-	if f.name != "" {
-		return f.name + ": " + f.msg
+func (f fault) String() string { return f.at(f.path) + ": " + f.msg }
+
+// at names the place of a setting for messages: the flag or the variable, or the line and the path.
+func (p place) at(path string) string {
+	if p.name != "" {
+		return p.name
 	}
-	path := f.path
 	if strings.ContainsFunc(path, unicode.IsControl) { // a key may hold a line end
 		path = strings.Trim(strconv.Quote(path), `"`)
 	}
-	if f.file == "" {
-		return path + ": " + f.msg
+	if p.file == "" {
+		return path
 	}
-	at := f.file
-	if f.line > 0 {
-		at = fmt.Sprintf("%s:%d", f.file, f.line)
+	at := p.file
+	if p.line > 0 {
+		at = fmt.Sprintf("%s:%d", p.file, p.line)
 	}
 	if path == "" {
-		return at + ": " + f.msg
+		return at
 	}
-	return at + ": " + path + ": " + f.msg
+	return at + ": " + path
 }
 
 // configError is everything wrong with a configuration, in the order of the files;

@@ -35,7 +35,10 @@ type flagValue struct {
 // loaded is a configuration that was judged and found good.
 type loaded struct {
 	Config
-	from  origins
+	from origins
+
+	dropped map[string]place // settings that override has dropped, by path, with the place that gave them
+
 	src   source
 	stamp fileStamp  // of the files, from before they were read
 	jobs  []jobs.Job // ready to be registered, in the order of the files
@@ -50,7 +53,7 @@ type loaded struct {
 // that is wrong; only the stamp counts then. Nothing is connected and nothing written.
 func load(src source) (*loaded, error) {
 	d := &decoder{origins: newOrigins(src.file)}
-	l := &loaded{Config: defaults(), from: d.origins, src: src, stamp: stampOf(src.file)}
+	l := &loaded{Config: defaults(), from: d.origins, src: src, stamp: stampOf(src.file), dropped: map[string]place{}}
 	if src.file != "" {
 		if !d.readFile(src, &l.Config) {
 			return l, d.faults.err()
@@ -110,7 +113,7 @@ func (d *decoder) readFile(src source, c *Config) bool {
 func readLimited(name string, limit int64) ([]byte, error) {
 	data, err := boundedfile.Read(name, limit)
 	if size := new(boundedfile.SizeError); errors.As(err, &size) {
-		return nil, fmt.Errorf("larger than %d KiB; is it the right file", limit>>10)
+		return nil, fmt.Errorf("is larger than %d KiB; name the right file, or shorten this one", limit>>10)
 	}
 	return data, plainPathError(err)
 }

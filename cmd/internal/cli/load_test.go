@@ -59,7 +59,7 @@ func golden(t *testing.T, file, got string) {
 func TestHugeFile(t *testing.T) {
 	huge := write(t, strings.Repeat("# a comment\n", 2<<20/12))
 	var wrong configError
-	if _, err := load(source{file: huge}); !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), huge+": larger than 1024 KiB") {
+	if _, err := load(source{file: huge}); !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), huge+": is larger than 1024 KiB; name the right file") {
 		t.Errorf("got %v", err)
 	}
 	if l, err := load(source{file: huge + ".none", optional: true}); err != nil || l.Namespace != "escapement" {
@@ -219,6 +219,24 @@ func TestSecretsStayWithTheirServers(t *testing.T) {
 	l, err := load(source{file: write(t, secure), tool: true, flags: map[string]flagValue{"redis.url": {"--redis", "rediss://old?ca_file=" + redistest.NewCertificates(t).CAFile}}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	other := redisconn.Trouble{Kind: redisconn.KindSetting, Setting: redisconn.SettingTLS}
+	for name, tt := range map[string]struct {
+		src  source
+		want string // behind the file's name
+	}{
+		"the cure of a flag":     {source{flags: map[string]flagValue{"redis.url": {"--redis", "rediss://new"}}}, ":1: redis.tls.ca_file belongs to the servers that are named there, and is not used for others"},
+		"the cure of a variable": {source{env: map[string]string{"ESCAPEMENT_REDIS_URL": "rediss://new"}}, ":1: redis.tls.ca_file belongs to the servers that are named there, and is not used for others; ESCAPEMENT_REDIS_TLS_CA_FILE would be used"},
+		"the file's own server":  {source{}, ""},
+	} {
+		tt.src.file, tt.src.tool = l.src.file, true
+		l, err := load(tt.src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got, _ := strings.Cut(l.badSetting(&other).Error(), "; "+l.src.file); got != tt.want {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 	own, err := l.address()
 	if err != nil {

@@ -128,10 +128,13 @@ func (a *app) lockElsewhere(l *loaded, name string, args []string, o locking.Opt
 		if l.Locks.Driver == driverRedlock {
 			hint = "; escapement locks bootstrap lets new servers vote"
 		}
-		return fmt.Errorf("the %s of locks.servers gives no lock: %w%s", l.Locks.Driver, err, hint)
+		return fmt.Errorf("%s: %s gives no lock: %w%s", l.locksFrom(), l.Locks.Driver, err, hint)
 	}
 	return err
 }
+
+// locksFrom is the flag, the variable or the line of the file that names the servers of the locks.
+func (l *loaded) locksFrom() string { return l.from.of("locks.servers").at("locks.servers") }
 
 // openLocks makes the locker of locks.driver, in the Redis of newClient where no other is named.
 func (l *loaded) openLocks(log *slog.Logger, margin time.Duration, newClient func() (redis.UniversalClient, error)) (*locking.Locker, func(), error) {
@@ -156,7 +159,7 @@ func (l *loaded) guards(log *slog.Logger, newClient func() (redis.UniversalClien
 	locker, end, err := l.openLocks(log, l.Node.MaxSkew, newClient)
 	switch {
 	case errors.Is(err, locking.ErrUnreachable):
-		return nil, nil, fmt.Errorf("the %s of locks.servers gives no guards: %w", l.Locks.Driver, err)
+		return nil, nil, fmt.Errorf("%s: %s gives no guards: %w", l.locksFrom(), l.Locks.Driver, err)
 	case err != nil:
 		return nil, nil, l.refused(err)
 	}
@@ -207,7 +210,7 @@ func (c LockConfig) redisClients() (clients []redis.UniversalClient, end func(),
 		}
 		if err != nil {
 			end()
-			return nil, nil, fmt.Errorf("number %d %w", i+1, err)
+			return nil, nil, fmt.Errorf("the URL of server %d %w", i+1, err)
 		}
 		clients = append(clients, a.Client())
 	}

@@ -88,7 +88,7 @@ func TestLocksRefused(t *testing.T) {
 		{"zookeeper", "a:2181", "--driver: zookeeper is not in this program, which has redis, redlock; escapement-full has it"},
 		{"redlock", "", "locks.servers: is empty, and the driver is redlock"},
 		{"redlock", "redis://:secret@a:6379", "masters are 1; use an odd number, at least 3"},
-		{"redlock", "redis://:secret@a,nonsense,redis://c", "--servers: number 2 has no scheme"},
+		{"redlock", "redis://:secret@a,nonsense,redis://c", "--servers: the URL of server 2 has no scheme"},
 		{"redis", "redis://:secret@a,redis://b", "--servers: are 2, and redis has one URL"},
 		{"paper", "a", `--driver: "paper" is not one of redis, redlock, zookeeper, etcd, postgres`},
 	} {

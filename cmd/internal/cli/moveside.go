@@ -31,21 +31,21 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	if err != nil {
 		return err
 	}
-	from, err := a.moveSide(cmd, moveTerm{"--from", moveFromVariable, f.from, l.ownAddress})
+	from, err := a.moveSide(cmd, moveTerm{"--from", moveFromVariable, f.from, l.ownSide})
 	if err != nil {
 		return err
 	}
-	to, err := a.moveSide(cmd, moveTerm{"--to", moveToVariable, f.to, l.nextAddress})
+	to, err := a.moveSide(cmd, moveTerm{"--to", moveToVariable, f.to, l.nextSide})
 	if err != nil {
 		return err
 	}
-	if same(from, to) {
-		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", scheduler.ErrRefused, wholeAddress(to))
+	if same(from.Address, to.Address) {
+		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", scheduler.ErrRefused, wholeAddress(to.Address))
 	}
 	here, there := from.Client(), to.Client()
 	defer here.Close()
 	defer there.Close()
-	cfg := move.Config{Namespace: l.Namespace, Partitions: f.partitions, MaxSkew: l.Node.MaxSkew, FromName: wholeAddress(from), ToName: wholeAddress(to)}
+	cfg := move.Config{Namespace: l.Namespace, Partitions: f.partitions, MaxSkew: l.Node.MaxSkew, FromName: wholeAddress(from.Address), ToName: wholeAddress(to.Address)}
 	mover, err := move.New(here, there, cfg)
 	if err != nil {
 		return l.refused(err)
@@ -66,58 +66,56 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 // moveTerm is how one side of a move may be given.
 type moveTerm struct {
 	flag, variable, text string
-	otherwise            func() (redisconn.Address, error)
+	otherwise            func() (moveSide, error)
+}
+
+// moveSide is the Redis of one side, with the name of the flag, the variable or the setting that gives it.
+type moveSide struct {
+	redisconn.Address
+	from string
 }
 
 // moveSide is the Redis of one side: by the flag, the environment, or the configuration.
-func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (redisconn.Address, error) {
+func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (moveSide, error) {
 	name, text, given := m.flag, m.text, cmd.Flags().Changed(strings.TrimPrefix(m.flag, "--"))
+	var err error
 	if !given {
-		secret, inFile, err := secretFile(a.env, m.variable)
-		variable, set := a.env[m.variable]
-		var faults faultList
-		switch {
-		case inFile && set:
-			faults.add(place{name: m.variable}, m.flag, "%s_FILE is set too; keep one of them", m.variable)
-		case err != nil:
-			faults.add(place{name: m.variable + "_FILE"}, m.flag, "%v", err)
-		}
-		if err := faults.err(); err != nil {
-			return redisconn.Address{}, err
-		}
-		switch {
-		case inFile:
-			name, text, given = m.variable+"_FILE", secret, true
-		case set:
-			name, text, given = m.variable, variable, true
-		}
+		name, text, given, err = secret(a.env, m.variable)
 	}
-	if !given {
+	side := moveSide{from: name}
+	switch {
+	case err != nil:
+	case !given:
 		return m.otherwise()
+	default:
+		if side.Address, err = redisconn.Parse(text); err != nil {
+			err = fmt.Errorf("the URL %w", err)
+		}
 	}
-	at, err := redisconn.Parse(text)
 	if err != nil {
 		var faults faultList
 		faults.add(place{name: name}, m.flag, "%v", err)
-		return redisconn.Address{}, faults.err()
+		return moveSide{}, faults.err()
 	}
-	return at, nil
+	return side, nil
 }
 
-// ownAddress is the configured Redis, where nothing else says where a move begins.
-func (l *loaded) ownAddress() (redisconn.Address, error) {
+// ownSide is the configured Redis, where nothing else says where a move begins.
+func (l *loaded) ownSide() (moveSide, error) {
 	if l.Redis.Mode == modeStandalone && l.Redis.URL == "" {
-		return redisconn.Address{}, usagef("--from is missing; name the Redis to move from with it, %s, or redis.url", moveFromVariable)
+		return moveSide{}, usagef("--from is missing; name the Redis to move from with it, %s, or redis.url", moveFromVariable)
 	}
-	return l.address()
+	at, err := l.address()
+	return moveSide{at, l.redisFrom()}, err
 }
 
-// nextAddress is redis.next, where nothing else says where a move goes.
-func (l *loaded) nextAddress() (redisconn.Address, error) {
+// nextSide is redis.next, where nothing else says where a move goes.
+func (l *loaded) nextSide() (moveSide, error) {
 	if l.Redis.Next == "" {
-		return redisconn.Address{}, usagef("--to is missing; name the Redis to move to with it, %s, or redis.next", moveToVariable)
+		return moveSide{}, usagef("--to is missing; name the Redis to move to with it, %s, or redis.next", moveToVariable)
 	}
-	return redisconn.Parse(l.Redis.Next)
+	at, err := redisconn.Parse(l.Redis.Next)
+	return moveSide{at, l.from.of("redis.next").at("redis.next")}, err
 }
 
 // whole is the name of an address, with its database when that is not the usual one.
@@ -137,13 +135,13 @@ type sideError struct {
 func (e sideError) Error() string { return e.words }
 func (e sideError) Unwrap() error { return e.err }
 
-// explainedSide turns an error of one side of a move into words, with the flag that names the side. A step names the side in
-// front of what the side has answered.
-func explainedSide(err error, namespace string, from, to redisconn.Address) error {
+// explainedSide turns an error of one side of a move into words, with the flag, the variable or the setting that names the
+// side. A step names the side in front of what the side has answered.
+func explainedSide(err error, namespace string, from, to moveSide) error {
 	for _, side := range []struct {
-		flag, variable string
-		redisconn.Address
-	}{{"--from", moveFromVariable, from}, {"--to", moveToVariable, to}} {
+		variable string
+		moveSide
+	}{{moveFromVariable, from}, {moveToVariable, to}} {
 		if err == nil {
 			return nil
 		}
@@ -156,14 +154,14 @@ func explainedSide(err error, namespace string, from, to redisconn.Address) erro
 		case t == nil:
 			return err
 		case t.Kind != redisconn.KindSetting:
-			return sideError{side.flag + ": " + step + t.Error(), err}
+			return sideError{side.from + ": " + step + t.Error(), err}
 		}
 		words := step + t.Error()
 		if t.Password {
 			words += "; " + side.variable + "_FILE names a file that holds the URL, so that it stands in no command line"
 		}
 		var faults faultList
-		faults.add(place{name: side.flag}, side.flag, "%s", words)
+		faults.add(place{name: side.from}, side.from, "%s", words)
 		return faults.err()
 	}
 	return err

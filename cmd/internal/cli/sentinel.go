@@ -68,7 +68,7 @@ func (c *checker) redisFault(err error) {
 	if of := new(redisconn.TLSError); errors.As(err, &of) && c.Redis.TLS.has(of.Setting) {
 		c.fault("redis.tls."+of.Setting, "%v", of.Err)
 	} else if err != nil {
-		c.fault("redis.url", "%v", err)
+		c.fault("redis.url", "the URL %v", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *checker) next() {
 	}
 	next, err := redisconn.Parse(c.Redis.Next)
 	if err != nil {
-		c.fault("redis.next", "%v", err)
+		c.fault("redis.next", "the URL %v", err)
 		return
 	}
 	if own, err := c.address(); err == nil && same(own, next) {

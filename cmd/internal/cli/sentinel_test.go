@@ -86,7 +86,7 @@ func TestRunWithSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, _, stderr := call(env, "", "jobs", "list"); code != exitUnreachable || !strings.Contains(stderr, "cannot reach Redis at the master main of the sentinels "+s.Addrs()[0]) ||
-		!strings.Contains(stderr, "start it, or correct its address, in redis.addrs, or name another configuration with --config") {
+		!strings.Contains(stderr, "ESCAPEMENT_REDIS_ADDRS: cannot reach") || !strings.Contains(stderr, "start it, or correct its address, or name another configuration with --config") {
 		t.Errorf("no sentinel: exit %d, %s", code, stderr)
 	}
 }
@@ -142,7 +142,7 @@ func TestSentinelPassword(t *testing.T) {
 		code int
 		want string
 	}{
-		"":                           {exitConfig, "--from: move plan: the sentinel at " + s.Addrs()[0]},
+		"":                           {exitConfig, "ESCAPEMENT_MOVE_FROM: move plan: the sentinel at " + s.Addrs()[0]},
 		"&sentinel_password=staple":  {exitConfig, "(WRONGPASS): write the sentinels' own into the URL"},
 		"&sentinel_password=battery": {exitNotFound, "has never been used in the Redis at the master"},
 	} {

@@ -56,7 +56,7 @@ func refuseText(text []byte) (line int, msg string) {
 			return i + 1, "the text is not UTF-8; save the file as UTF-8"
 		}
 		if bytes.IndexByte(lineText, 0) >= 0 {
-			return i + 1, "a NUL byte; is it the right file"
+			return i + 1, "a NUL byte; name a text file"
 		}
 	}
 	return 0, ""

@@ -117,8 +117,11 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	}
 	defer client.Close()
 	otherwise := "name another with --redis"
-	if l.Redis.Mode != modeStandalone {
+	switch {
+	case l.Redis.Mode != modeStandalone:
 		otherwise = "name another configuration with --config"
+	case cmd.Flags().Changed("redis"):
+		otherwise = ""
 	}
 	return l.explained(f(l, client), otherwise)
 }
