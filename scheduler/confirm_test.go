@@ -30,7 +30,9 @@ func TestConfirm(t *testing.T) {
 	node := runNode(t, master.Client(t), scheduler.Config{
 		Name: "n1", Partitions: 1, Confirm: scheduler.ConfirmMajority, Hooks: &scheduler.Hooks{Claimed: func(scheduler.RunEvent) { granted.Add(1) }},
 	}, jobs.Job{Name: "a", Schedule: "@every 1s", Func: work}, jobs.Job{Name: "b", Schedule: "@every 1s", Func: work})
-	next(ctx, t, "the first run", ran)
+	for time.Since(next(ctx, t, "a run that is not late", ran)) > time.Second/2 { // the first ones are: a new server is watched for a moment
+		continue
+	}
 	for _, r := range replicas {
 		if err := r.Pause(); err != nil {
 			t.Fatal(err)

@@ -239,3 +239,24 @@ func TestAfterHoldsForSharesInALine(t *testing.T) {
 		give(t, next)
 	})
 }
+
+// TestRevokedIsNotGrantedAgain: an owner that repeats its request after its grant was revoked, because the answer was lost, is answered ErrLost.
+func TestRevokedIsNotGrantedAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, c *redis.Client) {
+		d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
+		for what, driver := range map[string]locking.Driver{"lock": d, "permits": d.Share(locking.Share{Permits: 2}), "write": d.Share(locking.Share{Mode: locking.Write})} {
+			r := request("owner", time.Minute)
+			r.Name = what
+			g, err := driver.Acquire(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := driver.Revoke(t.Context(), what, g.Token); err != nil {
+				t.Fatal(err)
+			}
+			if g, err := driver.Acquire(t.Context(), r); !errors.Is(err, locking.ErrLost) {
+				t.Errorf("%s: a revoked grant is asked for again: %+v, %v; want ErrLost", what, g, err)
+			}
+		}
+	})
+}
