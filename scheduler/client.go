@@ -111,14 +111,13 @@ func (c *Client) roster() *roster.Roster {
 // Namespace is the name of the namespace.
 func (c *Client) Namespace() string { return c.namespace }
 
-// Now is Redis' time, by which all ticks are due.
+// Now is the time by which all ticks are due: Redis', or the one that most living nodes go by while they do not believe Redis' clock.
 func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
-	now, _, err := l.Time(ctx)
-	return now, err
+	return l.Now(ctx)
 }
 
 // Closed says in a few words that a move has closed the namespace here, and where it is instead; ""

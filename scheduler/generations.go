@@ -116,7 +116,7 @@ func (c *Client) Generations(ctx context.Context) ([]GenerationView, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, _, err := l.Time(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err
 	}

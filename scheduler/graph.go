@@ -38,7 +38,7 @@ func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, _, err := l.Time(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (c *Client) JobNames(ctx context.Context) ([]string, error) {
 
 // jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
 func (c *Client) jobViews(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, around inspect.Some) ([]JobView, error) {
-	now, _, err := l.Time(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, _, err := l.Time(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (c *Client) Overview(ctx context.Context) (Overview, error) {
 	if err != nil {
 		return Overview{}, err
 	}
-	now, _, err := l.Time(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return Overview{}, err
 	}

@@ -187,3 +187,42 @@ func TestJobsThatStandStill(t *testing.T) {
 		}
 	})
 }
+
+// TestToolsGoByTheTimeOfTheNodes: a clock of Redis that nodes do not believe moves no time that a person gives relative to now, and makes no
+// job look late or ended.
+func TestToolsGoByTheTimeOfTheNodes(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour, 240 * time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster, e *redistest.Embedded) {
+				s := &sink{}
+				for _, node := range []string{"a", "b"} {
+					c.start(node, scheduler.Config{Partitions: 1}, eachSecond("job", s), eachSecond("paused", s))
+				}
+				time.Sleep(10 * time.Second)
+				e.StepClock(by)
+				time.Sleep(1500 * time.Millisecond) // nodes have beaten since, and nothing is late by more than 2 s
+				client := c.ops()
+				near := func(what string, at time.Time) {
+					t.Helper()
+					if off := time.Until(at); off.Abs() > 2*time.Second {
+						t.Errorf("%s is %s off", what, off)
+					}
+				}
+				near("now", must[time.Time](t)(client.Now(t.Context())))
+				near("the next tick", time.Time(must[[]scheduler.TickView](t)(client.Ticks(t.Context(), "job", time.Time{}, 1))[0].Tick))
+				near("the overview's now", time.Time(must[scheduler.Overview](t)(client.Overview(t.Context())).Now))
+				nothing(t, client.Pause(t.Context(), "paused", scheduler.PauseOptions{Reason: "r", Until: must[time.Time](t)(client.Now(t.Context())).Add(4 * time.Second)}))
+				if o := must[scheduler.Overview](t)(client.Overview(t.Context())); o.Late.Count != 0 {
+					t.Errorf("late are %v", o.Late)
+				}
+				time.Sleep(2 * time.Second)
+				e.StepClock(-by)
+				end := time.Now().Add(2 * time.Second)
+				time.Sleep(12 * time.Second)
+				if ticks := s.ticks("paused"); len(ticks) == 0 || ticks[len(ticks)-1].Before(end.Add(5*time.Second)) {
+					t.Errorf("the job that was paused until %s ran last at %s", end, ticks[len(ticks)-1])
+				}
+			})
+		})
+	}
+}

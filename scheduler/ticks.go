@@ -50,7 +50,7 @@ func (c *Client) Ticks(ctx context.Context, name string, after time.Time, n int)
 		return nil, fmt.Errorf("list ticks of %s: %w: %w", name, ErrUnknownFormat, err)
 	}
 	if after.IsZero() {
-		if after, _, err = l.Time(ctx); err != nil {
+		if after, err = l.Now(ctx); err != nil {
 			return nil, err
 		}
 	}

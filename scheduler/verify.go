@@ -72,7 +72,7 @@ func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f ExamineFilter)
 	if err != nil {
 		return nil, err
 	}
-	now, _, err := l.Time(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -126,9 +126,10 @@ func (a *app) jobsRewindCommand() *cobra.Command {
 			return a.inspectJob(func(t tool) error { return a.jobsRewind(t, back) })(cmd, args)
 		})
 	rewind.Long = `Sets the job's cursor back to its first tick at or after T, and prints that tick.
-The ticks from there on are answered once more, by the job's own rules: with
-catch_up latest the newest one runs and the others are recorded as missed. Those
-that ran before run as a later attempt. Refused while a run is in flight, and
+The ticks from there on are answered once more, by the job's own rules: those of
+the last 10 s run in any case; of older ones, with catch_up latest, the newest one
+runs and the others are recorded as missed. Those that ran before run as a later
+attempt. Refused while a run is in flight, and
 before the recorded history (jobs get shows where that begins).
 
 ` + timeForms

@@ -22,7 +22,7 @@ func Stand(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, runs []
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Lease != nil }) {
 		return s, nil
 	}
-	now, _, err := l.Time(ctx)
+	now, err := l.Now(ctx)
 	if err != nil {
 		return s, err
 	}
