@@ -136,6 +136,40 @@ func TestDrainOutlivesTheProcess(t *testing.T) {
 	})
 }
 
+// Redis is emptied under a drained node. The node says that the drain is lost, and not that somebody resumed the node; the audit names the
+// drain. Each node registers its jobs again, and says so once.
+func TestDrainIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
+		s, ctx, i := &sink{}, t.Context(), c.ops()
+		nodes, _ := trio(c, s)
+		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann", Reason: "new disk"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		c.redis().FlushAll(ctx)
+		time.Sleep(8 * time.Second)
+		for words, want := range map[string]int{
+			"the drain of this node was lost with Redis' data": 1, "resumed: the node claims again": 0, "every job is registered again": 3,
+			"drained_by=ann": 1, "Redis had lost runs of this node that go on or ended lately": 3,
+		} {
+			if n := c.logs.count(words); n != want {
+				t.Errorf("%q is logged %d times, want %d", words, n, want)
+			}
+		}
+		var named []string
+		for _, a := range must[scheduler.ActionList](t)(i.Audit(ctx, scheduler.ActionFilter{})).Actions {
+			if a.Target == "node b" {
+				named = append(named, a.Action+": "+a.Detail)
+			}
+		}
+		if want := "records lost: the drain of this node is lost, and the node claims again: drained by ann: new disk"; len(named) != 1 || named[0] != want || nodes[1].Ready() != nil {
+			t.Errorf("the audit has %q, want %q once; ready: %v", named, want, nodes[1].Ready())
+		}
+		c.end()
+		s.check(t)
+	})
+}
+
 func TestDrainRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		ctx, i := t.Context(), c.ops()

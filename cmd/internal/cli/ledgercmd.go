@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,23 @@ func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter, since when) (
 	for _, o := range x.Overdue {
 		a.say("overdue: %s: %s from %s to %s: %s", o.Job, many(o.Count, "tick"), stamp(&o.First), stamp(&o.Last), o.Why)
 	}
-	return a.verdict(x)
+	return a.verdict(x, lastLoss(t, filter.Since))
+}
+
+// lastLoss names the last loss of records in the audit, since an instant: what Redis has lost cannot be checked. "" for none, and where
+// the audit cannot be read.
+func lastLoss(t tool, since time.Time) string {
+	const most = 20 // of an author who may be a person too
+	list, err := t.in.Audit(t.ctx, scheduler.ActionFilter{Who: "Redis", Since: since, Limit: most})
+	if err != nil {
+		return ""
+	}
+	for _, row := range list.Actions {
+		if row.Action == "records lost" {
+			return fmt.Sprintf("; Redis lost records by %s (%s), and what was lost is not checked", stamp(row.At), row.Target)
+		}
+	}
+	return ""
 }
 
 // violationText is one line for each violation, and its evidence indented below.
@@ -76,8 +93,8 @@ func violationText(found []scheduler.Violation) string {
 	return b.String()
 }
 
-// verdict says on stderr that all was well, or returns what was not.
-func (a *app) verdict(x scheduler.Examined) error {
+// verdict says on stderr that all was well, and what was not checked because of a loss, or returns what was not well.
+func (a *app) verdict(x scheduler.Examined, loss string) error {
 	checked := fmt.Sprintf("%s, %s, %s", many(x.Jobs, "job"), many(x.Rows, "row"), many(x.Ticks, "tick"))
 	var wrong []string
 	broken, unverified := sorted(x)
@@ -90,7 +107,7 @@ func (a *app) verdict(x scheduler.Examined) error {
 			many(int64(n), "job"), strings.Join(names, ", "), map[bool]string{true: ", ..."}[n > len(names)]))
 	}
 	if len(wrong) == 0 {
-		a.say("%s: the promises held", checked)
+		a.say("%s: the promises held%s", checked, loss)
 		return nil
 	}
 	return errors.New(checked + ": " + strings.Join(wrong, "; "))

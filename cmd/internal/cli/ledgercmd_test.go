@@ -90,6 +90,12 @@ func TestLedgerVerify(t *testing.T) {
 	}
 
 	ctx := t.Context()
+	b.client.RPush(ctx, "{escapement}:audit", fmt.Sprintf(`1|%d|{"author":"Redis","name":"records lost","target":"partition 0"}`, time.Now().UnixMilli()))
+	for _, tt := range []struct{ since, want string }{{"1h", "Z (partition 0), and what was lost is not checked\n"}, {"2999-01-01", "the promises held\n"}} {
+		if _, _, stderr = verify("--since", tt.since); !strings.HasSuffix(stderr, tt.want) {
+			t.Errorf("after a loss, since %s: %q", tt.since, stderr)
+		}
+	}
 	b.client.Set(ctx, "{escapement}:later", "x", 0)
 	b.client.Set(ctx, "{escapement:lock:mine}", "x", 0)
 	b.client.RPush(ctx, bookKeys+"history:often", "2|R|of|a|newer|version")

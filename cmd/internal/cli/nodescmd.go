@@ -204,7 +204,7 @@ func (a *app) awaitRest(t tool) error {
 		case err != nil:
 			return err
 		case !drained:
-			return fmt.Errorf("node %s was resumed by somebody before it came to rest", name)
+			return fmt.Errorf("node %s is drained no longer, before it came to rest: somebody resumed it, or Redis has lost the drain", name)
 		}
 		select {
 		case <-t.ctx.Done():

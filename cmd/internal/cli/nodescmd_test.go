@@ -65,7 +65,7 @@ jobs:
 	var words heard
 	first := wait(&words)
 	says(t, env, exitDone, "node a1 is resumed; it claims again within a second\n", "nodes", "resume", "a1")
-	if code := <-first; code != exitFailed || !strings.Contains(words.String(), "resumed by somebody") {
+	if code := <-first; code != exitFailed || !strings.Contains(words.String(), "somebody resumed it") {
 		t.Errorf("exit %d, %s", code, words.String())
 	}
 	eventually(t, "the node works again", func() bool { return theNode(t, env).State == "active" })

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -42,12 +44,19 @@ type handover struct {
 	othersKnow bool          // all others have sent a heartbeat since
 	since      int64         // when the node's record changed, ms of Redis' time
 	until      time.Time     // when handOver is over
+
+	seenIn int             // the changes of epochs when a heartbeat last showed a drain
+	lost   *roster.Drained // a drain that Redis has lost, until it stands in the audit
 }
 
-// noteDrain notes what a heartbeat says of the drain of the node's name. stopping says that the
-// heartbeat told the others that the node stops.
-func (m *members) noteDrain(view roster.View, stopping bool) {
+// noteDrain notes what a heartbeat says of the drain of the node's name. stopping: the heartbeat
+// told the others that the node stops. changes is Lanes.Changes before the heartbeat.
+func (m *members) noteDrain(ctx context.Context, view roster.View, stopping bool, changes int) {
 	n, h := m.n, &m.handover
+	if view.Drained != nil {
+		h.seenIn = changes
+	}
+	defer m.auditLostDrain(ctx)
 	was := n.State.Drain.Swap(view.Drained)
 	switch d := view.Drained; {
 	case stopping && !h.stopping:
@@ -61,13 +70,35 @@ func (m *members) noteDrain(view roster.View, stopping bool) {
 		m.begin(view, m.n.State.Owned.Load() > 0)
 		wait.Signal(n.Beat) // with a record that says that the node knows
 	case d == nil && was != nil:
-		n.Log.Info("resumed: the node claims again", "drained_by", was.Author)
+		if view.Unannounced || n.Lanes.Changes() != h.seenIn {
+			h.lost = was
+			n.Log.Warn("the drain of this node was lost with Redis' data: nobody resumed the node, and it claims again", "drained_by", was.Author, "reason", was.Reason)
+		} else {
+			n.Log.Info("resumed: the node claims again", "drained_by", was.Author)
+		}
 		h.on = false
 		wait.Signal(n.Beat)
 	}
 	h.othersKnow = !slices.ContainsFunc(view.Members, func(x roster.Member) bool {
 		return x.ID != n.ID && !x.Draining && x.Seen.UnixMilli() <= h.since
 	})
+}
+
+// auditLostDrain notes in the audit which drain was lost, as soon as the node claims: the audit of
+// an epoch before may be lost too.
+func (m *members) auditLostDrain(ctx context.Context) {
+	h := &m.handover
+	if h.lost == nil || m.n.Lanes.Holding() != nil {
+		return
+	}
+	err := m.n.Ledger.Audit(ctx, ledger.Action{
+		Author: "Redis", Via: "node " + m.n.Name, Name: "records lost", Target: "node " + m.n.Name,
+		Detail: "the drain of this node is lost, and the node claims again: " + drainedBy(*h.lost),
+	})
+	if err != nil {
+		m.n.Log.Warn("that the drain was lost is missing in the audit", "error", err)
+	}
+	h.lost = nil
 }
 
 // begin starts a handover, if there is something to hand over.

@@ -113,7 +113,7 @@ func (m *members) leave(ctx context.Context) error {
 func (m *members) beat(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	self := m.self()
+	self, changes := m.self(), m.n.Lanes.Changes()
 	view, err := m.n.Roster.Beat(ctx, self)
 	if err == nil && view.Unannounced {
 		wait.Signal(m.n.Lost) // Redis has lost data, or may have
@@ -124,7 +124,7 @@ func (m *members) beat(ctx context.Context) (bool, error) {
 		return false, redisconn.Classify("beat", err)
 	}
 	m.unknown.Note(view.Foreign, "nodes in the roster")
-	m.noteDrain(view, self.Draining)
+	m.noteDrain(ctx, view, self.Draining, changes)
 	if view.Epoch != m.epoch {
 		m.epoch = view.Epoch
 		wait.Signal(m.n.registrar.epoch)

@@ -39,6 +39,7 @@ type registrar struct {
 	unsettled      []*work.Job        // stored jobs that this node lost before their registration was answered
 
 	refollowed time.Time
+	lossLogged time.Time // when a loss was last logged
 
 	mu       sync.Mutex
 	rejected []work.Rejection // from the agenda, at most one a job until it is registered again

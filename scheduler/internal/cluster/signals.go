@@ -66,7 +66,10 @@ func (r *registrar) wait(ctx context.Context, timer *time.Timer) (what scope, so
 func (r *registrar) lost() {
 	r.n.announcer.repeat()
 	clear(r.stored)
-	r.n.Log.Info("every job is registered again, because Redis may have lost it")
+	if time.Since(r.lossLogged) >= r.n.FailoverHold { // the lanes, the heartbeat and the new incarnation signal one loss each
+		r.lossLogged = time.Now()
+		r.n.Log.Info("every job is registered again, because Redis may have lost it")
+	}
 	for _, j := range r.n.Jobs.All() {
 		r.unclaimable[j] = work.Lost
 	}

@@ -24,7 +24,7 @@ type ownRun struct {
 }
 
 // assertCounts are the results of assertions, in runs.
-type assertCounts struct{ restored, left, lost int }
+type assertCounts struct{ restored, ended, left, lost int } // ended: of the restored ones
 
 // assert reports all runs of this node in the current epochs, in partitions where they are not in place, and reports whether all are. A
 // repeated call reports only the runs that are left. With last, it no longer waits for runs that other nodes would have to report first.
@@ -48,7 +48,7 @@ func (f *epochs) assert(ctx context.Context, changes int, last bool) bool {
 		if !f.reached(changes, (*failover.Epoch).Asserted, left) {
 			return false
 		}
-		sum.restored, sum.lost, sum.left = sum.restored+got.restored, sum.lost+got.lost, len(left)
+		sum.restored, sum.ended, sum.lost, sum.left = sum.restored+got.restored, sum.ended+got.ended, sum.lost+got.lost, len(left)
 		if sum.left == 0 {
 			break
 		}
@@ -90,7 +90,7 @@ func (f *epochs) reached(changes int, step func(*failover.Epoch), left map[strin
 // logAsserted logs the result of asserting.
 func (f *epochs) logAsserted(sum assertCounts, last bool) {
 	if sum.restored > 0 {
-		f.l.Log.Warn("Redis had lost runs of this node; they are restored", "runs", sum.restored)
+		f.l.Log.Warn("Redis had lost runs of this node that go on or ended lately; they are restored", "going_on", sum.restored-sum.ended, "ended", sum.ended)
 	}
 	if sum.lost > 0 {
 		f.l.Log.Warn("Redis has lost runs of this node whose ticks have another outcome now; the runs will be cancelled", "runs", sum.lost)
@@ -119,6 +119,9 @@ func (f *epochs) assertOnce(ctx context.Context, last bool) (left map[string]int
 			case a.Word == ledger.Known || a.Word == ledger.Restored:
 				if a.Word == ledger.Restored {
 					got.restored++
+				}
+				if c.report != nil && a.Word == ledger.Restored {
+					got.ended++
 				}
 				if c.report != nil {
 					ends = append(ends, *c.report)

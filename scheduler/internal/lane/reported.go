@@ -50,3 +50,14 @@ func (f *epochs) seen(members []roster.Member, nodes []sharding.Node) {
 		f.allRestored = f.allRestored && (mute || i >= 0 && ledger.HasFingerprint(members[i].Restored, here))
 	}
 }
+
+// Changes counts the changes of epochs that this node has noticed. What Redis no longer has after
+// another change may have been lost, and not removed by somebody.
+func (n *Lanes) Changes() (sum int) {
+	for _, l := range n.all() {
+		l.epochs.mu.Lock()
+		sum += l.epochs.changes
+		l.epochs.mu.Unlock()
+	}
+	return sum
+}
