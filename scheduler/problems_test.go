@@ -200,7 +200,7 @@ func TestToolsGoByTheTimeOfTheNodes(t *testing.T) {
 				}
 				time.Sleep(10 * time.Second)
 				e.StepClock(by)
-				time.Sleep(1500 * time.Millisecond) // nodes have beaten since, and nothing is late by more than 2 s
+				time.Sleep(2500 * time.Millisecond) // two beats of each node; nothing is late by more than 2 s
 				client := c.ops()
 				near := func(what string, at time.Time) {
 					t.Helper()
