@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/escapement/escapement/jobs"
@@ -151,13 +152,23 @@ func rowView(r ledger.Row) RunView {
 		v.Started, v.LagMS, v.DurationMS = stampOf(started), started-r.Tick, max(0, r.At-started)
 	}
 	if r.Late != "" {
-		late := "reported after that: " + r.Late
+		late := "reported after that: " + lateReport(r.Late)
 		if v.Error != "" {
 			late = v.Error + "; " + late
 		}
 		v.Error = late
 	}
 	return v
+}
+
+// lateReport spells a report that came after the outcome, "succeeded 1763726400123" in the record, with its time.
+func lateReport(text string) string {
+	outcome, at, _ := strings.Cut(text, " ")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if ended := stampOf(ms); err == nil && ended != nil {
+		return outcome + " at " + ended.String()
+	}
+	return text
 }
 
 // keep adds what is kept beside a run, as text and JSON whatever it is.

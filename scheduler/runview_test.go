@@ -39,3 +39,13 @@ func TestViewOfARunThatWasClaimedAhead(t *testing.T) {
 		}
 	}
 }
+
+func TestLateReport(t *testing.T) {
+	for text, want := range map[string]string{
+		"lost 1795890650926": "lost at 2026-11-28T18:30:50.926Z", "succeeded": "succeeded", "succeeded x": "succeeded x", "": "",
+	} {
+		if got := lateReport(text); got != want {
+			t.Errorf("%q: %q; want %q", text, got, want)
+		}
+	}
+}
