@@ -74,8 +74,8 @@ func lastLoss(t tool, since time.Time) string {
 		return ""
 	}
 	for _, row := range list.Actions {
-		if row.Action == "records lost" {
-			return fmt.Sprintf("; Redis lost records by %s (%s), and what was lost is not checked", stamp(row.At), row.Target)
+		if row.Action == "records lost" && strings.HasPrefix(row.Target, "partition") { // and no drain
+			return fmt.Sprintf("; Redis had lost records of %s by %s, and what was lost is not checked", row.Target, stamp(row.At))
 		}
 	}
 	return ""

@@ -90,8 +90,10 @@ func TestLedgerVerify(t *testing.T) {
 	}
 
 	ctx := t.Context()
-	b.client.RPush(ctx, "{escapement}:audit", fmt.Sprintf(`1|%d|{"author":"Redis","name":"records lost","target":"partition 0"}`, time.Now().UnixMilli()))
-	for _, tt := range []struct{ since, want string }{{"1h", "Z (partition 0), and what was lost is not checked\n"}, {"2999-01-01", "the promises held\n"}} {
+	for _, target := range []string{"partition 0", "node b"} {
+		b.client.RPush(ctx, "{escapement}:audit", fmt.Sprintf(`1|%d|{"author":"Redis","name":"records lost","target":%q}`, time.Now().UnixMilli(), target))
+	}
+	for _, tt := range []struct{ since, want string }{{"1h", "Z, and what was lost is not checked\n"}, {"2999-01-01", "the promises held\n"}} {
 		if _, _, stderr = verify("--since", tt.since); !strings.HasSuffix(stderr, tt.want) {
 			t.Errorf("after a loss, since %s: %q", tt.since, stderr)
 		}
