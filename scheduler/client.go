@@ -91,7 +91,7 @@ func (c *Client) open(ctx context.Context) (*ledger.Ledger, error) {
 func (c *Client) openWith(ctx context.Context, cfg ledger.Config) (*ledger.Ledger, error) {
 	l, err := ledger.OpenExisting(ctx, c.client, cfg)
 	if err != nil {
-		return nil, err
+		return nil, ledger.AtReplica(ctx, c.client, c.namespace, err)
 	}
 	return l.Believing(c.nodesTime), nil
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -28,8 +31,13 @@ const (
 // one by one; a further one counts the rest. What may not be looked at, or cannot be read, is a problem itself. It looks at the name of every key in Redis and at every
 // job: seconds, where there are 100,000. It returns an error only when Redis does not answer.
 func (c *Client) Problems(ctx context.Context) ([]Problem, error) {
+	l, err := c.open(ctx)
+	if errors.Is(err, locking.ErrUnreachable) && !errors.Is(err, ErrUnknownNamespace) {
+		return nil, err
+	}
 	var found diagnose.List
-	err := c.namespaceProblems(ctx, &found)
+	diagnose.Redis(ctx, c.client, c.namespace, &found) // first: a server is the cause of much that is found below
+	err = c.namespaceProblems(ctx, l, err, &found)
 	if errors.Is(err, locking.ErrUnreachable) {
 		return nil, err
 	}
@@ -39,7 +47,6 @@ func (c *Client) Problems(ctx context.Context) ([]Problem, error) {
 			Cure: "see the other problems; mend what the error names",
 		})
 	}
-	diagnose.Redis(ctx, c.client, c.namespace, &found)
 	return found.Problems(), nil
 }
 
@@ -64,13 +71,17 @@ func (d *doctor) lacking(err error) error {
 	return err
 }
 
-func (c *Client) namespaceProblems(ctx context.Context, to *diagnose.List) error {
-	l, err := c.open(ctx)
+// namespaceProblems looks at a namespace that was opened as l, or with the error err.
+func (c *Client) namespaceProblems(ctx context.Context, l *ledger.Ledger, err error, to *diagnose.List) error {
 	if errors.Is(err, ErrUnknownNamespace) {
-		to.Add(Problem{
+		p := Problem{
 			Code: "namespace_unknown", Severity: diagnose.Error, Kind: diagnose.OnNamespace, On: c.namespace, Text: "no node has ever run in this namespace here",
 			Cure: "check --redis and --namespace; else start a node",
-		})
+		}
+		if to.Has("redis_replica") {
+			p.Text, p.Cure = "it is not on this replica", "look at the master, which may have it; a replica that has just started gets it when it is in sync"
+		}
+		to.Add(p)
 		return nil
 	}
 	if err != nil {
@@ -226,7 +237,16 @@ func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.H
 	case len(h.Standby) > 0:
 		cure = "start a node of its generation, or promote the one that is there (`generations list`)"
 	case len(definition.Labels) > 0 && !h.Orphan:
-		cure = fmt.Sprintf("start a node with the labels %v (node.labels), or change those of the job", definition.Labels)
+		cure = fmt.Sprintf("start a node with the labels %s (node.labels), or change those of the job", labelWords(definition.Labels))
 	}
 	d.add("job_no_node", severity, diagnose.OnJob, s.Job, h.NoNode+since, cure)
+}
+
+// labelWords are labels as a configuration has them, by name: "disk: fast, zone: a".
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, name+": "+labels[name])
+	}
+	return strings.Join(words, ", ")
 }

@@ -73,6 +73,8 @@ func (d *doctor) nodes(ctx context.Context) ([]NodeView, error) {
 // living looks whether somebody claims.
 func (d *doctor) living(nodes []NodeView) {
 	switch {
+	case len(nodes) == 0 && d.to.TakesNoWrites():
+		d.add("no_living_node", diagnose.Error, diagnose.OnNamespace, d.namespace, "no node can write that it lives: nothing runs", "mend the server, see above; nodes that run go on by themselves")
 	case len(nodes) == 0:
 		d.add("no_living_node", diagnose.Error, diagnose.OnNamespace, d.namespace, "no node lives: nothing runs", "start nodes; when they do run, see their logs and whether Redis takes writes")
 	case !slices.ContainsFunc(nodes, func(n NodeView) bool { return n.State == roster.StateActive }):

@@ -59,6 +59,9 @@ func TestProblemsOfJobs(t *testing.T) {
 		<-started
 		time.Sleep(2 * time.Minute)
 		c.found("error job_overdue job", "error job_no_node labelled", "warning job_no_node yearly")
+		if got := found(t, c, "job_no_node"); !strings.HasPrefix(got[0].Cure, "start a node with the labels disk: fast (node.labels)") {
+			t.Errorf("cure %q", got[0].Cure)
+		}
 	})
 }
 

@@ -246,6 +246,21 @@ func refusing(a Address, _ string, err error) *Trouble {
 	return nil
 }
 
+// Replica asks a server whether it is a replica. It returns err as the cause of a Trouble of KindReadOnly, and nil where
+// the server is a master, or does not tell.
+func Replica(ctx context.Context, client redis.UniversalClient, err error) *Trouble {
+	one, is := client.(*redis.Client)
+	if !is {
+		return nil
+	}
+	info, refused := one.Info(ctx, "replication").Result()
+	if refused != nil || !strings.Contains(info, "role:slave") {
+		return nil
+	}
+	a := addressOf(client)
+	return refusing(a, "", serverReply("READONLY ")).of(a, err)
+}
+
 // unanswered finds the lack of an answer.
 func unanswered(a Address, _ string, err error) *Trouble {
 	if !errors.Is(err, locking.ErrUnreachable) { // of a client, as Classify has found: a file that is not there has such errors too

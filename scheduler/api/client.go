@@ -109,11 +109,11 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 		return of, fmt.Errorf("the API at %s answers with more than %d MiB; ask for less at once", c.base, answerMost>>20)
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return of, refusal(resp, text)
+		return of, c.refusal(resp, text)
 	}
-	if into != nil && len(text) > 0 {
+	if into != nil && resp.StatusCode != http.StatusNoContent {
 		if err := json.Unmarshal(text, into); err != nil {
-			return of, fmt.Errorf("the API at %s answers what this version cannot read: %w", c.base, err)
+			return of, c.stranger(resp)
 		}
 	}
 	if left := unescaped(resp.Header.Get(IncompleteHeader)); left != "" {
@@ -186,11 +186,16 @@ func partsOf(left string) []int {
 	return make([]int, max(1, min(count, 1<<16)))
 }
 
+// stranger is the error of an answer that no node of this version gives.
+func (c *Client) stranger(resp *http.Response) error {
+	return fmt.Errorf("what answers at %s (%s) is no Escapement node, or one of another version: correct the address, or use the node's version of this program", c.base, resp.Status)
+}
+
 // refusal is the error that a server's problem details stand for.
-func refusal(resp *http.Response, text []byte) error {
+func (c *Client) refusal(resp *http.Response, text []byte) error {
 	var p problem
 	if err := json.Unmarshal(text, &p); err != nil || p.Code == "" {
-		return fmt.Errorf("the API answers %s, and not as an Escapement node does; is the address right?", resp.Status)
+		return c.stranger(resp)
 	}
 	for _, k := range known {
 		if k.code == p.Code {

@@ -224,3 +224,27 @@ func TestPagesLackOnce(t *testing.T) {
 		t.Errorf("%v: %d and %d, %v", names, len(parts), len(unreadable), other)
 	}
 }
+
+// An answer that no node gives is named so, with the address, and without Go's names.
+func TestStranger(t *testing.T) {
+	for name, answer := range map[string]struct {
+		code int
+		text string
+	}{
+		"another type": {http.StatusOK, "{}"}, "a page": {http.StatusOK, "<html>"}, "nothing": {http.StatusOK, ""}, "not found": {http.StatusNotFound, "no"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(answer.code)
+			_, _ = w.Write([]byte(answer.text))
+		}))
+		t.Cleanup(server.Close)
+		client, err := NewClient(server.URL, ClientConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.ListJobs(t.Context(), scheduler.JobFilter{})
+		if err == nil || !strings.Contains(err.Error(), "what answers at "+server.URL) || !strings.Contains(err.Error(), "is no Escapement node") || strings.Contains(err.Error(), "json") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

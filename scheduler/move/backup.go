@@ -59,7 +59,7 @@ func Backup(ctx context.Context, client redis.UniversalClient, namespace string,
 	}
 	led, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
 	if err != nil {
-		return fail(err)
+		return fail(ledger.AtReplica(ctx, client, namespace, err))
 	}
 	control, err := led.Control(ctx)
 	if err != nil {

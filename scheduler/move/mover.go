@@ -118,13 +118,22 @@ func (m *Mover) sides(ctx context.Context) (from, to side, err error) {
 		return from, to, err
 	}
 	if from.led == nil {
-		return from, to, fmt.Errorf("%w: %q has never been used in the Redis at %s; name another with --namespace, or another Redis with --from",
-			ledger.ErrNoNamespace, m.cfg.Namespace, from.name)
+		return from, to, m.unused(ctx, from)
 	}
 	if to, err = m.side(ctx, m.to, m.cfg.ToName); err != nil {
 		return from, to, err
 	}
 	return from, to, m.differ(ctx)
+}
+
+// unused is ledger.ErrNoNamespace for a side.
+func (m *Mover) unused(ctx context.Context, of side) error {
+	err := fmt.Errorf("%w: %q has never been used in the Redis at %s; name another with --namespace, or another Redis with --from",
+		ledger.ErrNoNamespace, m.cfg.Namespace, of.name)
+	if replica := ledger.AtReplica(ctx, of.client, m.cfg.Namespace, err); replica != err { //nolint:errorlint // is it the same value
+		return fmt.Errorf("%s: %w", of.name, replica)
+	}
+	return err
 }
 
 // differ refuses a move from a Redis to itself. Two addresses may be one server, and one server may have several databases.

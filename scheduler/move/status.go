@@ -84,8 +84,7 @@ func (m *Mover) status(ctx context.Context) (Status, error) {
 		return st, err
 	}
 	if from.led == nil {
-		return st, fmt.Errorf("%w: %q has never been used in the Redis at %s; name another with --namespace, or another Redis with --from",
-			ledger.ErrNoNamespace, m.cfg.Namespace, from.name)
+		return st, m.unused(ctx, from)
 	}
 	st.ID, st.Digest = m.under(from, to), to.notes.Copied
 	st.Next = m.next(from, to, st)

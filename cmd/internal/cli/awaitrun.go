@@ -82,6 +82,8 @@ func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
 	switch {
 	case err != nil && over(ctx) && t.ctx.Err() == nil:
 		return errors.Join(a.late(t, asked.Run, w.most), unsaid)
+	case err != nil && t.ctx.Err() != nil:
+		return fmt.Errorf("wait for run %s, which was asked for and goes on: %w", asked.Run, errInterrupted)
 	case errors.Is(err, scheduler.ErrUnknownRun) && !w.wait:
 		// Named by --unique, it may have ended so long ago that its row is gone. The id is known all the same.
 		return printJSON(a.stdout, asked)

@@ -148,6 +148,10 @@ func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o mo
 	if r.Generation != r.Active {
 		a.say("the backup is of generation %q, and %q is active here: nodes stay on standby for these jobs until `generations promote %q`", r.Generation, r.Active, r.Active)
 	}
+	if len(r.Exists) > 0 && o.DryRun {
+		return fmt.Errorf("%w: %s would stay as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
+			errWouldExist, many(int64(len(r.Exists)), "job"), firstNames(r.Exists))
+	}
 	if len(r.Exists) > 0 {
 		return fmt.Errorf("%w: %s stay as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
 			errExists, many(int64(len(r.Exists)), "job"), firstNames(r.Exists))
@@ -157,6 +161,9 @@ func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o mo
 
 // errExists is returned when a backup has jobs that the namespace has too.
 var errExists = errors.New("not everything was restored")
+
+// errWouldExist is errExists of a dry run.
+var errWouldExist = errors.New("not everything would be restored")
 
 // firstNames are the first ten of them.
 func firstNames(all []string) string {

@@ -37,6 +37,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	text := wants(exitDone, "3 jobs of escapement written to stdout: 1 run in flight", "", "backup", "-")
 	wants(exitRefused, "3 jobs stay as they are, for the namespace has them: billing-eu, billing-us, report", "", "restore", file)
+	wants(exitRefused, "not everything would be restored: 3 jobs would stay as they are", "", "restore", file, "--dry-run")
 	p.client.FlushAll(t.Context())
 	wants(exitDone, "2 jobs would be restored", "", "restore", file, "--job", "billing-*", "--dry-run")
 	wants(exitNotFound, "has never been used", "", "jobs", "list")

@@ -46,6 +46,29 @@ func TestFullRedis(t *testing.T) {
 	p.wants(exitDone, "no node", "Redis is full: nodes cannot say that they live, and nothing is claimed; raise its maxmemory", "jobs", "list")
 	p.wants(exitDone, "NAME", "Redis is full", "nodes", "list")
 	p.wants(exitUnreachable, "", "is full: raise its maxmemory", "jobs", "run", "yearly")
+	code, stdout, _ := call(p.env, "", "doctor")
+	server, rest, _ := strings.Cut(stdout, "\nerror ")
+	if code != exitFailed || !strings.Contains(server, "its memory is full") || !strings.Contains(rest, "no node can write that it lives") || strings.Contains(stdout, "start nodes") {
+		t.Errorf("doctor: exit %d, %s", code, stdout)
+	}
+}
+
+// TestReplicaWithoutNamespace: a server that is a replica is named so, before the namespace that is not there.
+func TestReplicaWithoutNamespace(t *testing.T) {
+	t.Parallel()
+	_, replicas := redistest.StartReplicas(t, 1)
+	url := "redis://" + replicas[0].Addr()
+	for _, args := range [][]string{{"jobs", "list"}, {"jobs", "run", "a"}, {"backup", "-"}, {"move", "plan", "--to", "redis://127.0.0.1:1"}} {
+		code, _, stderr := call(nil, "", append(args, "--redis", url)...)
+		if code != exitUnreachable || !strings.Contains(stderr, "--redis: ") || !strings.Contains(stderr, "is a replica, which takes no writes: no such namespace") || strings.Contains(stderr, "start a node") {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+	code, stdout, _ := call(nil, "", "doctor", "--redis", url)
+	server, rest, _ := strings.Cut(stdout, "\nerror ")
+	if code != exitFailed || !strings.Contains(server, "it is a replica") || !strings.Contains(rest, "it is not on this replica") || strings.Contains(stdout, "start a node") {
+		t.Errorf("doctor: exit %d, %s", code, stdout)
+	}
 }
 
 // TestNoSuchDatabase: the number in the URL is a fault of the configuration.

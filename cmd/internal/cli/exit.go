@@ -62,6 +62,9 @@ type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit status %d of the command", int(e)) }
 
+// errInterrupted is returned when a command that waits or follows was ended by SIGINT or SIGTERM.
+var errInterrupted = errors.New("interrupted")
+
 // errAwaited is returned when the run that a command waited for did not succeed.
 var errAwaited = errors.New("the run did not succeed")
 
@@ -87,10 +90,12 @@ func exitCode(err error) int {
 		return exitFailed
 	case errors.Is(err, errAwaited):
 		return exitRunFailed
+	case errors.As(err, &trouble) && trouble.Kind == redisconn.KindReadOnly: // before the namespace that a replica lacks
+		return exitUnreachable
 	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock), errors.Is(err, errNoTarget):
 		return exitNotFound
 	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, api.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
-		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists), errors.Is(err, errFileThere):
+		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists), errors.Is(err, errWouldExist), errors.Is(err, errFileThere):
 		return exitRefused
 	case errors.Is(err, locking.ErrUnreachable), errors.As(err, &trouble) && trouble.Kind == redisconn.KindFull:
 		return exitUnreachable

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -28,7 +29,10 @@ type health struct {
 func (a *app) healthCommand() *cobra.Command {
 	var ready bool
 	c := a.command("health [--ready] [--api URL]", "ask a node whether it lives, or whether it may claim", wants(), func(cmd *cobra.Command, _ []string) error {
-		address := a.apiAddress(cmd)
+		address, from := a.apiAddress(cmd), "--api"
+		if !cmd.Flags().Changed("api") {
+			from = apiVariable
+		}
 		if address == "" {
 			l, err := a.loadTool(cmd)
 			if err != nil {
@@ -37,8 +41,12 @@ func (a *app) healthCommand() *cobra.Command {
 			if address, err = l.HTTP.local(); err != nil {
 				return err
 			}
+			from = l.from.of("http.listen").at("http.listen")
 		}
 		h, err := askHealth(address, ready)
+		if err != nil && h.URL != "" {
+			return fmt.Errorf("%s: no node answers at %s: %w; start the node, or correct the address", from, h.URL, noHealth(err))
+		}
 		if err != nil {
 			return err
 		}
@@ -60,7 +68,18 @@ func (h HTTP) local() (string, error) {
 	return reachable(h.Listen), nil
 }
 
-// askHealth asks one node. It follows no redirect and uses no proxy.
+// noHealth is why no answer came, without the request that the HTTP client names.
+func noHealth(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("nothing within %s", healthWithin)
+	}
+	if of := new(url.Error); errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// askHealth asks one node. An error beside a URL is that of a node that does not answer. It follows no redirect and uses no proxy.
 func askHealth(address string, ready bool) (health, error) {
 	u, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(address, "/"), strings.TrimSuffix(api.Prefix, "/")))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -87,16 +106,17 @@ func askHealth(address string, ready bool) (health, error) {
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	h := health{URL: u.String(), Reasons: []string{}}
 	answer, err := client.Do(req)
 	if err != nil {
-		return health{}, err
+		return h, err
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
 	if err != nil {
-		return health{}, err
+		return h, err
 	}
-	h := health{URL: u.String(), OK: answer.StatusCode == http.StatusOK, Reasons: []string{}}
+	h.OK = answer.StatusCode == http.StatusOK
 	if !h.OK {
 		h.Reasons = strings.Split(strings.TrimSpace(string(text)), "\n")
 	}

@@ -18,6 +18,7 @@ func TestHealthCommand(t *testing.T) {
 	moved := httptest.NewServer(http.RedirectHandler(srv.URL+"/healthz", http.StatusFound))
 	t.Cleanup(moved.Close)
 	listen := strings.TrimPrefix(srv.URL, "http://")
+	gone := closedPort(t)
 	_, port, _ := strings.Cut(listen, ":")
 	for _, tt := range []struct {
 		env            []string
@@ -31,7 +32,8 @@ func TestHealthCommand(t *testing.T) {
 		{nil, []string{"--api", srv.URL + "/api/v1/"}, exitDone, "ok\n", ""},
 		{[]string{"ESCAPEMENT_API=" + srv.URL}, []string{"--ready"}, exitFailed, "", "a: draining"},
 		{nil, []string{"--api", moved.URL}, exitFailed, "", ""},
-		{nil, []string{"--api", "http://" + closedPort(t)}, exitFailed, "", "refused"},
+		{nil, []string{"--api", "http://" + closedPort(t)}, exitFailed, "", "refused; start the node, or correct the address\n"},
+		{[]string{"ESCAPEMENT_HTTP_LISTEN=" + gone}, nil, exitFailed, "", "escapement: ESCAPEMENT_HTTP_LISTEN: no node answers at http://" + gone + "/healthz: "},
 		{nil, []string{"--api", "10.0.0.7:8080"}, exitUsage, "", "is no address of a node"},
 		{[]string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}, nil, exitUsage, "", "--api URL"},
 		{[]string{"ESCAPEMENT_HTTP_LISTEN="}, nil, exitUsage, "", "--api URL"},

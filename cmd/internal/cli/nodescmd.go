@@ -208,7 +208,7 @@ func (a *app) awaitRest(t tool) error {
 		}
 		select {
 		case <-t.ctx.Done():
-			return fmt.Errorf("wait for node %s, which goes on draining: %w", name, t.ctx.Err())
+			return fmt.Errorf("wait for node %s, which goes on draining: %w", name, errInterrupted)
 		case <-time.After(restsEvery):
 		}
 	}

@@ -85,7 +85,7 @@ func (a *app) runsFollow(t tool, run scheduler.RunView) error {
 		next, err := t.lookAgain(run.Run)
 		switch {
 		case t.ctx.Err() != nil:
-			return fmt.Errorf("follow run %s, which goes on: %w", run.Run, t.ctx.Err())
+			return fmt.Errorf("follow run %s, which goes on: %w", run.Run, errInterrupted)
 		case next.Run != "": // an error beside it is of others
 			run = next
 		case !errors.Is(err, locking.ErrUnreachable):

@@ -60,6 +60,14 @@ func (l *List) Add(p Problem) {
 	}
 }
 
+// Has reports whether a problem of one of these codes was added.
+func (l *List) Has(codes ...string) bool {
+	return slices.ContainsFunc(l.all, func(p Problem) bool { return slices.Contains(codes, p.Code) })
+}
+
+// TakesNoWrites reports whether a server was found that takes no writes.
+func (l *List) TakesNoWrites() bool { return l.Has("redis_replica", "redis_full", "redis_disk") }
+
 // Problems are the errors, then the warnings, each in the order in which their sorts were found first. A problem with a count follows those of its sort
 // that are listed.
 func (l *List) Problems() []Problem {

@@ -135,6 +135,8 @@ func (s *server) persistence(add func(code, severity, text, cure string)) {
 	case known == "1" && s.info["aof_last_write_status"] == "err":
 		add("redis_disk", Error, "it cannot write its append-only file", "see Redis' log; free space on its disk")
 	case known == "1":
+	case s.snapshots() && !s.saved():
+		add("redis_no_appendonly", Warning, "appendonly is off, and no snapshot was taken since the server started: after a crash it has forgotten what was written since then, so ticks may run twice and history may be lost", cure)
 	case s.snapshots():
 		add("redis_no_appendonly", Warning, "appendonly is off: after a crash it has forgotten what was written since its last snapshot, so ticks may run twice and history may be lost", cure)
 	default:
@@ -152,9 +154,13 @@ const unsaved = 2 * time.Hour
 // saved since it started, and has had changes for long, takes none.
 func (s *server) snapshots() bool {
 	up := redisconn.Duration(s.number("uptime_in_seconds"), time.Second)
+	return s.saved() || up < unsaved || s.number("rdb_changes_since_last_save") == 0
+}
+
+// saved reports whether the server took a snapshot since it started.
+func (s *server) saved() bool {
 	started := s.number("server_time_usec")/1e6 - s.number("uptime_in_seconds")
-	savedSinceStart := s.number("rdb_last_save_time") > started+2 || s.number("rdb_saves") > 0
-	return savedSinceStart || up < unsaved || s.number("rdb_changes_since_last_save") == 0
+	return s.number("rdb_last_save_time") > started+2 || s.number("rdb_saves") > 0
 }
 
 // nearlyFull is the part of maxmemory, in percent, from which a server is nearly full.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -76,6 +77,17 @@ func (l *Ledger) fits(stored Control) error {
 	}
 	return fmt.Errorf("%w: namespace %q was created anew with %d partitions while this node works with %d; restart the node with partitions set to %d",
 		ErrRefused, l.cfg.Namespace, stored.Partitions, len(l.keys), stored.Partitions)
+}
+
+// AtReplica returns ErrNoNamespace of a tool as an error of the server, where the server is a replica: the namespace may
+// be at its master. Any other error is returned as it is.
+func AtReplica(ctx context.Context, client redis.UniversalClient, namespace string, err error) error {
+	if errors.Is(err, ErrNoNamespace) {
+		if t := redisconn.Replica(ctx, client, fmt.Errorf("%w: %q is not there", ErrNoNamespace, namespace)); t != nil {
+			return t
+		}
+	}
+	return err
 }
 
 // partitionsOf is the number of partitions of a new namespace. On one Redis more of them only divide the batches and multiply
