@@ -103,6 +103,7 @@ prove: redis-server postgresql ## the long list, hours: SEEDS simulated clusters
 	$(MAKE) --no-print-directory seeds T=TestFailover N=$$(( $(SEEDS) / 10 ))
 	$(MAKE) --no-print-directory seeds T=TestAhead N=$$(( $(SEEDS) / 20 ))
 	$(MAKE) --no-print-directory seeds T=TestFlushes N=$$(( $(SEEDS) / 20 ))
+	$(MAKE) --no-print-directory seeds T=TestEmptied N=$$(( $(SEEDS) / 20 ))
 	$(MAKE) --no-print-directory seeds T=TestMoves N=$$(( $(SEEDS) / 40 ))
 	$(MAKE) --no-print-directory seeds T=TestChurn N=$$(( $(SEEDS) / 200 ))
 	$(MAKE) --no-print-directory sim-same stores alerts mutants torture
@@ -133,7 +134,7 @@ sim: redis-server ## all that is simulated: clusters under random faults, all sc
 	go test -vet=off -p 3 -timeout $(TEST_TIMEOUT) $(RARE_GC) -v $(ARGS) $(SIMULATED) | awk -f .ci/tests.awk
 
 .PHONY: sim-locks
-sim-locks:
+sim-locks: redis-server
 	go test -vet=off -timeout $(TEST_TIMEOUT) $(RARE_GC) -run $(SIMULATED_LOCKS) -v $(ARGS) $(LOCKS) | awk -f .ci/tests.awk
 
 # What make test leaves out.

@@ -78,7 +78,8 @@ type act struct {
 func (p Plan) withDefaults() Plan {
 	p.Nodes = cmp.Or(p.Nodes, 3)
 	p.For = cmp.Or(p.For, 30*time.Second)
-	p.Config.Partitions = cmp.Or(p.Config.Partitions, max(1, min(2, len(p.jobNames())))) // without a job of its own a partition costs sweeps and tests nothing
+	// Two partitions where there are jobs for both: an empty one costs sweeps and tests nothing.
+	p.Config.Partitions = cmp.Or(p.Config.Partitions, max(1, min(2, len(p.jobNames()))))
 	p.Config.MaxSkew = cmp.Or(p.Config.MaxSkew, 300*time.Millisecond)
 	p.Config.MaxStep = cmp.Or(p.Config.MaxStep, time.Minute)
 	p.Config.Grace = cmp.Or(p.Config.Grace, 200*time.Millisecond)

@@ -148,13 +148,13 @@ func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o mo
 	if r.Generation != r.Active {
 		a.say("the backup is of generation %q, and %q is active here: nodes stay on standby for these jobs until `generations promote %q`", r.Generation, r.Active, r.Active)
 	}
-	if len(r.Exists) > 0 && o.DryRun {
-		return fmt.Errorf("%w: %s would stay as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
-			errWouldExist, many(int64(len(r.Exists)), "job"), firstNames(r.Exists))
-	}
 	if len(r.Exists) > 0 {
-		return fmt.Errorf("%w: %s stay as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
-			errExists, many(int64(len(r.Exists)), "job"), firstNames(r.Exists))
+		not, stay := errExists, "stay"
+		if o.DryRun {
+			not, stay = errWouldExist, "would stay"
+		}
+		return fmt.Errorf("%w: %s %s as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
+			not, many(int64(len(r.Exists)), "job"), stay, firstNames(r.Exists))
 	}
 	return nil
 }
