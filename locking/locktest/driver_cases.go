@@ -269,7 +269,4 @@ func warm(tb testing.TB, d locking.Driver) {
 	tb.Helper()
 	mustAcquire(tb, d, "warm", long)
 	mustRelease(tb, d, "warm")
-	if w, ok := d.(interface{ Wait() }); ok {
-		w.Wait()
-	}
 }

@@ -75,10 +75,21 @@ func release(tb testing.TB, d locking.Driver, owner string) error {
 	return err
 }
 
+// mustRelease returns when the lock is free at all servers. The release of a quorum lock goes on in
+// the background at a minority; if the release before it still went on at another minority, the next
+// owner would find no quorum.
 func mustRelease(tb testing.TB, d locking.Driver, owner string) {
 	tb.Helper()
 	if err := release(tb, d, owner); err != nil {
 		tb.Fatalf("release for %s: %v", owner, err)
+	}
+	awaitBackground(d)
+}
+
+// awaitBackground waits for calls that the driver goes on with after their caller has returned.
+func awaitBackground(d locking.Driver) {
+	if w, ok := d.(interface{ Wait() }); ok {
+		w.Wait()
 	}
 }
 
