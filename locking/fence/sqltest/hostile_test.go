@@ -27,7 +27,7 @@ func TestPlantedNames(t *testing.T) {
 				CREATE OPERATOR %s.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = %s);`, f, types[0], types[1], o, schema, o, types[0], types[1], f)
 		}
 	}
-	if _, err := admin.Exec("CREATE SCHEMA " + schema + ";" + operators + strings.ReplaceAll(`
+	if _, err := admin.ExecContext(t.Context(), "CREATE SCHEMA "+schema+";"+operators+strings.ReplaceAll(`
 		CREATE FUNCTION @.refuse() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted type'; END $$;
 		CREATE FUNCTION @.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted clock_timestamp'; END $$;
 		CREATE FUNCTION @.floor(numeric) RETURNS numeric LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'planted floor'; END $$;
@@ -46,7 +46,7 @@ func TestPlantedNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := victim.Exec(guard.Schema()); err != nil {
+	if _, err := victim.ExecContext(t.Context(), guard.Schema()); err != nil {
 		t.Fatal(err)
 	}
 	d := &database{DB: victim, dialect: fence.Postgres}
