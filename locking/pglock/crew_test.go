@@ -20,8 +20,8 @@ const (
 	crewCall   = 300 * time.Millisecond
 	crewLock   = "crew"
 
-	// resumeWithin bounds a restart or a promotion, and a lease that lapses.
-	resumeWithin = 30 * time.Second
+	// standstill bounds every wait for an event. It judges no time.
+	standstill = 3 * time.Minute
 )
 
 // sink is what the lock guards. It refuses a write with a smaller token than it has seen, as a guarded store does.
@@ -128,7 +128,7 @@ func (w *crew) seen() sink {
 func (w *crew) more(n int) {
 	w.tb.Helper()
 	want := w.seen().writes + n
-	await(w.tb, "the crew works", resumeWithin, func() bool { return w.seen().writes >= want })
+	await(w.tb, "the crew works", func() bool { return w.seen().writes >= want })
 }
 
 // report ends the crew and checks its tokens. When no acknowledged write was lost, there was one holder at a time.
@@ -143,13 +143,13 @@ func (w *crew) report() {
 	}
 }
 
-// await asks until cond holds, and fails when that takes longer than within.
-func await(tb testing.TB, what string, within time.Duration, cond func() bool) {
+// await asks until cond holds, and fails at a standstill.
+func await(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
 	start := time.Now()
 	for !cond() {
-		if time.Since(start) > within {
-			tb.Fatalf("not within %s: %s", within, what)
+		if time.Since(start) > standstill {
+			tb.Fatalf("not within %s: %s", standstill, what)
 		}
 		<-time.After(2 * time.Millisecond)
 	}

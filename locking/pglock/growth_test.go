@@ -77,7 +77,7 @@ func TestNoGrowth(t *testing.T) {
 	if n := db.activity(t); n > connections+2*contenders {
 		t.Errorf("%d connections after %d", n, connections)
 	}
-	await(t, "no goroutines are left over", 10*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines+2*contenders })
+	await(t, "no goroutines are left over", func() bool { return runtime.NumGoroutine() <= goroutines+2*contenders })
 	if n := size(); n > 2<<20 {
 		t.Errorf("the tables have %d bytes", n)
 	}

@@ -72,7 +72,7 @@ func TestJoinBesideRelease(t *testing.T) {
 		_, err := d.Acquire(t.Context(), r)
 		got <- err
 	}()
-	await(t, "the waiter joins", 10*time.Second, func() bool {
+	await(t, "the waiter joins", func() bool {
 		var n int
 		err := db.admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%"+db.cfg.Namespace+"_lock_acquire%'").Scan(&n)
 		return err == nil && n == 1
@@ -215,7 +215,7 @@ func waitFor(t *testing.T, l *locking.Locker) <-chan *locking.Lease {
 		got <- lease
 	})
 	t.Cleanup(wg.Wait)
-	await(t, "the waiter is queued", 10*time.Second, func() bool {
+	await(t, "the waiter is queued", func() bool {
 		o, err := l.Owner(t.Context(), "x")
 		return err == nil && o.Waiters > before.Waiters
 	})
@@ -275,11 +275,11 @@ func TestListenAgain(t *testing.T) {
 		owner := fmt.Sprint("a", i)
 		mustAcquire(t, d, request("x", owner))
 		got := waitFor(t, l)
-		await(t, "somebody listens", 10*time.Second, func() bool { return db.listeners(t) == 1 })
+		await(t, "somebody listens", func() bool { return db.listeners(t) == 1 })
 		if i == 0 {
 			db.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %' OR query = '-- ping'")
-			await(t, "nobody listens", 10*time.Second, func() bool { return db.listeners(t) == 0 })
-			await(t, "somebody listens again", 10*time.Second, func() bool { return db.listeners(t) == 1 })
+			await(t, "nobody listens", func() bool { return db.listeners(t) == 0 })
+			await(t, "somebody listens again", func() bool { return db.listeners(t) == 1 })
 		}
 		released := time.Now()
 		if err := d.Release(t.Context(), "x", owner); err != nil {
@@ -293,7 +293,7 @@ func TestListenAgain(t *testing.T) {
 		if i == 1 {
 			l.Close()
 		}
-		await(t, "the connection ends without waiters", 10*time.Second, func() bool { return db.listeners(t) == 0 })
+		await(t, "the connection ends without waiters", func() bool { return db.listeners(t) == 0 })
 	}
 	mu.Lock()
 	defer mu.Unlock()

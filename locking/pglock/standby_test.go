@@ -43,7 +43,7 @@ func newStandby(tb testing.TB, s *server, sync bool) *server {
 		admin(tb, s, "SELECT pg_reload_conf()")
 	}
 	state := map[bool]string{true: "sync", false: "async"}[sync]
-	await(tb, "the standby is "+state, resumeWithin, func() bool {
+	await(tb, "the standby is "+state, func() bool {
 		return admin(tb, s, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = '"+state+"'") == "1"
 	})
 	return standby
@@ -113,7 +113,7 @@ func TestGrantsLost(t *testing.T) {
 	sleepy := crewLocker(t, db)
 	admin(t, standby, "ALTER SYSTEM SET primary_conninfo = ''")
 	admin(t, standby, "SELECT pg_reload_conf()")
-	await(t, "the standby is cut off", resumeWithin, func() bool {
+	await(t, "the standby is cut off", func() bool {
 		return admin(t, primary, "SELECT count(*) FROM pg_stat_replication") == "0"
 	})
 	w.more(20)

@@ -35,7 +35,7 @@ func TestNoHerd(t *testing.T) {
 			}
 		})
 	}
-	await(t, 20*time.Second, "all waiters watch", func() bool { return z.metric(t, "zk_watch_count") == waiters })
+	await(t, "all waiters watch", func() bool { return z.metric(t, "zk_watch_count") == waiters })
 	paths, watchers := 0, 0
 	for line := range strings.Lines(z.ask("wchp")) { // a path, and below the sessions that watch it
 		switch {
@@ -76,7 +76,7 @@ func TestPlaceWithItsReplyLost(t *testing.T) {
 		}
 		return o.Waiters
 	}
-	await(t, 10*time.Second, "the reply is lost and the waiter has its place", func() bool { return n.Losing() == 0 && waiters() > 0 })
+	await(t, "the reply is lost and the waiter has its place", func() bool { return n.Losing() == 0 && waiters() > 0 })
 	for start := time.Now(); time.Since(start) < 2*time.Second; <-time.After(50 * time.Millisecond) { // it asks again after a second
 		if n := waiters(); n != 1 {
 			t.Fatalf("%d places for one waiter", n)
@@ -101,7 +101,7 @@ func TestForgottenPlace(t *testing.T) {
 		t.Fatalf("%v; want the first place", err)
 	}
 	start := time.Now()
-	await(t, locking.QueueTimeout+5*time.Second, "the place is free", func() bool {
+	await(t, "the place is free", func() bool {
 		o, err := d.Owner(t.Context(), "a")
 		return err == nil && o.Waiters == 0
 	})
@@ -131,7 +131,7 @@ func TestLateGrant(t *testing.T) {
 		}
 		got <- err
 	}()
-	await(t, 5*time.Second, "the grant is in the store, and its reply lost", func() bool {
+	await(t, "the grant is in the store, and its reply lost", func() bool {
 		o, err := other.Owner(t.Context(), "a")
 		if err == nil && o.Held() {
 			n.Cut() // no further request of the holder arrives

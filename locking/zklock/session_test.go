@@ -69,7 +69,7 @@ func TestCloseKeepsLocks(t *testing.T) {
 	if err := holder.Release(t.Context(), "a", "holder"); !errors.Is(err, locking.ErrUnreachable) {
 		t.Errorf("release with a closed client: %v", err)
 	}
-	await(t, 10*time.Second, "the lock is free", func() bool {
+	await(t, "the lock is free", func() bool {
 		_, err := d.Acquire(t.Context(), request("another", time.Second))
 		return err == nil
 	})
@@ -112,5 +112,5 @@ func TestSessionExpires(t *testing.T) {
 	if err := l.Do(t.Context(), "a", locking.Options{TTL: 1500 * time.Millisecond, Wait: 10 * time.Second}, func(context.Context, *locking.Lease) error { return nil }); err != nil {
 		t.Errorf("after three sessions: %v", err)
 	}
-	await(t, 10*time.Second, "the goroutines of the sessions have ended", func() bool { return runtime.NumGoroutine() <= before+5 })
+	await(t, "the goroutines of the sessions have ended", func() bool { return runtime.NumGoroutine() <= before+5 })
 }

@@ -231,12 +231,12 @@ func TestDeletedByHand(t *testing.T) {
 		}
 		return found
 	}
-	await(t, 5*time.Second, "the waiter has a node", func() bool { return waiter() != "" })
+	await(t, "the waiter has a node", func() bool { return waiter() != "" })
 	first := waiter()
 	if err := c.Delete(root+"/lock-a/"+first, -1); err != nil {
 		t.Fatal(err)
 	}
-	await(t, 5*time.Second, "the waiter has another node", func() bool { return waiter() != "" && waiter() != first })
+	await(t, "the waiter has another node", func() bool { return waiter() != "" && waiter() != first })
 	select {
 	case err := <-waited:
 		t.Fatalf("the waiter whose node was deleted ended with %v while another holds the lock", err)
@@ -362,7 +362,7 @@ func TestAuth(t *testing.T) {
 		t.Errorf("release over a cut network: %v", err)
 	}
 	n.Heal()
-	await(t, 10*time.Second, "released after the network healed", func() bool { return d.Release(t.Context(), "a", "o1") == nil })
+	await(t, "released after the network healed", func() bool { return d.Release(t.Context(), "a", "o1") == nil })
 	mustAcquire(t, d, request("o2", 2*time.Second))
 
 	stranger, _ := connect(t, []string{server}, zklock.Auth{Scheme: "digest", Credentials: []byte("locks:other")})
