@@ -12,6 +12,8 @@ import (
 const (
 	// startsWithin is how late a run may start when a node that lives can take it: promise P6.
 	startsWithin = 2 * time.Second
+	// failoverHold is the default of node.failover_hold.
+	failoverHold = 3 * time.Second
 	// standstill is longer than anything takes on a machine that still does something.
 	standstill = 3 * time.Minute
 	// recovery is how long after a lease's time a fault may still show: nodes ask again after a second and a half at the
