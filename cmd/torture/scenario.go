@@ -91,7 +91,7 @@ func (sc scenario) perform(ctx context.Context, r *rehearsal, dir, binary string
 	s.drain = 10 * time.Second
 	s.say("%d jobs, ttl %s", len(s.jobs), s.ttl)
 	err := play(func() {
-		s.open()
+		s.open(ctx)
 		sc.act(ctx, r, s)
 	})
 	if err != nil && s.asked.IsZero() {

@@ -42,7 +42,6 @@ type stage struct {
 	post  *post   // writes the sink, where jobs are HTTP calls
 
 	faults []judge.Disturbance // of Redis, for the judge
-	opened time.Time           // when Redis was ready
 	begun  time.Time           // when the first node was started
 	from   time.Time           // from then on each tick is accounted for
 	asked  time.Time           // when all nodes were told to end; zero: they were not
@@ -58,10 +57,13 @@ type stage struct {
 func (s *stage) sink() string  { return filepath.Join(s.dir, "sink") }
 func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 
-// open makes the directory, the configuration and the server.
-func (s *stage) open() {
+// open makes the directory, the configuration and the server. Where late starts count, open returns when the server is older than
+// the hold: nodes that know nobody grant nothing before.
+func (s *stage) open(ctx context.Context) {
 	s.openRedis(filepath.Join(s.dir, "redis"))
-	s.opened = time.Now()
+	if !s.hurried {
+		s.check(wait(ctx, failoverHold))
+	}
 	s.check(os.WriteFile(s.lives(), nil, 0o600))
 	if s.posts {
 		s.openPost()
@@ -97,18 +99,13 @@ func (s *stage) startAll(ctx context.Context, count int) {
 	s.ready(ctx, s.nodes)
 }
 
-// ready waits until nodes are. When the first ones are, the time begins of which each tick is accounted for: where late starts
-// count, not before the hold after the start of Redis is over, during which nodes that know nobody grant nothing.
+// ready waits until nodes are. When the first ones are, the time begins of which each tick is accounted for.
 func (s *stage) ready(ctx context.Context, nodes []*node) {
 	for _, n := range nodes {
 		s.check(n.ready(ctx))
 	}
 	if s.from.IsZero() {
-		first := time.Now()
-		if !s.hurried {
-			first = later(first, s.opened.Add(failoverHold))
-		}
-		s.from = time.Unix(first.Unix()+1, 0).UTC()
+		s.from = time.Unix(time.Now().Unix()+1, 0).UTC()
 	}
 }
 
