@@ -145,11 +145,14 @@ func (f *epochs) assertOnce(ctx context.Context, last bool) (left map[string]int
 func (f *epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []ownRun, last bool) ([]ledger.Asserted, error) {
 	list := make([]ledger.Assertion, len(batch))
 	for i, c := range batch {
-		list[i] = f.assertion(c, last)
+		list[i] = f.assertion(c, ownDefinition(c), last)
 	}
 	call, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	answers, err := l.Reassert(call, f.l.Clock.lastRead().UnixMilli(), list)
+	if err == nil {
+		err = f.assertByStored(call, l, batch, answers, last)
+	}
 	switch {
 	case err == nil:
 		return answers, nil
@@ -205,24 +208,24 @@ func (f *epochs) batches() [][]ownRun {
 	return slices.Collect(work.Batches(all, assertMax, func(c ownRun) int { return c.grant.Job.Part }))
 }
 
-// assertion is what the ledger needs to restore a run.
-func (f *epochs) assertion(c ownRun, last bool) ledger.Assertion {
-	j, l := c.grant.Job, c.grant.Lease
-	a := ledger.Assertion{Digest: j.Digest, Lease: l}
+// assertion is what the ledger needs to restore a run, by a definition of its job.
+func (f *epochs) assertion(c ownRun, d definition, last bool) ledger.Assertion {
+	l := c.grant.Lease
+	a := ledger.Assertion{Digest: d.digest, Lease: l}
 	if c.report != nil {
 		a.Ended = c.report.Ended
 	}
-	if l.Of != "" && l.Shards == j.Shards {
-		a.Reopen, a.Params = true, j.Params
+	if l.Of != "" && l.Shards == d.shards {
+		a.Reopen, a.Params = true, d.params
 	}
-	if l.Prev == 0 && j.Schedule != nil { // a shard, or a later attempt: its tick's step may be lost too
-		a.Next = work.Millis(j.Schedule.Next(time.UnixMilli(l.Tick)))
+	if l.Prev == 0 && d.schedule != nil { // a shard, or a later attempt: its tick's step may be lost too
+		a.Next = work.Millis(d.schedule.Next(time.UnixMilli(l.Tick)))
 	}
 	f.mu.Lock()
 	cursor := f.unrestored[l.Run]
 	f.mu.Unlock()
-	if last && cursor != 0 && j.Schedule != nil {
-		count, until := j.Schedule.Count(time.UnixMilli(cursor), time.UnixMilli(l.Tick))
+	if last && cursor != 0 && d.schedule != nil {
+		count, until := d.schedule.Count(time.UnixMilli(cursor), time.UnixMilli(l.Tick))
 		a.Gap = &ledger.SkippedRange{First: cursor, Last: cmp.Or(work.Millis(until), cursor), Count: int64(count)}
 	}
 	return a

@@ -79,13 +79,21 @@ func (f *epochs) recall(ctx context.Context) error {
 		}
 	}
 	f.mu.Lock()
-	f.behind, f.last = append(f.behind, behind...), last
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	f.last = last
+	//guard:behind-once P2 a gap is filled once, though recall is repeated
+	f.behind = slices.Compact(sorted(append(f.behind, behind...)))
 	return nil
 }
 
+func sorted(list []*work.Job) []*work.Job {
+	slices.SortFunc(list, func(a, b *work.Job) int { return cmp.Or(a.Part-b.Part, a.Index-b.Index) })
+	return list
+}
+
 // recallOf reports jobs of one partition. It fills the gaps of jobs that were claimed anew before
-// this node could report, and returns the jobs whose cursor is behind.
+// this node could report, reports the next tick of jobs whose run is there, and returns the jobs
+// whose cursor is behind.
 func (f *epochs) recallOf(ctx context.Context, list []*work.Job, last int64) (behind []*work.Job, err error) {
 	known, batch := f.recollections(list, last)
 	again, err := f.remind(ctx, batch)
@@ -94,13 +102,19 @@ func (f *epochs) recallOf(ctx context.Context, list []*work.Job, last int64) (be
 	}
 	var gaps []ledger.KnownCursor
 	for _, a := range again {
-		if a.Word == ledger.Behind {
+		r := batch[a.At]
+		switch a.Word {
+		case ledger.Behind:
 			behind = append(behind, known[a.At])
 			continue
+		case ledger.After:
+			r.Cursor = work.Millis(known[a.At].Schedule.Next(time.UnixMilli(a.Cursor)))
+		default:
+			r.Gap = gapOf(known[a.At], r.Cursor, a.Cursor)
 		}
-		r := batch[a.At]
-		r.Gap = gapOf(known[a.At], r.Cursor, a.Cursor)
-		gaps = append(gaps, r)
+		if r.Cursor != 0 {
+			gaps = append(gaps, r)
+		}
 	}
 	_, err = f.remind(ctx, gaps)
 	return behind, err
@@ -122,7 +136,6 @@ func (f *epochs) level(ctx context.Context) bool {
 	f.mu.Lock()
 	behind, last := f.behind, f.last
 	f.mu.Unlock()
-	slices.SortFunc(behind, func(a, b *work.Job) int { return cmp.Or(a.Part-b.Part, a.Index-b.Index) })
 	for list := range work.Batches(behind, ledger.BatchMax, func(j *work.Job) int { return j.Part }) {
 		if err := f.levelOf(ctx, list, last[list[0].Part]); err != nil {
 			f.failed(ctx, "recall", err)

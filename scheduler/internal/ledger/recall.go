@@ -8,8 +8,11 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Before is the answer for a job that was created and has been claimed since.
-const Before Status = "before"
+// The words of Recall, besides Behind.
+const (
+	Before Status = "before" // the job was created and has been claimed since
+	After  Status = "after"  // a restored run accounts for the tick
+)
 
 // RecallMax is the most jobs of one call of Recall.
 const RecallMax = 500
@@ -31,9 +34,11 @@ type KnownCursor struct {
 
 // Recalled is the answer to a KnownCursor that is to be reported again with a Gap.
 type Recalled struct {
-	At     int    // its index
-	Word   Status // Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap begins
-	Cursor int64  // ms
+	At int // its index
+	// Word is Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap begins. After: the first tick after
+	// Cursor is to be reported.
+	Word   Status
+	Cursor int64 // ms
 }
 
 // Recall reports the cursors of jobs of one partition, at most RecallMax, in the epoch that At names,

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // TestRecall: what nodes tell of a job that Redis has lost decides where it begins, the latest of them, whoever registers it when.
@@ -145,6 +147,39 @@ func TestRecallOfARollback(t *testing.T) {
 		r.want(t, Granted, tickClaim("a", "r5", 5))
 		r.sound(t)
 	})
+}
+
+// A run that was granted by another definition is restored to a job that was created anew. A node that last heard of the job before that
+// run does not take the job back to its tick.
+func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		t.Run(fmt.Sprint("ended ", ended), func(t *testing.T) {
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
+				before := r.backup(t)
+				r.create(t, "a")
+				r.pass(t, 1100*time.Millisecond)
+				l := r.granted(t, tickClaim("a", "r1", 1))
+				r.failover(t, before)
+				r.pass(t, time.Second)
+				must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 3000}}))
+				r.says(t, Restored, Assertion{Digest: "d-other", Lease: l})
+				if ended {
+					r.ends(t, Settled, l, jobs.OutcomeSucceeded)
+				}
+				if got, want := r.recall(t, 1, nil), []Recalled{{Word: After, Cursor: noon + 1000}}; !reflect.DeepEqual(got, want) {
+					t.Fatalf("answered %+v, want %+v", got, want)
+				}
+				if got := r.recall(t, 2, nil); got != nil {
+					t.Fatalf("answered %+v", got)
+				}
+				if e := r.entry(t, "a"); e.Cursor != noon+2000 || e.Base != noon+2000 {
+					t.Errorf("the job begins at %+v", e)
+				}
+				r.want(t, Stale, tickClaim("a", "r9", 1))
+				r.sound(t)
+			})
+		})
+	}
 }
 
 // recall tells that job a stood at a second after noon.

@@ -3,6 +3,7 @@
 -- keys: jobs due anew kept recent outbox followers gate incarnation histories
 -- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else three for
 -- each item that is to be reported with a gap: its number from 1, word, where the gap ends or begins
+--   after   a run that was restored accounts for the tick: report the first tick behind it
 --   before  the job was created and has been claimed since: the gap ends where its chain begins
 --   behind  the cursor stands before the caller's, in a Redis that has not lost the job: the gap begins there, if the runs that
 --           nodes were granted do not account for it
@@ -79,7 +80,7 @@ end
 local function recall(i, c)
   local made, reported = string.match(marks[i] or '|', '^(1?)|(%d*)$')
   local e = entry_of(entries[i])
-  local untouched = e and made == '1' and e.last == '' and e.cursor == e.base -- nothing was asked of it yet
+  local untouched = e and made == '1' and e.cursor == e.base -- nothing was claimed of it yet
   local cursor = c.cursor
   -- guard:opened-is-over P1 a tick in shards, of which an emptied Redis knows nothing, is not begun again
   if c.opened ~= '' and (not entries[i] or untouched) then cursor = c.opened end
@@ -87,6 +88,7 @@ local function recall(i, c)
   if reported and outweighed(c, at, reported, heard_at[i] == reported) then return end
   if not entries[i] then return note(i, '', cursor) end
   if not e or e.digest ~= c.digest or e.cursor == '' then return end
+  if untouched and at <= (tonumber(e.last) or 0) then return ask(i, 'after', e.last) end
   if untouched then
     e.cursor, e.base = cursor, cursor
     note(i, '1', cursor)
