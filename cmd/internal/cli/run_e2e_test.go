@@ -92,9 +92,10 @@ jobs:
 `)
 	url := p.field("node starting", "http")
 	p.logged("run started", `"job":"long"`)
-	if code, body := get(t, url+"/readyz"); code != http.StatusOK {
-		t.Errorf("/readyz: %d %s", code, body)
-	}
+	eventually(t, "the nodes are ready", func() bool {
+		code, _ := get(t, url+"/readyz")
+		return code == http.StatusOK
+	})
 	p.signal(syscall.SIGTERM)
 	p.logged("draining")
 	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "a1: draining") {

@@ -57,7 +57,7 @@ func fresh(t *testing.T, change func(*ledger.Sample)) (f *epochs, l *ledger.Ledg
 	t.Helper()
 	_, client = redistest.StartEmbedded(t)
 	var err error
-	if l, err = ledger.Open(t.Context(), client, ledger.Config{}); err != nil {
+	if l, err = ledger.Open(t.Context(), client, ledger.Config{MaxSkew: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	lost := make(chan struct{}, 1)
