@@ -137,7 +137,7 @@ func tour(ctx context.Context, d *pglock.Driver, name string) error {
 	var errs []error
 	note := func(op string, err, want error) {
 		if !errors.Is(err, want) {
-			errs = append(errs, fmt.Errorf("%s: %w; want %v", op, err, want))
+			errs = append(errs, fmt.Errorf("%s: got %w, want %w", op, err, want))
 		}
 	}
 	acquire := func(owner string, queue bool, from locking.Token) (locking.Grant, error) {

@@ -69,11 +69,12 @@ func (t *trial) stillOpen(l *ledger.Lease) {
 }
 
 // recorded compares a start with its record. There may be none where Redis lost its memory since, or
-// where the history does not reach back.
+// where the history does not reach back; and a run that had waited may be there as it waited.
 func (t *trial) recorded(r *run, w Write) {
 	g, known := r.record()
 	switch {
 	case !known && (t.lossAfter(w.At) || t.trimmed(w.At.Add(-t.Settle))):
+	case known && g.token == 0 && t.lossAfter(w.At): // it waits again: Redis has lost the grant, and its node was not heard since
 	case !known:
 		t.add(KindBooks, w.Tick, "no record of %s", w)
 	case g.tick != w.Tick.UnixMilli() || g.token != w.Token || g.node != w.Node || g.attempt != max(1, w.Attempt):
