@@ -45,7 +45,9 @@ func zookeeper(c cli.LockConfig) (*locking.Locker, func(), error) {
 			return nil, nil, err
 		}
 		cfg.Dial = func(network, address string, timeout time.Duration) (net.Conn, error) {
-			return tls.DialWithDialer(&net.Dialer{Timeout: timeout}, network, address, security)
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
+			defer cancel()
+			return (&tls.Dialer{Config: security}).DialContext(ctx, network, address)
 		}
 	}
 	client := zklock.NewClient(c.Servers, cfg)
