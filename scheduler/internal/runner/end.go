@@ -50,6 +50,19 @@ func (e endedRun) Settled(report ledger.Report, word ledger.Status, err error) {
 	r.wg.Done()
 }
 
+// clockStep is by how much the estimate of Redis' clock may change in a run without a step of that clock.
+const clockStep = time.Second
+
+// startOf returns when a run started, by the clock that Redis has at its end. Where that clock was set meanwhile, the start is as
+// long before the end as the run has lasted.
+func startOf(started, ended time.Time, lasted time.Duration) time.Time {
+	//guard:run-lasts P2 a run whose Redis was set back has no negative duration
+	if off := ended.Sub(started) - lasted; off.Abs() > clockStep {
+		return ended.Add(-lasted)
+	}
+	return started
+}
+
 // report says how a run ended, as this node saw it.
 func (r *Runner) report(l *activeRun) ledger.Report {
 	_ = l.lease.Context().Err() // learns that the lease is over where its timer has not run yet, as after a standstill
@@ -58,9 +71,11 @@ func (r *Runner) report(l *activeRun) ledger.Report {
 	}
 	how, reason := outcome(l.ctx, l.err)
 	l.overran.write(l, how)
+	ended := r.Now()
+	started := startOf(l.started, ended, time.Since(l.began)+locking.Slept()-l.slept)
 	report := ledger.Report{
 		Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Outcome: how, Reason: reason,
-		Started: l.started.UnixMilli(), Ended: r.Now().UnixMilli(), Tries: l.tries,
+		Started: started.UnixMilli(), Ended: ended.UnixMilli(), Tries: l.tries,
 	}
 	if l.tries > 0 {
 		report.Error, report.Output = errorText(l.err, l.earlier), l.run.Written()

@@ -138,8 +138,10 @@ type activeRun struct {
 	ctx         context.Context    // the function's
 	cancel      context.CancelFunc // of ctx, if the job has a timeout
 	logLostOnce sync.Once          // logs once that the lease was lost
-	started     time.Time
-	called      time.Time // when the last try was, on the monotonic clock
+	started     time.Time          // by Redis' clock
+	began       time.Time          // the same instant on the monotonic clock
+	slept       time.Duration      // how long the machine had slept by then
+	called      time.Time          // when the last try was, on the monotonic clock
 	tries       int
 	inFunction  bool      // the function has not returned
 	run         *jobs.Run // of the last try, or of the first that is to come
@@ -196,7 +198,7 @@ func (r *Runner) begin(l *activeRun, back bool) {
 	l.run = r.runOf(l, 1) // prepared before the tick is due
 	l.writing.Store(l.run)
 	back = r.await(l, back) || !r.enter(l, back)
-	l.started = r.Now()
+	l.started, l.began, l.slept = r.Now(), time.Now(), locking.Slept()
 	switch cause := context.Cause(l.lease.Context()); {
 	case errors.Is(cause, ErrDraining):
 		back = true
