@@ -147,7 +147,7 @@ func (t *trial) place() {
 		default:
 			d := t.byTick[row.Tick]
 			switch {
-			case d == nil && t.forgotten(row.Tick):
+			case d == nil && (t.forgotten(row.Tick) || t.beforeTheFirst(instant(row.Tick))):
 			case d == nil && (row.Whole || len(t.known(row.Run).starts) == 0):
 				t.add(KindPhantom, instant(row.Tick), "run %s is recorded as %s; no version asks for its tick", row.Run, row.Outcome)
 			case d == nil: // what it wrote tells
@@ -182,16 +182,23 @@ func (t *trial) place() {
 			if r.backfilled() && t.fills(w) {
 				continue
 			}
-			if len(t.job.Asked) == 0 || t.job.Asked[0].Run != "" && !t.byHand[w.Run] && !t.byHand[r.id] {
+			if !t.reran[w.Run] && (len(t.job.Asked) == 0 || t.job.Asked[0].Run != "" && !t.byHand[w.Run] && !t.byHand[r.id]) {
 				t.add(KindPhantom, w.Tick, "nobody asked for it: %s", w)
 			}
-		case d == nil && t.forgotten(w.Tick.UnixMilli()):
+		case d == nil && (t.forgotten(w.Tick.UnixMilli()) || t.beforeTheFirst(w.Tick)):
 		case d == nil:
 			t.add(KindPhantom, w.Tick, "no version asks for the tick of %s", w)
 		default:
 			d.starts = append(d.starts, w)
 		}
 	}
+}
+
+// beforeTheFirst says that a tick of the schedule is from before the job was there, and that a rewind may have led back to it.
+func (t *trial) beforeTheFirst(tick time.Time) bool {
+	return t.job.Rewound && slices.ContainsFunc(t.job.Versions, func(v Version) bool {
+		return v.Schedule != nil && tick.Before(v.Possible.From) && v.Schedule.Next(tick.Add(-time.Millisecond)).Equal(tick)
+	})
 }
 
 // forgotten says that what became of a tick of the job that this one follows may not be recorded any more.

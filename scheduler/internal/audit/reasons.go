@@ -208,11 +208,15 @@ func (t *trial) heldFrom(row *ledger.Row) int64 {
 	if row.Attempt < 2 && (unheard || derived(row.Run)) {
 		return min(from, row.Tick)
 	}
-	if row.Attempt < 2 || t.reran[row.Run] {
+	if row.Attempt < 2 {
 		return from
 	}
 	for i := range t.books.Rows {
-		if p := &t.books.Rows[i]; !p.Ranged && p.Of == "" && p.Tick == row.Tick && p.Request == row.Request && p.Attempt < row.Attempt && p.Started != 0 {
+		p := &t.books.Rows[i]
+		if t.reran[row.Run] && !t.triedAgain(p) { // else the attempt held the job before a person asked for it
+			continue
+		}
+		if !p.Ranged && p.Of == "" && p.Tick == row.Tick && p.Request == row.Request && p.Attempt < row.Attempt && p.Started != 0 {
 			from = min(from, p.Started)
 		}
 	}
