@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // The bounds of "@every d".
@@ -22,25 +23,12 @@ const (
 // durationForm matches a duration; one that was refused all the same is too long.
 var durationForm = regexp.MustCompile(`^[+-]?(\d+d$|(\d+d)?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$)`)
 
-// dayForm matches a duration with days of 24 hours in front.
-var dayForm = regexp.MustCompile(`^([+-]?)([0-9]{1,6})d((?:[0-9.].*)?)$`)
-
-// ParseDuration reads a duration as every setting has it: Go's form, with days of 24 hours in front of it or alone, as in 90s, 2d and
-// 1d12h.
-func ParseDuration(text string) (time.Duration, error) {
-	if m := dayForm.FindStringSubmatch(text); m != nil {
-		days, _ := strconv.Atoi(m[2]) // at most 6 digits
-		text = m[1] + strconv.Itoa(24*days) + "h" + m[3]
-	}
-	return time.ParseDuration(text)
-}
-
 // parseEvery parses the fields after @every. The result is in milliseconds.
 func parseEvery(fields []string) (int64, error) {
 	if len(fields) != 1 {
 		return 0, errors.New("@every takes one duration, such as @every 90s")
 	}
-	d, err := ParseDuration(fields[0])
+	d, err := spec.ParseDuration(fields[0])
 	switch {
 	case err != nil && durationForm.MatchString(fields[0]):
 		return 0, fmt.Errorf("%q is outside %v to %v", clip(fields[0]), minEvery, maxEvery)

@@ -36,8 +36,8 @@ func ExampleJob_Validate_relations() {
 	}.Validate()
 	fmt.Println(err)
 	// Output:
-	// catch_up_max: 5 is only used with catch_up: all; choose that or leave this out
-	// retry.max_backoff: 1m0s is less than retry.backoff, 3m0s; raise the one or lower the other
+	// catch_up_max: 5 is only used with catch_up: all; set that or leave this out
+	// retry.max_backoff: 1m is less than retry.backoff, 3m; raise the one or lower the other
 }
 
 func ExampleRegistry_Check() {

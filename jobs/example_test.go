@@ -44,8 +44,8 @@ func ExampleJob_Validate() {
 	fmt.Println(err)
 	// Output:
 	// schedule: schedule "61 5 30 2 *": minute "61": 61 is outside 0 to 59
+	// ttl: 1s is outside 3s to 1h; leave it out for 15s
 	// func: is missing; a job needs a function to call, or the name of a handler
-	// ttl: 1s is outside 3s to 1h0m0s; 15s is the default
 }
 
 func ExampleJob_Definition() {

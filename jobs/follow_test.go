@@ -196,12 +196,12 @@ func TestUpstreamsFormat(t *testing.T) {
 			t.Errorf("%v %v: %s, %v", c.after, c.when, text, err)
 		}
 		back, err := jobs.ParseDefinition(text)
-		if err != nil || back.Digest() != d.Digest() || !slices.Equal(back.Job().After, c.after) || back.Job().When != c.when {
+		if err != nil || back.Digest() != d.Digest() || !slices.Equal(back.Job.After, c.after) || back.Job.When != c.when {
 			t.Errorf("%s is read as %+v, %v", text, back, err)
 		}
 	}
 	one, err := jobs.ParseDefinition([]byte(`{"v":1,"name":"x","schedule":"","time_zone":"UTC","ttl_ms":15000,"after":["a"]}`))
-	if want := (jobs.Job{Name: "x", After: []string{"a"}}).Definition().Digest(); err != nil || one.Job().Definition().Digest() != want {
+	if want := (jobs.Job{Name: "x", After: []string{"a"}}).Definition().Digest(); err != nil || one.Job.Definition().Digest() != want {
 		t.Errorf("a list of one is another job than its name: %v", err)
 	}
 }

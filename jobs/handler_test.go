@@ -24,17 +24,17 @@ func TestHandlers(t *testing.T) {
 		t.Errorf("it calls another function: %v", err)
 	}
 	d, err := jobs.ParseDefinition([]byte(`{"v":1,"name":"a","schedule":"@hourly","time_zone":"UTC","ttl_ms":15000,"handler":"report","payload":{"tenant":7}}`))
-	if err != nil || d.Digest() != j.Definition().Digest() || d.Job().Handler != "report" || string(d.Job().Payload) != `{"tenant":7}` {
+	if err != nil || d.Digest() != j.Definition().Digest() || d.Job.Handler != "report" || string(d.Job.Payload) != `{"tenant":7}` {
 		t.Errorf("%v: %+v and %+v", err, d, j.Definition())
 	}
 	for want, bad := range map[string]jobs.Job{
 		`handler: there is no handler "reprot" here`: {Handler: "reprot"},
-		`handler: "a b" is not a handler's name`:     {Handler: "a b"},
+		`handler: "a b" is not a name`:               {Handler: "a b"},
 		"payload: is no JSON":                        {Handler: "report", Payload: []byte("{")},
 		`managed_by: "a b" is not a name`:            {Handler: "report", ManagedBy: "a b"},
-		"managed_by: is not used":                    {ManagedBy: "tenants", Func: func(context.Context, *jobs.Run) error { return nil }},
+		"managed_by: is only used with handler":      {ManagedBy: "tenants", Func: func(context.Context, *jobs.Run) error { return nil }},
 		"payload: 20000 bytes are more than 16384":   {Handler: "report", Payload: []byte(strings.Repeat("1", 20000))},
-		"payload: is not used":                       {Func: j.Func, Payload: []byte("1")},
+		"payload: is only used with handler":         {Func: j.Func, Payload: []byte("1")},
 	} {
 		bad.Name, bad.Schedule = "b", "@hourly"
 		if err := reg.Add(bad); err == nil || !strings.Contains(err.Error(), want) {

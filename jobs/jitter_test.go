@@ -91,8 +91,8 @@ func TestJitterRefuses(t *testing.T) {
 		job         jobs.Job
 		field, want string
 	}{
-		{jobs.Job{Schedule: "@daily", Jitter: -time.Second}, "jitter", "-1s is outside 0s to 24h0m0s"},
-		{jobs.Job{Schedule: "@daily", Jitter: 25 * time.Hour}, "jitter", "25h0m0s is outside 0s to 24h0m0s"},
+		{jobs.Job{Schedule: "@daily", Jitter: -time.Second}, "jitter", "-1s is negative; use 0 or more"},
+		{jobs.Job{Schedule: "@daily", Jitter: 25 * time.Hour}, "jitter", "25h is outside 0s to 24h"},
 		{jobs.Job{Schedule: "@daily", Jitter: 1500 * time.Microsecond}, "jitter", "1.5ms is not a whole number of milliseconds"},
 		{jobs.Job{After: []string{"other"}, Jitter: time.Second}, "jitter", "is not used: a job with after has no schedule"},
 		{jobs.Job{Schedule: "@daily jitter 30s"}, "schedule", "has jitter 30s; write bounds as except"},

@@ -10,20 +10,6 @@ import (
 	"time"
 )
 
-// The defaults of a job's settings.
-const (
-	defaultTTL      = 15 * time.Second
-	defaultTimeZone = "UTC"
-	// DefaultCatchUpMax is the default of Job.CatchUpMax.
-	DefaultCatchUpMax = 10
-	// DefaultRerunMax is the default of Job.RerunMax.
-	DefaultRerunMax = 3
-	// DefaultBackoff is the default of Retry.Backoff.
-	DefaultBackoff = time.Second
-	// DefaultMaxBackoff is the default of Retry.MaxBackoff.
-	DefaultMaxBackoff = time.Minute
-)
-
 // Func is a job's function. It must return soon after ctx ends; context.Cause(ctx) is the reason. After an error the run
 // has failed, or the function is tried again if the job has a [Retry] and the error is not [Permanent].
 type Func func(ctx context.Context, run *Run) error
@@ -104,7 +90,7 @@ type Job struct {
 	Placement Placement
 	// Labels are the labels that a node must have to run the job: at most 64. Default none.
 	Labels map[string]string
-	// After names other jobs of the registry, at most MaxAfter. This job has no schedule then, and runs once for each tick of
+	// After names other jobs of the registry, at most 16. This job has no schedule then, and runs once for each tick of
 	// theirs, with the same tick, when every one of them has ended it as When says. See [Registry.Check]. Default none.
 	After []string
 	// When says after which ends of the other jobs' tick this job runs: succeeded, failed or any. Default succeeded. Only with
@@ -169,25 +155,15 @@ type Defaults struct {
 // are filled only if the job has the policy. A schedule with a CRON_TZ= prefix sets the zone; a job with After takes
 // neither zone nor catch-up from d. It checks nothing.
 func (j Job) WithDefaults(d Defaults) Job {
-	j.TTL = cmp.Or(j.TTL, d.TTL, defaultTTL)
+	j.TTL = cmp.Or(j.TTL, d.TTL)
 	j.Overlap = cmp.Or(j.Overlap, d.Overlap)
-	j.Shards = cmp.Or(j.Shards, 1)
-	if len(j.After) > 0 {
-		j.TimeZone = cmp.Or(j.TimeZone, defaultTimeZone)
-	} else {
-		j.TimeZone = cmp.Or(j.TimeZone, defaultZone(j.Schedule, d.TimeZone))
+	zone := cmp.Or(j.TimeZone, defaultTimeZone)
+	if len(j.After) == 0 {
+		zone = cmp.Or(j.TimeZone, defaultZone(j.Schedule, d.TimeZone))
 		j.CatchUp = cmp.Or(j.CatchUp, d.CatchUp)
 	}
-	if j.CatchUp == CatchUpAll {
-		j.CatchUpMax = cmp.Or(j.CatchUpMax, DefaultCatchUpMax)
-	}
-	if j.OnCrash == OnCrashRerun {
-		j.RerunMax = cmp.Or(j.RerunMax, DefaultRerunMax)
-	}
-	if j.Retry.Max > 0 {
-		j.Retry.Backoff = cmp.Or(j.Retry.Backoff, DefaultBackoff)
-		j.Retry.MaxBackoff = cmp.Or(j.Retry.MaxBackoff, DefaultMaxBackoff)
-	}
+	Settings.Fill(&j)
+	j.TimeZone = zone
 	return j
 }
 
@@ -216,6 +192,9 @@ func (j Job) bounds() bounds {
 	}
 	return b
 }
+
+// defaultTimeZone is that of the table.
+const defaultTimeZone = "UTC"
 
 // defaultZone returns the zone of a job without one. For a bad prefix it is "", so that the fault is reported once, as one
 // of the schedule.

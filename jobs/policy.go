@@ -3,6 +3,8 @@ package jobs
 import (
 	"fmt"
 	"strings"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // Overlap says what happens to a tick that is due while another run of the job has its lease, on any node.
@@ -21,7 +23,7 @@ const (
 	OverlapAllow
 )
 
-var overlapWords = enum{"overlap", []string{"skip", "queue", "replace", "allow"}}
+var overlapWords = words("overlap")
 
 // String returns the word used in config files: skip, queue, replace or allow.
 func (o Overlap) String() string { return overlapWords.word(uint8(o)) }
@@ -46,7 +48,7 @@ const (
 	CatchUpNone
 )
 
-var catchUpWords = enum{"catch_up", []string{"latest", "all", "none"}}
+var catchUpWords = words("catch_up")
 
 // String returns the word used in config files: latest, all or none.
 func (c CatchUp) String() string { return catchUpWords.word(uint8(c)) }
@@ -69,7 +71,7 @@ const (
 	OnCrashRerun
 )
 
-var onCrashWords = enum{"on_crash", []string{"record", "rerun"}}
+var onCrashWords = words("on_crash")
 
 // String returns the word used in config files: record or rerun.
 func (o OnCrash) String() string { return onCrashWords.word(uint8(o)) }
@@ -92,7 +94,7 @@ const (
 	PlacementRace
 )
 
-var placementWords = enum{"placement", []string{"owner", "race"}}
+var placementWords = words("placement")
 
 // String returns the word used in config files: owner or race.
 func (p Placement) String() string { return placementWords.word(uint8(p)) }
@@ -109,6 +111,9 @@ type enum struct {
 	kind  string
 	words []string
 }
+
+// words is the word list of a setting.
+func words(setting string) enum { return enum{setting, spec.WordsOf(setting)} }
 
 func (e enum) known(v uint8) bool { return int(v) < len(e.words) && e.words[v] != "" }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // ErrDuplicate is returned when a job's name is already registered.
@@ -68,7 +70,7 @@ func (r *Registry) MustAdd(j Job) {
 // of a job's.
 func (r *Registry) Handle(name string, f Func) error {
 	switch {
-	case !namePattern.MatchString(name):
+	case !spec.IsName(name):
 		return &FieldError{Field: "handler", Msg: fmt.Sprintf("%q is not a handler's name; %s", clip(name), nameForm)}
 	case f == nil:
 		return &FieldError{Field: "handler", Msg: fmt.Sprintf("%s has no function; give it one", name)}

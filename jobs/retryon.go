@@ -12,7 +12,7 @@ const (
 	RetryOtherNode
 )
 
-var retryOnWords = enum{"retry.on", []string{"same_node", "other_node"}}
+var retryOnWords = words("retry.on")
 
 // String returns the word used in config files: same_node or other_node.
 func (r RetryOn) String() string { return retryOnWords.word(uint8(r)) }
@@ -22,9 +22,3 @@ func (r RetryOn) MarshalText() ([]byte, error) { return retryOnWords.marshal(uin
 
 // UnmarshalText accepts exactly the words of String.
 func (r *RetryOn) UnmarshalText(text []byte) error { return unmarshal(retryOnWords, text, r) }
-
-func (r Retry) checkOn(f *faults) {
-	if checkWord(f, retryOnWords, uint8(r.On)) && r.On != RetrySameNode && r.Max == 0 {
-		f.add("retry.on", "%v is only used with retry.max above 0; set that or leave this out", r.On)
-	}
-}

@@ -1,10 +1,5 @@
 package jobs
 
-import "time"
-
-// minStall is how often a node looks for runs that have stalled.
-const minStall = time.Second
-
 // OnStall says what the node does with a run that made no progress for Job.StallAfter.
 type OnStall uint8
 
@@ -16,7 +11,7 @@ const (
 	OnStallCancel
 )
 
-var onStallWords = enum{"on_stall", []string{"tell", "cancel"}}
+var onStallWords = words("on_stall")
 
 // String returns the word used in config files: tell or cancel.
 func (o OnStall) String() string { return onStallWords.word(uint8(o)) }
@@ -26,12 +21,3 @@ func (o OnStall) MarshalText() ([]byte, error) { return onStallWords.marshal(uin
 
 // UnmarshalText accepts exactly the words of String.
 func (o *OnStall) UnmarshalText(text []byte) error { return unmarshal(onStallWords, text, o) }
-
-func (j Job) checkStall(f *faults) {
-	if checkDuration(f, "stall_after", j.StallAfter) && j.StallAfter > 0 && j.StallAfter < minStall {
-		f.add("stall_after", "%v is less than %v, which is how often a node looks", j.StallAfter, minStall)
-	}
-	if checkWord(f, onStallWords, uint8(j.OnStall)) && j.OnStall != OnStallTell && j.StallAfter == 0 {
-		f.add("on_stall", "%v is only used with stall_after; set that or leave this out", j.OnStall)
-	}
-}

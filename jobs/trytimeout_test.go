@@ -17,8 +17,8 @@ func TestTryTimeoutRefuses(t *testing.T) {
 	}{
 		{time.Minute, jobs.Retry{Max: 1, Timeout: time.Minute - time.Millisecond}, ""},
 		{0, jobs.Retry{Max: 1, Timeout: time.Hour}, ""},
-		{time.Minute, jobs.Retry{Max: 1, Timeout: time.Minute}, "1m0s is not below timeout, 1m0s, which covers all tries"},
-		{time.Minute, jobs.Retry{Timeout: time.Second}, "1s is only used with retry.max above 0; set that, or use timeout"},
+		{time.Minute, jobs.Retry{Max: 1, Timeout: time.Minute}, "1m is not below timeout, 1m, which covers all tries"},
+		{time.Minute, jobs.Retry{Timeout: time.Second}, "1s is only used with retry.max above 0; set that or leave this out"},
 		{0, jobs.Retry{Max: 1, Timeout: -time.Second}, "-1s is negative; use 0 or more"},
 		{0, jobs.Retry{Max: 1, Timeout: time.Microsecond}, "1µs is not a whole number of milliseconds"},
 	} {

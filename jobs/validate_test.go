@@ -83,9 +83,9 @@ func TestValidateRefuses(t *testing.T) {
 		field, words string
 		edit         func(*jobs.Job)
 	}{
-		{"name", "is not a job name", func(j *jobs.Job) { j.Name = "-a" }},
-		{"name", "is not a job name", func(j *jobs.Job) { j.Name = "a\n" }},
-		{"name", "is not a job name", func(j *jobs.Job) { j.Name = long }},
+		{"name", "is not a name", func(j *jobs.Job) { j.Name = "-a" }},
+		{"name", "is not a name", func(j *jobs.Job) { j.Name = "a\n" }},
+		{"name", "is not a name", func(j *jobs.Job) { j.Name = long }},
 		{"schedule", "is empty", func(j *jobs.Job) { j.Schedule = "" }},
 		{"schedule", "minute", func(j *jobs.Job) { j.Schedule = "61 * * * *" }},
 		{"schedule", "keep one of the two", func(j *jobs.Job) { j.Schedule, j.TimeZone = "TZ=Asia/Tokyo 0 5 * * *", "UTC" }},
@@ -97,13 +97,13 @@ func TestValidateRefuses(t *testing.T) {
 		{"func", "is missing", func(j *jobs.Job) { j.Func = nil }},
 		{"overlap", "value 9 is not known", func(j *jobs.Job) { j.Overlap = 9 }},
 		{"catch_up", "value 3 is not known", func(j *jobs.Job) { j.CatchUp = 3 }},
-		{"catch_up_max", "10 is only used with catch_up: all", func(j *jobs.Job) { j.CatchUpMax = 10 }},
+		{"catch_up_max", "is only used with catch_up: all", func(j *jobs.Job) { j.CatchUpMax = 10 }},
 		{"catch_up_max", "-1 is outside 1 to 10000", func(j *jobs.Job) { j.CatchUp, j.CatchUpMax = jobs.CatchUpAll, -1 }},
 		{"start_within", "-1s is negative", func(j *jobs.Job) { j.StartWithin = -time.Second }},
 		{"start_within", "whole number of milliseconds", func(j *jobs.Job) { j.StartWithin = 1 }},
 		{"on_crash", "value 2 is not known", func(j *jobs.Job) { j.OnCrash = 2 }},
 		{"stall_after", "-1s is negative", func(j *jobs.Job) { j.StallAfter = -time.Second }},
-		{"stall_after", "999ms is less than 1s", func(j *jobs.Job) { j.StallAfter = 999 * time.Millisecond }},
+		{"stall_after", "999ms is less than 1s; a node checks its runs each second", func(j *jobs.Job) { j.StallAfter = 999 * time.Millisecond }},
 		{"on_stall", "cancel is only used with stall_after", func(j *jobs.Job) { j.OnStall = jobs.OnStallCancel }},
 		{"on_stall", "value 7 is not known; use one of tell, cancel", func(j *jobs.Job) { j.StallAfter, j.OnStall = time.Second, 7 }},
 		{"rerun_max", "3 is only used with on_crash: rerun", func(j *jobs.Job) { j.RerunMax = 3 }},
@@ -111,17 +111,17 @@ func TestValidateRefuses(t *testing.T) {
 		{"placement", "value 2 is not known", func(j *jobs.Job) { j.Placement = 2 }},
 		{"timeout", "is negative", func(j *jobs.Job) { j.Timeout = -time.Second }},
 		{"timeout", "whole number of milliseconds", func(j *jobs.Job) { j.Timeout = 1500 * time.Microsecond }},
-		{"ttl", "is outside 3s to 1h", func(j *jobs.Job) { j.TTL = 3*time.Second - time.Millisecond }},
+		{"ttl", "2.999s is outside 3s to 1h; leave it out for 15s", func(j *jobs.Job) { j.TTL = 3*time.Second - time.Millisecond }},
 		{"ttl", "whole number of milliseconds", func(j *jobs.Job) { j.TTL = 4*time.Second + 1 }},
 		{"retry.max", "-1 is outside 0 to 100", func(j *jobs.Job) { j.Retry.Max = -1 }},
 		{"retry.backoff", "1s is only used with retry.max above 0", func(j *jobs.Job) { j.Retry.Backoff = time.Second }},
 		{"retry.backoff", "-1s is negative", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: -time.Second} }},
-		{"retry.backoff", "25h0m0s is more than 24h0m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 25 * time.Hour} }},
-		{"retry.max_backoff", "1m0s is only used with retry.max above 0", func(j *jobs.Job) { j.Retry.MaxBackoff = time.Minute }},
+		{"retry.backoff", "25h is outside 1ms to 24h", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 25 * time.Hour} }},
+		{"retry.max_backoff", "1m is only used with retry.max above 0", func(j *jobs.Job) { j.Retry.MaxBackoff = time.Minute }},
 		{"retry.max_backoff", "2s is less than retry.backoff, 3s", func(j *jobs.Job) {
 			j.Retry = jobs.Retry{Max: 1, Backoff: 3 * time.Second, MaxBackoff: 2 * time.Second}
 		}},
-		{"retry.max_backoff", "1m0s is less than retry.backoff, 2m0s", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 2 * time.Minute} }},
+		{"retry.max_backoff", "1m is less than retry.backoff, 2m", func(j *jobs.Job) { j.Retry = jobs.Retry{Max: 1, Backoff: 2 * time.Minute} }},
 		{"shards", "is outside 1 to 1024", func(j *jobs.Job) { j.Shards = 1025 }},
 		{"params", "1 for 2 shards", func(j *jobs.Job) { j.Shards, j.Params = 2, []string{"a"} }},
 		{"params[1]", "must be UTF-8 text of at most 256 bytes", func(j *jobs.Job) { j.Shards, j.Params = 2, []string{"a", strings.Repeat("x", 257)} }},
@@ -129,25 +129,25 @@ func TestValidateRefuses(t *testing.T) {
 		{"labels.a", "at most 256 bytes", func(j *jobs.Job) { j.Labels = map[string]string{"a": long} }},
 		{"after", `"other" does not go with the schedule "*/5 * * * *"`, func(j *jobs.Job) { j.After = []string{"other"} }},
 		{"after", `"a" stands there twice`, func(j *jobs.Job) { j.Schedule, j.After = "", []string{"a", "b", "a"} }},
-		{"after", "17 jobs are more than 16", func(j *jobs.Job) {
+		{"after", "17 are more than 16", func(j *jobs.Job) {
 			j.Schedule, j.After = "", strings.Split("a b c d e f g h i j k l m n o p q", " ")
 		}},
-		{"when", "failed is not used: the job follows no other one", func(j *jobs.Job) { j.When = jobs.WhenFailed }},
+		{"when", "failed is only used with after", func(j *jobs.Job) { j.When = jobs.WhenFailed }},
 		{"when", "value 9 is not known", func(j *jobs.Job) { j.Schedule, j.After, j.When = "", []string{"a"}, 9 }},
 		{"after", "is not a job name", func(j *jobs.Job) { j.Schedule, j.After = "", []string{"the other"} }},
-		{"limit.group", "is missing, and limit.max is 3", func(j *jobs.Job) { j.Limit.Max = 3 }},
-		{"limit.group", "is not a group's name", func(j *jobs.Job) { j.Limit = jobs.Limit{Group: "the db", Max: 3} }},
+		{"limit.max", "3 is only used with limit.group", func(j *jobs.Job) { j.Limit.Max = 3 }},
+		{"limit.group", "is not a name", func(j *jobs.Job) { j.Limit = jobs.Limit{Group: "the db", Max: 3} }},
 		{"limit.max", "0 is outside 1 to 1000", func(j *jobs.Job) { j.Limit.Group = "db" }},
 		{"limit.max", "1001 is outside 1 to 1000", func(j *jobs.Job) { j.Limit = jobs.Limit{Group: "db", Max: 1001} }},
-		{"guard", "is not a guard's name", func(j *jobs.Job) { j.Guard = "a guard" }},
-		{"expect.success_within", "-1h0m0s is negative", func(j *jobs.Job) { j.Expect.SuccessWithin = -time.Hour }},
+		{"guard", "is not a name", func(j *jobs.Job) { j.Guard = "a guard" }},
+		{"expect.success_within", "-1h is negative", func(j *jobs.Job) { j.Expect.SuccessWithin = -time.Hour }},
 		{"expect.success_within", "whole number of milliseconds", func(j *jobs.Job) { j.Expect.SuccessWithin = 1 }},
-		{"expect.success_within", "is more than a year", func(j *jobs.Job) { j.Expect.SuccessWithin = 367 * 24 * time.Hour }},
+		{"expect.success_within", "8808h is outside 1ms to 8784h", func(j *jobs.Job) { j.Expect.SuccessWithin = 367 * 24 * time.Hour }},
 		{"time_zone", "Europe/Berlin is not used: a job with after", func(j *jobs.Job) {
 			j.Schedule, j.After, j.TimeZone = "", []string{"other"}, "Europe/Berlin"
 		}},
 		{"time_zone", "is not known", func(j *jobs.Job) { j.Schedule, j.After, j.TimeZone = "", []string{"other"}, "Europe/Berlim" }},
-		{"catch_up", "none is not used: a job with after", func(j *jobs.Job) { j.Schedule, j.After, j.CatchUp = "", []string{"other"}, jobs.CatchUpNone }},
+		{"catch_up", "is not used: a job with after", func(j *jobs.Job) { j.Schedule, j.After, j.CatchUp = "", []string{"other"}, jobs.CatchUpNone }},
 	} {
 		j := good()
 		c.edit(&j)
@@ -169,8 +169,8 @@ func TestValidateNamesEveryFaultAtOnce(t *testing.T) {
 		Retry: jobs.Retry{Max: 101, Backoff: -1, MaxBackoff: -1}, Shards: -1, Params: []string{"a", "b"}, Placement: 9,
 		Labels: map[string]string{"": ""},
 	}
-	want := []string{"name", "time_zone", "schedule", "func", "overlap", "catch_up", "catch_up_max", "start_within", "on_crash",
-		"rerun_max", "timeout", "ttl", "retry.max", "retry.backoff", "retry.max_backoff", "shards", "params", "placement", "labels"}
+	want := []string{"name", "time_zone", "schedule", "overlap", "catch_up", "catch_up_max", "start_within", "on_crash",
+		"rerun_max", "timeout", "ttl", "retry.max", "retry.backoff", "retry.max_backoff", "shards", "params", "placement", "labels", "func"}
 	if got := faultsOf(t, j.Validate()); !reflect.DeepEqual(got, want) {
 		t.Errorf("faults:\n got %v\nwant %v", got, want)
 	}

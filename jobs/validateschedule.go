@@ -19,10 +19,8 @@ func (j Job) checkSchedule(f *faults) {
 		f.add("time_zone", "%s is not used: a job with after has no schedule; leave it out", zone)
 	}
 	if len(j.After) > 0 {
-		j.checkUnbounded(f)
 		return
 	}
-	before := len(*f)
 	j.checkBounds(f)
 	plain := j
 	plain.TimeZone, plain.Except, plain.Only, plain.StartAt, plain.EndAt, plain.Jitter = zone, nil, nil, time.Time{}, time.Time{}, 0
@@ -33,20 +31,8 @@ func (j Job) checkSchedule(f *faults) {
 	} else if err := s.CheckSteps(); err != nil {
 		f.add("schedule", "%v", err)
 	}
-	if len(*f) == before && j.bounds().set() {
+	if j.bounds().set() && !f.has("schedule", "time_zone", "except", "only", "start_at", "end_at", "jitter") {
 		j.checkTicksLeft(f, time.Now())
-	}
-}
-
-// checkUnbounded refuses bounds of a job with after.
-func (j Job) checkUnbounded(f *faults) {
-	for _, s := range []struct {
-		field string
-		set   bool
-	}{{"except", len(j.Except) > 0}, {"only", len(j.Only) > 0}, {"start_at", !j.StartAt.IsZero()}, {"end_at", !j.EndAt.IsZero()}, {"jitter", j.Jitter != 0}} {
-		if s.set {
-			f.add(s.field, "is not used: a job with after has no schedule; leave it out")
-		}
 	}
 }
 
@@ -69,12 +55,9 @@ func (j Job) checkBounds(f *faults) {
 		field string
 		at    time.Time
 	}{{"start_at", j.StartAt}, {"end_at", j.EndAt}} {
-		if err := checkInstant(bound.at); err != nil && !bound.at.IsZero() {
+		if err := checkInstant(bound.at); err != nil && !bound.at.IsZero() && !f.has(bound.field) {
 			f.add(bound.field, "%v", err)
 		}
-	}
-	if err := checkOffset(j.Jitter, 0); err != nil {
-		f.add("jitter", "%v", err)
 	}
 	if !j.StartAt.IsZero() && !j.EndAt.IsZero() && j.EndAt.Before(j.StartAt) {
 		f.add("end_at", "%s is before start_at, %s; move one of them", instantText(j.EndAt), instantText(j.StartAt))

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
-// MaxAfter is how many jobs a job may follow.
-const MaxAfter = 16
-
-// MaxResult is the largest result of a run, in bytes, so that those of MaxAfter jobs make a payload.
+// MaxResult is the largest result of a run, in bytes, so that those of all jobs that a job may follow make a payload.
 const MaxResult = 4 << 10
 
 // SetResult keeps data, JSON of at most MaxResult bytes, for the jobs that follow this one: when the run succeeds, it is the payload of
@@ -29,7 +28,7 @@ func (r *Run) SetResult(data []byte) error {
 	case len(text) > MaxResult:
 		return bad("%d bytes are more than %d; store it elsewhere and pass its address", len(text), MaxResult)
 	default:
-		own := slices.Clone([]byte(text))
+		own := slices.Clone(text)
 		r.result.Store(&own)
 		return nil
 	}
@@ -66,7 +65,7 @@ const (
 	WhenAny
 )
 
-var whenWords = enum{"when", []string{"succeeded", "failed", "any"}}
+var whenWords = words("when")
 
 // String returns the word used in config files: succeeded, failed or any.
 func (w When) String() string { return whenWords.word(uint8(w)) }
@@ -77,64 +76,14 @@ func (w When) MarshalText() ([]byte, error) { return whenWords.marshal(uint8(w))
 // UnmarshalText accepts exactly the words of String.
 func (w *When) UnmarshalText(text []byte) error { return unmarshal(whenWords, text, w) }
 
-// Upstreams are the jobs that a definition follows. One name with the default When is a string in JSON, as every version knows
-// it. Anything else is a list: a node of an older version then refuses the definition, and never takes the job for one that
-// follows successes.
-type Upstreams struct {
-	Names  []string
-	listed bool
-}
-
-func upstreams(names []string, w When) Upstreams {
-	return Upstreams{Names: slices.Clone(names), listed: len(names) > 0 && (len(names) > 1 || w != WhenSucceeded)}
-}
-
-// String returns the names with commas.
-func (u Upstreams) String() string { return strings.Join(u.Names, ", ") }
-
-// IsZero reports whether there are none, which JSON leaves out.
-func (u Upstreams) IsZero() bool { return len(u.Names) == 0 }
-
-// MarshalJSON returns a string, or a list of strings.
-func (u Upstreams) MarshalJSON() ([]byte, error) {
-	if !u.listed {
-		return json.Marshal(u.String())
-	}
-	return json.Marshal(u.Names)
-}
-
-// UnmarshalJSON accepts a string and a list of strings.
-func (u *Upstreams) UnmarshalJSON(text []byte) error {
-	var one string
-	if err := json.Unmarshal(text, &one); err == nil {
-		*u = Upstreams{}
-		if one != "" {
-			u.Names = []string{one}
-		}
-		return nil
-	}
-	err := json.Unmarshal(text, &u.Names)
-	u.listed = len(u.Names) > 0
-	return err
-}
-
 func (j Job) checkAfter(f *faults) {
-	known := checkWord(f, whenWords, uint8(j.When))
-	switch {
-	case len(j.After) == 0:
-		if known && j.When != WhenSucceeded {
-			f.add("when", "%v is not used: the job follows no other one; leave it out, or name in after the job to run after", j.When)
-		}
-		return
-	case len(j.After) > MaxAfter:
-		f.add("after", "%d jobs are more than %d; put a job between that follows some of them", len(j.After), MaxAfter)
-	case j.Schedule != "":
+	if j.Schedule != "" && len(j.After) > 0 {
 		f.add("after", "%q does not go with the schedule %q: one of them says when the job runs; keep that one",
 			clip(strings.Join(j.After, ", ")), clip(j.Schedule))
 	}
 	for i, name := range j.After {
 		switch {
-		case !namePattern.MatchString(name):
+		case !spec.IsName(name):
 			f.add("after", "%q is not a job name; %s", clip(name), nameForm)
 		case slices.Contains(j.After[:i], name):
 			f.add("after", "%q stands there twice; name it once", name)

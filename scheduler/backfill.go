@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -126,10 +127,10 @@ func planBackfill(name string, definition []byte, o BackfillOptions, now time.Ti
 	if err != nil {
 		return plan, fmt.Errorf("%s: %w: %w", op, ErrUnknownFormat, err)
 	}
-	if !d.After.IsZero() {
-		return plan, fmt.Errorf("%w: %s: it has no schedule, it follows %s; run it by hand with `jobs run`", ErrRefused, op, d.After)
+	if len(d.After) > 0 {
+		return plan, fmt.Errorf("%w: %s: it has no schedule, it follows %s; run it by hand with `jobs run`", ErrRefused, op, strings.Join(d.After, ", "))
 	}
-	schedule, err := d.Job().ParsedSchedule()
+	schedule, err := d.ParsedSchedule()
 	if err != nil {
 		return plan, fmt.Errorf("%s: %w: %w", op, ErrUnknownFormat, err)
 	}

@@ -205,7 +205,7 @@ func (n *Node) storedJob(c ledger.CatalogJob) (*work.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := d.Job()
+	j := d.Job
 	if j.Func = n.handlers[j.Handler]; j.Func == nil {
 		return nil, fmt.Errorf("it has no handler %q", j.Handler)
 	}

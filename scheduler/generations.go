@@ -158,8 +158,8 @@ func generationView(k *generations.Known, name string, now time.Time) Generation
 func scheduleChange(c generations.Change, now time.Time) ScheduleChange {
 	tomorrow := now.Add(24 * time.Hour)
 	view := func(d jobs.Definition) (ScheduleView, *jobs.Schedule) {
-		v := ScheduleView{Schedule: d.Schedule, TimeZone: d.TimeZone, After: d.After.String()}
-		s, err := d.Job().ParsedSchedule()
+		v := ScheduleView{Schedule: d.Schedule, TimeZone: d.TimeZone, After: strings.Join(d.After, ", ")}
+		s, err := d.ParsedSchedule()
 		if err != nil || s == nil {
 			return v, nil // it follows another job, or cannot be read
 		}

@@ -97,10 +97,10 @@ func following(ctx context.Context, l *ledger.Ledger, names []string) (all []led
 				unread = errors.Join(unread, err)
 				continue
 			}
-			for _, upstream := range d.After.Names {
+			for _, upstream := range d.After {
 				followers[upstream] = append(followers[upstream], s.Job)
 			}
-			if !d.After.IsZero() {
+			if len(d.After) > 0 {
 				all = append(all, s)
 			}
 		}

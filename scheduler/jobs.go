@@ -212,7 +212,7 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 	if err != nil {
 		return JobView{}, err
 	}
-	j := d.Job()
+	j := d.Job
 	v := JobView{
 		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(nextTick(s, j, now.UnixMilli())), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner,
 		PolicyView: policyView(j), Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),

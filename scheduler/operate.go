@@ -186,7 +186,7 @@ func (c *Client) Remove(ctx context.Context, name string) (err error) {
 	if err := l.Remove(ctx, name); err != nil {
 		return err
 	}
-	for _, upstream := range d.After.Names {
+	for _, upstream := range d.After {
 		if err := l.Unfollow(ctx, upstream, name); err != nil {
 			return fmt.Errorf("job %s is removed; that it followed %s is still noted, which does no harm: %w", name, upstream, err)
 		}

@@ -95,7 +95,7 @@ func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error
 		if s.Err != nil || err != nil {
 			continue // whoever shows the job says what is wrong with it
 		}
-		if next := nextTick(s, d.Job(), now); next != 0 {
+		if next := nextTick(s, d.Job, now); next != 0 {
 			o.Next = append(o.Next, NextView{s.Job, Stamp(time.UnixMilli(next))})
 		}
 		if s.Cursor != 0 && s.Cursor < now-overviewLate && s.Open == "" && !s.Pause.Holds(now) {

@@ -183,7 +183,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 			d.upstreams(definition, there)
 		}
 		d.ahead(s, definition)
-		if definition.Guard != "" || definition.LimitGroup != "" {
+		if definition.Guard != "" || definition.Limit.Group != "" {
 			entering = append(entering, s.Job)
 		}
 		switch {
@@ -217,7 +217,7 @@ func (d *doctor) named(definition jobs.Definition, version int64, h inspect.Hold
 
 // upstreams notes that a job follows one that is not there.
 func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
-	for _, name := range definition.After.Names {
+	for _, name := range definition.After {
 		if !there[name] {
 			d.add("job_no_upstream", diagnose.Error, diagnose.OnJob, definition.Name, fmt.Sprintf("it follows the job %s, which is not there: it does not run", name), "add that job, or take it out of `after`")
 		}
@@ -229,7 +229,7 @@ func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.H
 	severity, since := diagnose.Warning, ""
 	if s.Cursor != 0 && s.Cursor <= d.now.UnixMilli() {
 		severity, since = diagnose.Error, "; its tick of "+stampOf(s.Cursor).String()+" is due"
-	} else if !definition.After.IsZero() {
+	} else if len(definition.After) > 0 {
 		severity = diagnose.Error
 	}
 	cure := "start a node that has it, or `jobs remove` what nobody wants any more"

@@ -17,7 +17,7 @@ const aheadMargin = 2 * time.Second
 
 // ahead notes a job whose next tick is not the next one of its schedule.
 func (d *doctor) ahead(s ledger.Stored, definition jobs.Definition) {
-	schedule, err := definition.Job().ParsedSchedule()
+	schedule, err := definition.ParsedSchedule()
 	if err != nil || schedule == nil || s.Cursor == 0 {
 		return
 	}

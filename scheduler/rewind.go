@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -59,10 +60,10 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 	if err != nil {
 		return time.Time{}, "", fmt.Errorf("rewind %s: %w", name, err)
 	}
-	if !d.After.IsZero() {
-		return time.Time{}, "", fmt.Errorf("%w: rewind %s: it has no schedule, it follows %s; rewind that one", ErrRefused, name, d.After)
+	if len(d.After) > 0 {
+		return time.Time{}, "", fmt.Errorf("%w: rewind %s: it has no schedule, it follows %s; rewind that one", ErrRefused, name, strings.Join(d.After, ", "))
 	}
-	schedule, err := d.Job().ParsedSchedule()
+	schedule, err := d.ParsedSchedule()
 	if err != nil {
 		return time.Time{}, "", fmt.Errorf("rewind %s: %w", name, err)
 	}

@@ -243,7 +243,7 @@ func (c *Client) StoredJobs(ctx context.Context, names ...string) ([]StoredJob, 
 			faults = append(faults, fmt.Errorf("%w: stored job %s: %w", ErrUnknownFormat, f.Job, err))
 			continue
 		}
-		all = append(all, StoredJob{Job: d.Job(), Version: time.UnixMilli(f.Version).UTC()})
+		all = append(all, StoredJob{Job: d.Job, Version: time.UnixMilli(f.Version).UTC()})
 	}
 	return all, errors.Join(faults...)
 }

@@ -83,7 +83,7 @@ func (c *chains) addFollowers(ctx context.Context, l *ledger.Ledger, list []jobs
 		return err
 	}
 	for _, j := range list {
-		if d, there := were[j.Name]; !there || begins(j) == begins(d.Job()) {
+		if d, there := were[j.Name]; !there || begins(j) == begins(d.Job) {
 			delete(followers, j.Name)
 		}
 	}
@@ -102,8 +102,8 @@ func (c *chains) addFollowers(ctx context.Context, l *ledger.Ledger, list []jobs
 		}
 		names = names[:0]
 		for name, d := range found {
-			if slices.Contains(d.After.Names, next[name]) { // else it did before
-				c.add(d.Job())
+			if slices.Contains(d.After, next[name]) { // else it did before
+				c.add(d.Job)
 				names = append(names, name)
 			}
 		}
@@ -144,7 +144,7 @@ func (c *chains) addUpstreams(ctx context.Context, l *ledger.Ledger) error {
 				c.ghost = append(c.ghost, name)
 				d.Name, d.Schedule = name, "@hourly" // nobody knows; see check
 			}
-			c.add(d.Job())
+			c.add(d.Job)
 		}
 	}
 	return errors.Join(faults...)

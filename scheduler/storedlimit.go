@@ -43,9 +43,9 @@ func checkLimits(ctx context.Context, l *ledger.Ledger, list []jobs.Job) error {
 				continue
 			}
 			d, err := jobs.ParseDefinition([]byte(s.Definition))
-			if j, same := first[d.LimitGroup]; err == nil && same && j.Limit.Max != d.LimitMax {
-				differs(j, s.Job, d.LimitMax)
-				delete(first, d.LimitGroup)
+			if j, same := first[d.Limit.Group]; err == nil && same && j.Limit.Max != d.Limit.Max {
+				differs(j, s.Job, d.Limit.Max)
+				delete(first, d.Limit.Group)
 			}
 		}
 		if end = c.End; c.End >= c.Last {

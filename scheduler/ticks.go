@@ -45,7 +45,7 @@ func (c *Client) Ticks(ctx context.Context, name string, after time.Time, n int)
 	if err != nil {
 		return nil, fmt.Errorf("list ticks of %s: %w: %w", name, ErrUnknownFormat, err)
 	}
-	schedule, err := d.Job().ParsedSchedule()
+	schedule, err := d.ParsedSchedule()
 	if err != nil {
 		return nil, fmt.Errorf("list ticks of %s: %w: %w", name, ErrUnknownFormat, err)
 	}
@@ -55,7 +55,7 @@ func (c *Client) Ticks(ctx context.Context, name string, after time.Time, n int)
 		}
 	}
 	views := []TickView{}
-	if j := d.Job(); j.MaxRuns > 0 {
+	if j := d.Job; j.MaxRuns > 0 {
 		n = min(n, max(0, j.MaxRuns-int(s.Ran)))
 	}
 	for range n {

@@ -89,7 +89,7 @@ func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f ExamineFilter)
 		if err != nil {
 			continue // Examine names it among those that are left alone
 		}
-		schedule, err := d.Job().ParsedSchedule()
+		schedule, err := d.ParsedSchedule()
 		if err != nil || schedule == nil {
 			continue // the same, or the job follows another
 		}

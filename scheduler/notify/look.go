@@ -128,7 +128,7 @@ func (w *watch) define(ctx context.Context, stored []ledger.Stored) error {
 			}
 			if bytes.Contains(s.Definition, []byte(`"success_within_ms"`)) {
 				if d, err := jobs.ParseDefinition(s.Definition); err == nil {
-					within, sharded = d.SuccessWithin, d.Shards > 1
+					within, sharded = d.Expect.SuccessWithin.Milliseconds(), d.Shards > 1
 				}
 			}
 			if within == 0 {

@@ -36,7 +36,7 @@ func (c *cluster) known() ([]audit.Job, error) {
 		for v, same := range definitions(versions, name) {
 			job, _ := versions[v].Get(name)
 			def := job.Definition()
-			schedule, err := def.Job().ParsedSchedule()
+			schedule, err := def.ParsedSchedule()
 			if err != nil {
 				return nil, err
 			}

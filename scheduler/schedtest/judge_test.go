@@ -156,7 +156,7 @@ var spoilings = []spoiling{
 		return false
 	}},
 	{"a follower that ran for a failure", "", "UNWANTED", func(s *spoilt) bool {
-		up := s.Books[s.job.Versions[0].Definition.After.String()]
+		up := s.Books[strings.Join(s.job.Versions[0].Definition.After, ", ")]
 		i := slices.IndexFunc(up.Rows, func(r ledger.Row) bool {
 			return ran(&r) && s.row(func(x *ledger.Row) bool { return x.Tick == r.Tick && !x.Ranged }) != nil
 		})

@@ -25,7 +25,7 @@ func (m *moving) judge() {
 	m.readBooks(c.Books)
 	for _, j := range m.list() {
 		def := j.Definition()
-		schedule, err := def.Job().ParsedSchedule()
+		schedule, err := def.ParsedSchedule()
 		if err != nil {
 			m.t.Fatal(err)
 		}

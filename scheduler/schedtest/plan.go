@@ -250,7 +250,7 @@ func (p Plan) judgeable(version int) (errs []error) {
 			refuse("job %s: %s", j.Name, line)
 		}
 		def := j.Definition()
-		if _, err := def.Job().ParsedSchedule(); err != nil {
+		if _, err := def.ParsedSchedule(); err != nil {
 			refuse("job %s: its schedule cannot be judged: %v", j.Name, err)
 		}
 		for _, before := range p.Jobs {

@@ -2,46 +2,22 @@ package schedtest
 
 import (
 	"context"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
-// settingsOf lists the fields of a struct; those of a struct of the same package by their path.
-func settingsOf(of reflect.Type) (names []string) {
-	for f := range of.Fields() {
-		if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == of.PkgPath() {
-			for _, name := range settingsOf(f.Type) {
-				names = append(names, f.Name+"."+name)
-			}
-			continue
-		}
-		names = append(names, f.Name)
-	}
-	return names
-}
-
-// Every setting of a job is judged, or a plan that has it is refused. A new field of jobs.Job needs a line in one of the two lists, and
-// in the first one a rule of the audit that knows it.
+// Every setting of a job is judged, or a plan that has it is refused. A setting that is judged needs a rule of the audit.
 func TestEverySettingIsKnown(t *testing.T) {
 	t.Parallel()
-	known := slices.Sorted(maps.Keys(judgedSettings))
-	known = append(known, slices.Sorted(maps.Keys(refusedSettings))...)
-	fields := settingsOf(reflect.TypeFor[jobs.Job]())
-	for _, name := range fields {
-		if !slices.Contains(known, name) {
-			t.Errorf("jobs.Job.%s is neither in judgedSettings nor in refusedSettings", name)
-		}
-	}
-	for i, name := range known {
-		if !slices.Contains(fields, name) || slices.Contains(known[:i], name) {
-			t.Errorf("%q is no setting of a job, or stands in both lists", name)
+	for _, s := range spec.All() {
+		if (s.Judged == "") == (s.Unjudged == "") {
+			t.Errorf("%s: Judged %q, Unjudged %q; want one of the two", s.Name, s.Judged, s.Unjudged)
 		}
 	}
 }
@@ -49,18 +25,18 @@ func TestEverySettingIsKnown(t *testing.T) {
 // A plan whose job has a setting that cannot be judged is refused, with the setting's name and what to do.
 func TestRefusedSettings(t *testing.T) {
 	t.Parallel()
-	for name, why := range refusedSettings {
+	for _, s := range spec.All() {
+		if s.Judged != "" {
+			continue
+		}
 		j := jobs.Job{Name: "odd", Schedule: "* * * * *", Func: patient(0)}
-		switch v := settingOf(reflect.ValueOf(&j).Elem(), name); v.Kind() {
-		case reflect.String:
-			v.SetString("x")
-		case reflect.Int:
-			v.SetInt(1)
-		default:
-			v.SetBytes([]byte("1"))
+		if s.Kind == spec.JSON {
+			j.Payload = []byte("1")
+		} else if err := jobs.Settings.Set(&j, s, "1"); err != nil {
+			t.Fatal(err)
 		}
 		err := Plan{Jobs: []jobs.Job{j}}.withDefaults().validate()
-		if want := "job odd: " + name + ": " + why; err == nil || !strings.Contains(err.Error(), want) {
+		if want := "job odd: " + s.Field + ": " + s.Unjudged; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\ndoes not say %q", err, want)
 		}
 	}
@@ -79,7 +55,7 @@ func TestStalledIsJudged(t *testing.T) {
 	}
 	for what, change := range map[string]func(*jobs.Definition){
 		"the job does not end runs without progress": func(d *jobs.Definition) { d.OnStall = jobs.OnStallTell },
-		"may be without progress for 1m":             func(d *jobs.Definition) { d.StallAfter = time.Minute.Milliseconds() },
+		"may be without progress for 1m":             func(d *jobs.Definition) { d.StallAfter = time.Minute },
 	} {
 		c := r.evidence
 		c.Jobs = slices.Clone(c.Jobs)

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -79,7 +80,7 @@ func (r Redis) several() (redisconn.Address, error) {
 	case u.Scheme == "unix":
 		return redisconn.Address{}, fmt.Errorf("is a socket, and the mode is %s; write redis://USER:PASSWORD@/0, or nothing", r.Mode)
 	case u.Host != "":
-		return redisconn.Address{}, fmt.Errorf("names the host %s, and the mode is %s: it comes from redis.addrs; write %s://USER:PASSWORD@/0, or nothing, or change redis.mode", clip(u.Host), r.Mode, u.Scheme)
+		return redisconn.Address{}, fmt.Errorf("names the host %s, and the mode is %s: it comes from redis.addrs; write %s://USER:PASSWORD@/0, or nothing, or change redis.mode", spec.Clip(u.Host), r.Mode, u.Scheme)
 	}
 	u.Scheme, u.Host = u.Scheme+"+"+r.Mode, strings.Join(r.Addrs, ",")
 	if r.Mode == modeSentinel {

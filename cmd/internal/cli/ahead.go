@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -21,9 +22,9 @@ func (n Node) ahead() (time.Duration, error) {
 	case aheadOff:
 		return -1, nil
 	}
-	d, err := parseDuration(n.ClaimAhead)
+	d, err := spec.ParseDuration(n.ClaimAhead)
 	if err != nil || d <= 0 || d > scheduler.ClaimAheadMax {
-		return 0, fmt.Errorf("%s is not %s, %s or a duration up to %s", quote(n.ClaimAhead), aheadAuto, aheadOff, shortDuration(scheduler.ClaimAheadMax))
+		return 0, fmt.Errorf("%s is not %s, %s or a duration up to %s", quote(n.ClaimAhead), aheadAuto, aheadOff, spec.FormatDuration(scheduler.ClaimAheadMax))
 	}
 	return d, nil
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // app is one invocation of the program.
@@ -197,7 +199,7 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 			if len(args) == 0 {
 				return fmt.Errorf("a command is missing: one of %s", strings.Join(names, ", "))
 			}
-			return fmt.Errorf("there is no command %s here, but %s%s", quote(args[0]), strings.Join(names, ", "), cmp.Or(meant, didYouMean(args[0], names)))
+			return fmt.Errorf("there is no command %s here, but %s%s", quote(args[0]), strings.Join(names, ", "), cmp.Or(meant, spec.DidYouMean(args[0], names)))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // Args has refused everything
 	}

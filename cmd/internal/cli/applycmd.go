@@ -113,7 +113,7 @@ func (a *app) apply(t tool, file jobsFile, stored []scheduler.StoredJob, o sched
 // of keys nor escapes in texts count, and numbers differ when their digits do.
 func settingsThatDiffer(a, b jobs.Job) []string {
 	settings := func(j jobs.Job) (of map[string]json.RawMessage) {
-		v := scheduler.StoredJob{Job: j.Definition().Job()}.View()
+		v := scheduler.StoredJob{Job: j.Definition().Job}.View()
 		d := json.NewDecoder(bytes.NewReader(v.Payload))
 		d.UseNumber()
 		var payload any

@@ -91,7 +91,7 @@ func TestExportedPayloads(t *testing.T) {
 		`[[],{},[{}],[[1,[2]]],"",0]`, `"text"`, `7.10`, `null`, `{"0x10":"0x10","1_0":"1_0","0o7":"0o7",".5":".5","1:20":"1:20","=":"=","n":"n","+1":"+1","0777":"0777",".inf":".inf"}`,
 	} {
 		j := jobs.Job{Name: "a", Handler: "h", Schedule: "@daily", Payload: []byte(payload), TTL: time.Second}
-		view := jobsFile{[]scheduler.StoredView{scheduler.StoredJob{Job: j.Definition().Job()}.View()}}
+		view := jobsFile{[]scheduler.StoredView{scheduler.StoredJob{Job: j.Definition().Job}.View()}}
 		inJSON, err := json.Marshal(view)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
@@ -39,7 +40,7 @@ func (w *waiting) read() (err error) {
 		return nil
 	}
 	w.wait = true
-	if w.most, err = parseDuration(w.text); err != nil {
+	if w.most, err = spec.ParseDuration(w.text); err != nil {
 		return usagef("--wait-for: %w", err)
 	}
 	if w.most <= 0 {
@@ -102,7 +103,7 @@ func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
 	if run.Outcome != "succeeded" {
 		return errors.Join(err, fmt.Errorf("%w: %s", errAwaited, words))
 	}
-	a.say("the run %s, after %s", words, shortDuration(redisconn.Duration(run.DurationMS, time.Millisecond)))
+	a.say("the run %s, after %s", words, spec.FormatDuration(redisconn.Duration(run.DurationMS, time.Millisecond)))
 	return err
 }
 
@@ -135,5 +136,5 @@ func (a *app) late(t tool, id string, most time.Duration) error {
 	if a.json() {
 		err = printJSON(a.stdout, run)
 	}
-	return errors.Join(fmt.Errorf("%w within %s: it %s; runs get %s shows how it ends", errAwaited, shortDuration(most), standing(run), id), err)
+	return errors.Join(fmt.Errorf("%w within %s: it %s; runs get %s shows how it ends", errAwaited, spec.FormatDuration(most), standing(run), id), err)
 }

@@ -23,8 +23,8 @@ jobs:
 		t.Fatal(err)
 	}
 	d := l.jobs[0].Definition()
-	if want := []string{"2027-05-01", "2026-12-24", "2026-12-31..2027-01-01"}; !slices.Equal(d.Except, want) || d.StartAt != 1_796_108_400_000 {
-		t.Errorf("stored %q from %d, want %q", d.Except, d.StartAt, want)
+	if want := []string{"2027-05-01", "2026-12-24", "2026-12-31..2027-01-01"}; !slices.Equal(d.Except, want) || d.StartAt.UnixMilli() != 1_796_108_400_000 {
+		t.Errorf("stored %q from %v, want %q", d.Except, d.StartAt, want)
 	}
 }
 

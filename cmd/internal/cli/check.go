@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // checker judges a configuration as a whole. A setting whose text could not even
@@ -63,7 +64,7 @@ func (c *checker) whole(path string, n, low, high int) {
 // span wants a duration within its limits, in whole milliseconds.
 func (c *checker) span(path string, d, low, high time.Duration) {
 	if d < low || d > high {
-		c.fault(path, "%s is outside %s to %s", shortDuration(d), shortDuration(low), shortDuration(high))
+		c.fault(path, "%s is outside %s to %s", spec.FormatDuration(d), spec.FormatDuration(low), spec.FormatDuration(high))
 	} else if d%time.Millisecond != 0 {
 		c.fault(path, "%s is not a whole number of milliseconds", d)
 	}
@@ -114,7 +115,7 @@ func (c *checker) node() {
 	c.span("node.max_skew", n.MaxSkew, 100*time.Millisecond, time.Minute)
 	c.span("node.max_step", n.MaxStep, 100*time.Millisecond, 24*time.Hour)
 	if n.MaxStep < n.MaxSkew {
-		c.fault("node.max_step", "%s is less than node.max_skew, %s", shortDuration(n.MaxStep), shortDuration(n.MaxSkew))
+		c.fault("node.max_step", "%s is less than node.max_skew, %s", spec.FormatDuration(n.MaxStep), spec.FormatDuration(n.MaxSkew))
 	}
 	c.span("node.failover_hold", n.FailoverHold, 100*time.Millisecond, time.Minute)
 	c.span("node.drain_timeout", n.DrainTimeout, time.Millisecond, 24*time.Hour)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // calendarPattern tells the name of a calendar from a date.
@@ -121,7 +122,7 @@ func (c *checker) dates(path string, list []string) (dates []string) {
 			dates = append(dates, calendar...)
 		case calendarPattern.MatchString(text):
 			names := slices.Sorted(maps.Keys(c.Calendars))
-			c.fault(at, "%s is no date, and no calendar of that name is under calendars%s", quote(text), didYouMean(text, names))
+			c.fault(at, "%s is no date, and no calendar of that name is under calendars%s", quote(text), spec.DidYouMean(text, names))
 		case c.date(at, text):
 			dates = append(dates, text)
 		}

@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"encoding"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/execjob"
 	"github.com/escapement/escapement/jobs/httpjob"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // noWork stands in for what a job does where only the rest of it is judged.
@@ -34,7 +34,7 @@ func (c *checker) defaults() {
 // leaseTime holds a lease time against the clock bound it must outlast.
 func (c *checker) leaseTime(path string, ttl time.Duration) {
 	if ttl < 3*c.Node.MaxSkew {
-		c.fault(path, "%s is less than three times node.max_skew, %s", shortDuration(ttl), shortDuration(c.Node.MaxSkew))
+		c.fault(path, "%s is less than three times node.max_skew, %s", spec.FormatDuration(ttl), spec.FormatDuration(c.Node.MaxSkew))
 	}
 }
 
@@ -130,7 +130,8 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	c.policy(path+".when", e.When, &j.When)
 	c.policy(path+".retry.on", e.Retry.On, &j.Retry.On)
 	c.bounds(path, e, &j)
-	takeIdle(&j)
+	given := j
+	jobs.Settings.Idle(&j)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
 	j.Func = c.work(path, Handler{e.Exec, e.HTTP})
 	c.results(path, e)
@@ -144,31 +145,14 @@ func (c *checker) job(path string, e Job) jobs.Job {
 	if e.Guard != "" && e.Guard != c.Locks.Driver && c.from.of("locks.driver").name != driverFlag { // the flag is not for jobs
 		c.fault(path+".guard", "%s is not locks.driver, which is %s", quote(e.Guard), c.Locks.Driver)
 	}
-	c.zeroes(path, e)
-	if least := 2 * (j.Shards + 1); j.Shards > 1 && j.Shards <= jobs.MaxShards && c.History.Keep < least && !c.faults.has("history.keep") {
+	c.zeroes(path, given)
+	if least := 2 * (j.Shards + 1); j.Shards > 1 && !c.faults.has(path+".shards") && c.History.Keep < least && !c.faults.has("history.keep") {
 		c.fault(path+".shards", "one tick makes %d rows of history, and history.keep is %d; make that at least %d", j.Shards+1, c.History.Keep, least)
 	}
 	if c.from.given(path + ".ttl") {
 		c.leaseTime(path+".ttl", j.TTL)
 	}
 	return j
-}
-
-// takeIdle takes out what is written with its default beside a policy that does not use it: a file that shows every setting is
-// as good as one that leaves them out. Another value is meant to do something, and is refused.
-func takeIdle(j *jobs.Job) {
-	if j.CatchUp != jobs.CatchUpAll && j.CatchUpMax == jobs.DefaultCatchUpMax {
-		j.CatchUpMax = 0
-	}
-	if j.OnCrash != jobs.OnCrashRerun && j.RerunMax == jobs.DefaultRerunMax {
-		j.RerunMax = 0
-	}
-	if j.Retry.Max == 0 && j.Retry.Backoff == jobs.DefaultBackoff {
-		j.Retry.Backoff = 0
-	}
-	if j.Retry.Max == 0 && j.Retry.MaxBackoff == jobs.DefaultMaxBackoff {
-		j.Retry.MaxBackoff = 0
-	}
 }
 
 // moot are the settings that cannot be judged, because the one they go with could not be read.
@@ -182,23 +166,10 @@ func (c *checker) moot(path string) map[string]bool {
 }
 
 // zeroes refuses a written 0 where jobs takes 0 for "not given".
-func (c *checker) zeroes(path string, e Job) {
-	for _, z := range []struct {
-		key  string
-		zero bool
-		want string
-	}{
-		{"catch_up_max", e.CatchUpMax == 0, fmt.Sprintf("1 to %d; leave it out for %d", jobs.MaxCatchUp, jobs.DefaultCatchUpMax)},
-		{"rerun_max", e.RerunMax == 0, fmt.Sprintf("1 to %d; leave it out for %d", jobs.MaxReruns, jobs.DefaultRerunMax)},
-		{"ttl", e.TTL == 0, "a lease time; leave it out for the default"},
-		{"retry.backoff", e.Retry.Backoff == 0, fmt.Sprintf("a wait; leave it out for %s", shortDuration(jobs.DefaultBackoff))},
-		{"retry.max_backoff", e.Retry.MaxBackoff == 0, fmt.Sprintf("a wait; leave it out for %s", shortDuration(jobs.DefaultMaxBackoff))},
-		{"expect.success_within", e.Expect.SuccessWithin == 0, "a time; leave it out for no deadline"},
-		{"limit.max", e.Limit.Max == 0, fmt.Sprintf("1 to %d", jobs.MaxLimit)},
-		{"shards", e.Shards == 0, fmt.Sprintf("1 to %d; leave it out for 1", jobs.MaxShards)},
-	} {
-		if at := path + "." + z.key; z.zero && c.from.given(at) {
-			c.fault(at, "0 is not %s", z.want)
+func (c *checker) zeroes(path string, j jobs.Job) {
+	for _, s := range spec.All() {
+		if at := path + "." + s.Name; s.Min > 0 && c.from.given(at) && !jobs.Settings.Given(&j, s) && !c.faults.has(at) {
+			c.fault(at, "0 is outside %s%s", s.Bounds(), s.LeaveOut())
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -30,7 +31,7 @@ func (a *app) completionCommand() *cobra.Command {
 				return err
 			}
 			if shells[args[0]] == nil {
-				return fmt.Errorf("%s is not one of %s%s", quote(args[0]), strings.Join(shellNames, ", "), didYouMean(args[0], shellNames))
+				return fmt.Errorf("%s is not one of %s%s", quote(args[0]), strings.Join(shellNames, ", "), spec.DidYouMean(args[0], shellNames))
 			}
 			return nil
 		},

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // decoder fills the configuration from a YAML tree. It goes on after a fault, so
@@ -111,7 +113,7 @@ func (d *decoder) unknown(key *yaml.Node, path string, known []setting) {
 	for i, s := range known {
 		keys[i] = s.key
 	}
-	hint := didYouMean(key.Value, keys)
+	hint := spec.DidYouMean(key.Value, keys)
 	if elsewhere := settingNamed(key.Value); hint == "" && elsewhere != "" {
 		hint = "; did you mean " + elsewhere
 	}
@@ -132,7 +134,7 @@ func (d *decoder) pairs(n *yaml.Node, path string, cut bool, each func(key, valu
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
-			name := clip(key.Value)
+			name := spec.Clip(key.Value)
 			if cut {
 				name = keyName(key.Value)
 			}
@@ -265,7 +267,7 @@ func (d *decoder) plain(n *yaml.Node, path string, secret bool) bool {
 	case secret: // the tag may be the secret itself
 		d.fault(n, path, "a YAML tag is not read; put a value that begins with ! in quotes")
 	default:
-		d.fault(n, path, "the YAML tag %s is not read", clip(tag))
+		d.fault(n, path, "the YAML tag %s is not read", spec.Clip(tag))
 	}
 	return false
 }
@@ -280,7 +282,7 @@ func describe(n *yaml.Node) string {
 	case n.ShortTag() == "!!str":
 		return "the text " + quote(n.Value)
 	default:
-		return clip(n.Value)
+		return spec.Clip(n.Value)
 	}
 }
 

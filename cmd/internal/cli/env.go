@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/jobs/execjob"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // envPrefix starts the name of every variable read.
@@ -127,6 +128,6 @@ func refuseUnknown(env map[string]string, faults *faultList) {
 			continue
 		}
 		faults.add(place{name: name}, name, "no such variable%s; `escapement config print` shows the settings, and a variable is "+
-			"%s and the path in capitals", didYouMean(name, known), envPrefix)
+			"%s and the path in capitals", spec.DidYouMean(name, known), envPrefix)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // icsError is what is wrong with a calendar file, at a line from 1; 0 when the whole file is meant.
@@ -114,7 +116,7 @@ func icsEvents(lines []icsLine) (events []icsEvent, err *icsError) {
 			open = append(open, l)
 		case "END":
 			if len(open) == 0 || !strings.EqualFold(open[len(open)-1].value, l.value) {
-				return nil, icsFault(l.at, "END:%s ends nothing that is open; get the file anew", clip(l.value))
+				return nil, icsFault(l.at, "END:%s ends nothing that is open; get the file anew", spec.Clip(l.value))
 			}
 			open = open[:len(open)-1]
 		default:
@@ -124,7 +126,7 @@ func icsEvents(lines []icsLine) (events []icsEvent, err *icsError) {
 		}
 	}
 	if n := len(open); n > 0 {
-		return nil, icsFault(open[n-1].at, "BEGIN:%s has no end: the file is cut off; get it anew", clip(open[n-1].value))
+		return nil, icsFault(open[n-1].at, "BEGIN:%s has no end: the file is cut off; get it anew", spec.Clip(open[n-1].value))
 	}
 	return events, nil
 }
@@ -159,7 +161,7 @@ func (e *icsEvent) set(l icsLine) {
 func (e *icsEvent) spans(decade int) (spans []icsSpan, err *icsError) {
 	if e.unread.at > 0 {
 		return nil, icsFault(e.unread.at, "repeats with exceptions (%s) that are not read; give the file an event for each of its days, or list the days as dates",
-			clip(e.unread.name+":"+e.unread.value))
+			spec.Clip(e.unread.name+":"+e.unread.value))
 	}
 	s, err := e.days()
 	if err != nil {

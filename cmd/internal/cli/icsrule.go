@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // icsYears is for how many years an event that repeats is read, from the beginning of the decade on: ten years ahead at least. Within a
@@ -27,7 +29,7 @@ type icsRule struct {
 // yearlyRule reads an RRULE of an event that starts on a day. Faults of other rules say what is read.
 func yearlyRule(l icsLine, start time.Time) (r icsRule, err *icsError) {
 	fault := icsFault(l.at, "repeats (%s), and of recurrence only FREQ=YEARLY on one day of the year is read; give the file an event for each of its days, or list the days as dates",
-		clip(l.name+":"+l.value))
+		spec.Clip(l.name+":"+l.value))
 	part := map[string]string{"INTERVAL": "1", "COUNT": "0"}
 	for text := range strings.SplitSeq(strings.ToUpper(l.value), ";") {
 		name, value, _ := strings.Cut(text, "=")
@@ -54,7 +56,7 @@ func yearlyRule(l icsLine, start time.Time) (r icsRule, err *icsError) {
 		return r, fault
 	}
 	if !r.in(start.Year()).Equal(start) {
-		return r, icsFault(l.at, "starts on %s, which is no day of its rule %s; correct DTSTART or RRULE", start.Format(time.DateOnly), clip(l.value))
+		return r, icsFault(l.at, "starts on %s, which is no day of its rule %s; correct DTSTART or RRULE", start.Format(time.DateOnly), spec.Clip(l.value))
 	}
 	return r, nil
 }

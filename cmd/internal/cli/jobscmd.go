@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -53,7 +54,7 @@ func (t tool) near(name string, err error) error {
 	if slices.Contains(names, name) { // then the error says why that is not the one
 		return err
 	}
-	return fmt.Errorf("%w%s", err, didYouMean(name, names))
+	return fmt.Errorf("%w%s", err, spec.DidYouMean(name, names))
 }
 
 func (a *app) jobsList(t tool, filter scheduler.JobFilter) error {
@@ -189,7 +190,7 @@ func millis(ms int64) string {
 	if ms == 0 {
 		return ""
 	}
-	return shortDuration(redisconn.Duration(ms, time.Millisecond))
+	return spec.FormatDuration(redisconn.Duration(ms, time.Millisecond))
 }
 
 func times(n int) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/boundedfile"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -85,7 +86,7 @@ func jobNamed(text []byte) string {
 	if _ = json.Unmarshal(text, &job); job.Name == "" { // other settings may be wrong
 		return ""
 	}
-	return "job " + clip(job.Name) + ": "
+	return "job " + spec.Clip(job.Name) + ": "
 }
 
 // jobsOfYAML finds the jobs of a file in YAML.
@@ -131,7 +132,7 @@ func jobsOfYAML(text []byte) (found []jobText, err error) {
 func nodeNamed(job *yaml.Node) string {
 	for _, p := range pairsOf(job) {
 		if p.key.Value == "name" {
-			return "job " + clip(p.value.Value) + ": "
+			return "job " + spec.Clip(p.value.Value) + ": "
 		}
 	}
 	return ""

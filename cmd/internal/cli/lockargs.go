@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 )
 
@@ -54,16 +55,16 @@ func wantsCommand(cmd *cobra.Command, args []string) error {
 
 // lockOptions reads the flags of lock.
 func lockOptions(ttl, wait, delay string, permits int) (o locking.Options, err error) {
-	if o.TTL, err = parseDuration(ttl); err != nil {
+	if o.TTL, err = spec.ParseDuration(ttl); err != nil {
 		return o, usagef("--ttl: %v", err)
 	}
 	if o.TTL <= 0 { // to the library, 0 is the default
 		return o, usagef("--ttl %s is not more than 0; use at least %s", ttl, 3*lockMargin)
 	}
-	if o.Wait, err = parseDuration(wait); err != nil {
+	if o.Wait, err = spec.ParseDuration(wait); err != nil {
 		return o, usagef("--wait: %v", err)
 	}
-	if o.Delay, err = parseDuration(delay); err != nil {
+	if o.Delay, err = spec.ParseDuration(delay); err != nil {
 		return o, usagef("--delay: %v", err)
 	}
 	if permits < 1 { // to the library, 0 is a lock

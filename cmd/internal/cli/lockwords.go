@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 )
 
@@ -26,7 +27,7 @@ func notHad(name string, wait time.Duration, listed bool, err error) error {
 	if errors.As(err, &held) {
 		waited := "not waited for: --wait D waits"
 		if wait > 0 {
-			waited = "waited for " + shortDuration(wait) + " in vain: wait longer with --wait"
+			waited = "waited for " + spec.FormatDuration(wait) + " in vain: wait longer with --wait"
 		}
 		until := ""
 		if held.Until > 0 { // else nobody knows
@@ -44,7 +45,9 @@ func notHad(name string, wait time.Duration, listed bool, err error) error {
 func who(holder, owner string) string { return cmp.Or(holder, "owner "+owner) }
 
 // brief is a time left, to the tenth of a second.
-func brief(d time.Duration) string { return shortDuration(max(0, d).Round(100 * time.Millisecond)) }
+func brief(d time.Duration) string {
+	return spec.FormatDuration(max(0, d).Round(100 * time.Millisecond))
+}
 
 // notStarted says why a command was not run; the exit code is the one a shell has for that.
 func (a *app) notStarted(command string, err error) error {

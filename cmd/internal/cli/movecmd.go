@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
 )
@@ -107,7 +108,7 @@ for good, an empty Redis at the same address is enough.`, func(t moveTool) error
 
 // drainOption reads --drain: to the library 0 is the default, and less is not to wait.
 func drainOption(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
+	d, err := spec.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, usagef("--drain: %v", err)
@@ -221,7 +222,7 @@ func (a *app) movePlan(t moveTool) error {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		err = pairs(a.stdout, "namespace", p.Namespace, "from", p.From, "to", p.To, "move under way", cmp.Or(p.ID, "none"),
 			"partitions", fmt.Sprintf("%d, there %d", p.FromPartitions, p.ToPartitions), "jobs", n(p.Jobs), "running", n(p.Running), "pending", n(p.Pending), "open ticks", n(p.Ticks),
-			"rows", n(p.Rows), "unique keys", n(p.Unique), "events", n(p.Events), "drained names", n(p.Drains), "bytes", n(p.Bytes), "copy and open take about", shortDuration(time.Duration(p.Seconds)*time.Second), "clocks differ by", shortDuration(time.Duration(p.SkewMS)*time.Millisecond),
+			"rows", n(p.Rows), "unique keys", n(p.Unique), "events", n(p.Events), "drained names", n(p.Drains), "bytes", n(p.Bytes), "copy and open take about", spec.FormatDuration(time.Duration(p.Seconds)*time.Second), "clocks differ by", spec.FormatDuration(time.Duration(p.SkewMS)*time.Millisecond),
 			"stays behind", strings.Join(p.StaysBehind, "; "))
 	}
 	if err != nil || len(p.InTheWay) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
@@ -65,7 +66,7 @@ func (a *app) printNodes(views []scheduler.NodeView, closed bool) error {
 		column{heading: "SEEN", wide: true, instant: true}, wide("ID"), col("NOTE"))
 	for _, n := range views {
 		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			shortDuration(redisconn.Duration(n.ClockOffsetMS, time.Millisecond)), n.Version, out.at(n.Seen), n.ID, out.nodeNote(n, closed))
+			spec.FormatDuration(redisconn.Duration(n.ClockOffsetMS, time.Millisecond)), n.Version, out.at(n.Seen), n.ID, out.nodeNote(n, closed))
 	}
 	return out.flush()
 }
@@ -167,7 +168,7 @@ func (a *app) inspectNode(f func(tool) error) func(*cobra.Command, []string) err
 		for _, n := range views {
 			names = append(names, n.Name)
 		}
-		return fmt.Errorf("%w%s", err, didYouMean(t.args[0], names))
+		return fmt.Errorf("%w%s", err, spec.DidYouMean(t.args[0], names))
 	})
 }
 

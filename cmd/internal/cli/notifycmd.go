@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/notify"
 )
 
@@ -42,7 +43,7 @@ func (a *app) notifyTest(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		i := slices.Index(names, args[0])
 		if i < 0 {
-			return fmt.Errorf("%w: %s has no target %s%s; it has: %s", errNoTarget, a.flags.config, quote(args[0]), didYouMean(args[0], names), orNone(names))
+			return fmt.Errorf("%w: %s has no target %s%s; it has: %s", errNoTarget, a.flags.config, quote(args[0]), spec.DidYouMean(args[0], names), orNone(names))
 		}
 		targets = targets[i : i+1]
 	}

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/escapement/escapement/jobs/mask"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -124,7 +125,7 @@ func sectionNode(v reflect.Value, sparse bool) *yaml.Node {
 func valueNode(v reflect.Value, sparse bool) *yaml.Node {
 	switch {
 	case v.Type() == durationType:
-		return textNode(shortDuration(time.Duration(v.Int())))
+		return textNode(spec.FormatDuration(time.Duration(v.Int())))
 	case v.Kind() == reflect.Int:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(v.Int(), 10)}
 	case v.Kind() == reflect.Pointer:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -72,9 +73,9 @@ func nestedPutFlags(cmd *cobra.Command, v *scheduler.StoredView) (take func()) {
 type millisFlag int64
 
 func (m *millisFlag) Set(text string) error {
-	d, err := parseDuration(text)
+	d, err := spec.ParseDuration(text)
 	if err == nil && d%time.Millisecond != 0 {
-		err = fmt.Errorf("%s is no whole number of milliseconds", clip(text))
+		err = fmt.Errorf("%s is no whole number of milliseconds", spec.Clip(text))
 	}
 	*m = millisFlag(d.Milliseconds())
 	return err
@@ -84,7 +85,7 @@ func (m *millisFlag) String() string {
 	if m == nil || *m == 0 {
 		return ""
 	}
-	return shortDuration(redisconn.Duration(int64(*m), time.Millisecond))
+	return spec.FormatDuration(redisconn.Duration(int64(*m), time.Millisecond))
 }
 
 func (m *millisFlag) Type() string { return "duration" }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // jobsChange is how the jobs of two configurations differ.
@@ -134,9 +136,9 @@ func valueText(v reflect.Value) string {
 	case string:
 		return quote(x)
 	case time.Duration:
-		return shortDuration(x)
+		return spec.FormatDuration(x)
 	default:
-		return clip(fmt.Sprint(x))
+		return spec.Clip(fmt.Sprint(x))
 	}
 }
 

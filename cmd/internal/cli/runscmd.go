@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -24,7 +25,7 @@ func (a *app) runsCommand() *cobra.Command {
 	list := a.command("list [--job NAME] [--since T] [--outcome O] [--after PLACE] [--limit N]", "list runs, and ticks that did not run", wants(),
 		func(cmd *cobra.Command, args []string) error {
 			if words := append([]string{scheduler.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
-				return usagef("--outcome %s is not one of %s%s", quote(filter.Outcome), strings.Join(words, ", "), didYouMean(filter.Outcome, words))
+				return usagef("--outcome %s is not one of %s%s", quote(filter.Outcome), strings.Join(words, ", "), spec.DidYouMean(filter.Outcome, words))
 			}
 			filter.Limit = a.limit(cmd, filter.Limit)
 			from, err := since.when()
@@ -273,5 +274,5 @@ func started(r scheduler.RunView, ms int64) string {
 	if r.Started == nil {
 		return ""
 	}
-	return shortDuration(redisconn.Duration(ms, time.Millisecond))
+	return spec.FormatDuration(redisconn.Duration(ms, time.Millisecond))
 }

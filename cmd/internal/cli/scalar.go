@@ -3,11 +3,12 @@ package cli
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 var durationType = reflect.TypeFor[time.Duration]()
@@ -18,7 +19,7 @@ var durationType = reflect.TypeFor[time.Duration]()
 func setText(v reflect.Value, words []string, text string) error {
 	switch {
 	case v.Type() == durationType:
-		d, err := parseDuration(text)
+		d, err := spec.ParseDuration(text)
 		v.SetInt(int64(d))
 		return err
 	case v.Kind() == reflect.Int:
@@ -31,7 +32,7 @@ func setText(v reflect.Value, words []string, text string) error {
 	case v.Kind() == reflect.String:
 		v.SetString(text)
 		if len(words) > 0 && !slices.Contains(words, text) {
-			return fmt.Errorf("%s is not one of %s%s", quote(text), strings.Join(words, ", "), didYouMean(text, words))
+			return fmt.Errorf("%s is not one of %s%s", quote(text), strings.Join(words, ", "), spec.DidYouMean(text, words))
 		}
 		return nil
 	default:
@@ -84,34 +85,5 @@ func splitComma(text string) []string {
 	return list
 }
 
-// shortDuration writes 15s, 1m or 168h where Duration.String has 1m0s and 168h0m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
 // quote puts what somebody typed into a message.
-func quote(text string) string { return strconv.Quote(clip(text)) }
-
-// userInfo is the part of a URL that may hold a password. Greedy, because an
-// unescaped password may itself hold "@", and without "//", which may be missing.
-var userInfo = regexp.MustCompile(`(?s):.*@`)
-
-// inQuery is the part of a URL's query that may hold one.
-var inQuery = regexp.MustCompile(`(?s)(password=)[^&]*`)
-
-// clip makes what somebody typed fit for a message: short, and without the
-// password when a URL strayed into another setting.
-func clip(text string) string {
-	text = inQuery.ReplaceAllString(userInfo.ReplaceAllString(text, ":***@"), "${1}***")
-	if len(text) > 60 {
-		return text[:60] + "..."
-	}
-	return text
-}
+func quote(text string) string { return strconv.Quote(spec.Clip(text)) }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 type schemaObject = map[string]any
@@ -72,7 +74,7 @@ func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 	case t == reflect.TypeFor[time.Duration]():
 		o = schemaObject{"type": "string", "pattern": durationPattern}
 		if v.IsValid() && v.Int() != 0 {
-			o["default"] = shortDuration(time.Duration(v.Int()))
+			o["default"] = spec.FormatDuration(time.Duration(v.Int()))
 		}
 		return o
 	case t.Kind() == reflect.Pointer:

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // where is the fault's file, line and setting, or the name of the variable or flag. No text of the file is in it but names of these jobs.
@@ -63,9 +64,9 @@ func knownPath(path string, section reflect.Type, known []jobs.Job) string {
 // keyName is a key for messages. A value that became part of the key, as in {PASSWORD=x} or {token x}, is cut off.
 func keyName(key string) string {
 	if i := strings.IndexFunc(key, func(c rune) bool { return c == '=' || c == ':' || unicode.IsSpace(c) }); i >= 0 {
-		return clip(key[:i+1]) + "..."
+		return spec.Clip(key[:i+1]) + "..."
 	}
-	return clip(key)
+	return spec.Clip(key)
 }
 
 // hasSecret reports whether a section, or what is in it, has a setting that is secret.

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // parse returns the one mapping of the text, or nil and a fault.
@@ -73,7 +75,7 @@ var (
 func yamlFault(err error, text []byte) (line int, msg string) {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
-		return 1, clip(err.Error())
+		return 1, spec.Clip(err.Error())
 	}
 	msg = m[2]
 	line, bad := strconv.Atoi(m[1])

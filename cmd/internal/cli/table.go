@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -144,5 +145,5 @@ func (a *app) checkOutput() error {
 	if slices.Contains(words, a.flags.output) {
 		return nil
 	}
-	return usagef("-o %s is not one of %s%s", quote(a.flags.output), strings.Join(words, ", "), didYouMean(a.flags.output, words))
+	return usagef("-o %s is not one of %s%s", quote(a.flags.output), strings.Join(words, ", "), spec.DidYouMean(a.flags.output, words))
 }

@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"fmt"
-	"math"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // The side of now on which a duration without a sign lies.
@@ -95,7 +92,7 @@ func parseWhen(flag, text string, zone *time.Location, side int) (when, error) {
 	if err == nil {
 		return when{at: at}, nil
 	}
-	d, err := parseDuration(strings.TrimLeft(text, "+-"))
+	d, err := spec.ParseDuration(strings.TrimLeft(text, "+-"))
 	if err != nil || d < 0 || len(text)-len(strings.TrimLeft(text, "+-")) > 1 {
 		return when{}, usagef("%s %s is neither a time such as 2026-11-24, 2026-11-24 22:00 or 2026-11-24T22:00:00Z, nor a duration such as 10m, -10m, +10m or 2d", flag, quote(text))
 	}
@@ -134,32 +131,4 @@ func firstShowing(wall time.Time, zone *time.Location) time.Time {
 		return late
 	}
 	return early
-}
-
-// tooLong is the form of a duration, where jobs.ParseDuration refuses the text all the same.
-var tooLong = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h|d))+$`)
-
-// parseDuration reads a duration, and answers the usual slips with what to write instead.
-func parseDuration(text string) (time.Duration, error) {
-	d, err := jobs.ParseDuration(text)
-	if err == nil {
-		return d, nil
-	}
-	return 0, durationFault(text)
-}
-
-// durationFault says what is wrong with a text that is no duration.
-func durationFault(text string) error {
-	if _, bad := strconv.Atoi(text); bad == nil {
-		return fmt.Errorf("%s has no unit; did you mean %ss", text, text)
-	}
-	if tooLong.MatchString(text) { // it has the form, and did not fit
-		return fmt.Errorf("%s is too long; the longest duration is %dh", clip(text), int(time.Duration(math.MaxInt64).Hours()))
-	}
-	if squeezed := strings.Join(strings.Fields(strings.ToLower(text)), ""); squeezed != text {
-		if _, bad := parseDuration(squeezed); bad == nil {
-			return fmt.Errorf("%s is not a duration; did you mean %s", quote(text), squeezed)
-		}
-	}
-	return fmt.Errorf("%s is not a duration; write a number and a unit, like 500ms, 15s, 2m or 2d", quote(text))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
@@ -94,8 +95,8 @@ func TestParseDuration(t *testing.T) {
 		"-3000000h": "-3000000h is too long; the longest duration is 2562047h", "2562047h30m": "2562047h30m", "1h9999999999.5h": "1h9999999999.5h is too long; the longest duration is 2562047h",
 		"3000000H": `"3000000H" is not a duration; write a number and a unit, like 500ms, 15s, 2m or 2d`,
 	} {
-		d, err := parseDuration(text)
-		got := shortDuration(d)
+		d, err := spec.ParseDuration(text)
+		got := spec.FormatDuration(d)
 		if err != nil {
 			got = err.Error()
 		}

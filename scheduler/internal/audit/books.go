@@ -16,7 +16,7 @@ const skewMost = 60_000
 type bookCheck struct {
 	books    ledger.JobBooks
 	entry    ledger.Entry
-	def      jobs.Definition // V is 0 when it could not be read
+	def      jobs.Definition // without a name when it could not be read
 	rows     []ledger.Row
 	open     []ledger.Lease // of this job
 	steps    []step
@@ -48,7 +48,7 @@ func newBookCheck(b ledger.JobBooks) *bookCheck {
 }
 
 func (c *bookCheck) all() {
-	if c.def.After.IsZero() { // of a job that follows another, the steps are the other one's
+	if len(c.def.After) == 0 { // of a job that follows another, the steps are the other one's
 		c.closes()
 		c.recompute()
 		c.rising()
@@ -63,7 +63,7 @@ func (c *bookCheck) all() {
 	c.tokens()
 	c.counts()
 	c.held()
-	if c.def.V != 0 && c.def.Digest() != c.entry.Digest {
+	if c.def.Name != "" && c.def.Digest() != c.entry.Digest {
 		c.add(Unsound, 0, []any{cursorOf(c.entry)}, "the definition stored is %s, and the entry was made for %s", c.def.Digest(), c.entry.Digest)
 	}
 }

@@ -10,10 +10,10 @@ import (
 // recompute holds every step against the schedule that was in force: the stored one, and before each
 // row that replaced a definition, the one noted there.
 func (c *bookCheck) recompute() {
-	if c.def.V == 0 {
+	if c.def.Name == "" {
 		return
 	}
-	s, err := c.def.Job().ParsedSchedule()
+	s, err := c.def.ParsedSchedule()
 	if err != nil {
 		c.add(Unsound, 0, []any{cursorOf(c.entry)}, "its schedule cannot be recomputed: %v", err)
 		return

@@ -32,7 +32,7 @@ func (c *bookCheck) contradictions() {
 	}
 	for _, g := range c.grants {
 		before := g.tick < c.entry.Base // of a chain that Redis has lost, see reassert.lua
-		if g.request == "" && g.attempt == 1 && !g.step && !before && g.of == "" && c.def.After.IsZero() && g.trigger != jobs.TriggerAfter.String() {
+		if g.request == "" && g.attempt == 1 && !g.step && !before && g.of == "" && len(c.def.After) == 0 && g.trigger != jobs.TriggerAfter.String() {
 			c.add(P2, g.tick, []any{g}, "run %s of tick %s is no step of the chain", g.run, stamp(g.tick))
 		}
 	}
@@ -180,7 +180,7 @@ func (c *bookCheck) tokens() {
 // need not wait for each other, may be granted after those of later ticks. Where it is not known
 // what the overlap policy was, it may have been that.
 func (c *bookCheck) rising() {
-	loose := c.def.V == 0 || c.def.Overlap == jobs.OverlapAllow || slices.ContainsFunc(c.rows, func(r ledger.Row) bool { return replaces(&r) })
+	loose := c.def.Name == "" || c.def.Overlap == jobs.OverlapAllow || slices.ContainsFunc(c.rows, func(r ledger.Row) bool { return replaces(&r) })
 	var before step
 	var top int64
 	for _, k := range c.steps {

@@ -208,7 +208,7 @@ func (j Job) upstreams() []string {
 	if len(j.Versions) == 0 {
 		return nil
 	}
-	return j.Versions[0].Definition.After.Names
+	return j.Versions[0].Definition.After
 }
 
 // any says whether one of a job's definitions is so.

@@ -81,7 +81,7 @@ func (t *trial) comesOf(row *ledger.Row, run string) bool {
 func (t *trial) leastStall() (least time.Duration, may bool) {
 	for _, v := range t.job.Versions {
 		if d := v.Definition; d.OnStall == jobs.OnStallCancel {
-			after := time.Duration(d.StallAfter) * time.Millisecond
+			after := d.StallAfter
 			if !may || after < least {
 				least, may = after, true
 			}
@@ -94,7 +94,7 @@ func (t *trial) leastStall() (least time.Duration, may bool) {
 func (t *trial) leastTimeout() time.Duration {
 	least := time.Duration(0)
 	for _, v := range t.job.Versions {
-		if w := time.Duration(v.Definition.Timeout) * time.Millisecond; w > 0 && (least == 0 || w < least) {
+		if w := v.Definition.Timeout; w > 0 && (least == 0 || w < least) {
 			least = w
 		}
 	}

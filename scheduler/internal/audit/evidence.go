@@ -261,7 +261,7 @@ func (t *trial) over(r *run) time.Time {
 
 // retries says that a run may go on after a try of it has ended.
 func (t *trial) retries() bool {
-	return t.job.any(func(d jobs.Definition) bool { return d.RetryMax > 0 })
+	return t.job.any(func(d jobs.Definition) bool { return d.Retry.Max > 0 })
 }
 
 // crashed says whether a run ended so that on_crash: rerun brings another attempt of it.

@@ -12,7 +12,7 @@ import (
 // tries checks that the tries of one run come one after another, that each further one follows a failure, and that
 // there are no more of them than the job may have.
 func (t *trial) tries() {
-	most := 1 + t.job.most(func(d jobs.Definition) int { return d.RetryMax })
+	most := 1 + t.job.most(func(d jobs.Definition) int { return d.Retry.Max })
 	going, last := make(map[*run]bool), make(map[*run]Write)
 	for i, w := range t.lines {
 		r := t.of[i]
@@ -108,10 +108,10 @@ func (t *trial) reruns() {
 
 // retriesElsewhere is how many attempts other nodes may make of a tick whose function fails.
 func retriesElsewhere(d jobs.Definition) int {
-	if d.RetryOn != jobs.RetryOtherNode {
+	if d.Retry.On != jobs.RetryOtherNode {
 		return 0
 	}
-	return d.RetryMax
+	return d.Retry.Max
 }
 
 // triedAgain says whether a failed run may have been handed to another node.
@@ -177,7 +177,7 @@ func (t *trial) startedTooLate() {
 	if len(t.ups) > 0 || !t.job.all(func(d jobs.Definition) bool { return d.StartWithin > 0 }) {
 		return
 	}
-	limit := time.Duration(t.job.most(func(d jobs.Definition) int { return int(d.StartWithin) })) * time.Millisecond
+	limit := time.Duration(t.job.most(func(d jobs.Definition) int { return int(d.StartWithin) }))
 	for _, r := range t.steps() {
 		late := t.grantedAt(r).Sub(instant(r.Tick))
 		if r.Prev != 0 && r.Attempt == 1 && !derived(r.Run) && late > limit+t.Skew {

@@ -18,7 +18,7 @@ func TestReruns(t *testing.T) {
 		{"rerun", 2, 0}, {"rerun", 3, 1},
 		{"backfill", 1, 0}, {"backfill", 2, 0}, {"backfill", 3, 1},
 	} {
-		tr := &trial{Case: &Case{}, report: &Report{}, job: Job{Name: "job", Versions: []Version{{Definition: jobs.Definition{RerunMax: 1}}}}}
+		tr := &trial{Case: &Case{}, report: &Report{}, job: Job{Name: "job", Versions: []Version{{Definition: jobs.Definition{Job: jobs.Job{RerunMax: 1}}}}}}
 		tr.books.Rows = []ledger.Row{{Job: "job", Run: "r", Tick: 1, Attempt: c.attempt, Token: 1, Trigger: c.trigger, Outcome: jobs.OutcomeSucceeded}}
 		if tr.reruns(); len(tr.report.Findings) != c.want {
 			t.Errorf("attempt %d by %s: %v", c.attempt, c.trigger, tr.report.Findings)

@@ -142,7 +142,7 @@ const noNodeAfter = 24 * time.Hour
 func (t *trial) startWithin() time.Duration {
 	limit := time.Duration(-1)
 	for _, v := range t.job.Versions {
-		if w := time.Duration(v.Definition.StartWithin) * time.Millisecond; w > 0 && (limit < 0 || w < limit) {
+		if w := v.Definition.StartWithin; w > 0 && (limit < 0 || w < limit) {
 			limit = w
 		}
 	}

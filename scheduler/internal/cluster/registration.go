@@ -49,9 +49,9 @@ func (w *Registration) At(now time.Time) ledger.Definition {
 
 // Replaces makes the registration replace a stored definition that was seen at this cursor (ms).
 func (w *Registration) Replaces(old jobs.Definition, digest string, cursor int64) error {
-	w.Def.WasDigest, w.Def.WasCursor, w.old, w.after = digest, cursor, nil, old.After.Names
+	w.Def.WasDigest, w.Def.WasCursor, w.old, w.after = digest, cursor, nil, old.After
 	w.Def.Same = old.SameTicks(w.Job.Def) && !(cursor == 0 && w.Job.Def.Reopens(old))
-	schedule, err := old.Job().ParsedSchedule()
+	schedule, err := old.ParsedSchedule()
 	if schedule != nil {
 		w.Def.Old = schedule.String()
 	}

@@ -1,7 +1,6 @@
 package generations
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -82,24 +81,13 @@ func (c Change) Rescheduled() bool {
 
 // Settings are the settings in which the definitions differ, other than when the job runs.
 func (c Change) Settings() []string {
-	fields := func(d jobs.Definition) (m map[string]json.RawMessage) {
-		d = d.WithoutTicks()
-		d.V, d.Generation = 0, ""
-		raw, err := json.Marshal(d)
-		if err == nil {
-			_ = json.Unmarshal(raw, &m) // it was just written
-		}
-		return m
-	}
-	now, differ := fields(c.Now), fields(c.New)
-	for name, value := range now {
-		if string(differ[name]) == string(value) {
-			delete(differ, name)
-		} else {
-			differ[name] = nil
+	var names []string
+	for _, setting := range jobs.Settings.Diff(&c.Now.Job, &c.New.Job) {
+		if !setting.Ticks {
+			names = append(names, setting.Name)
 		}
 	}
-	return slices.Sorted(maps.Keys(differ))
+	return names
 }
 
 // walkMax bounds how many ticks are compared one by one.

@@ -90,12 +90,12 @@ func (p *promoter) plan(g *goal) error {
 	} else {
 		d.Revision = g.stored.Revision
 	}
-	j := def.Job()
+	j := def.Job
 	schedule, err := j.ParsedSchedule()
 	if err != nil {
 		return err
 	}
-	if schedule == nil && def.After.IsZero() {
+	if schedule == nil && len(def.After) == 0 {
 		return errors.New("no schedule")
 	}
 	if g.want == nil { // else it is stored already
@@ -146,7 +146,7 @@ func (p *promoter) follow(ctx context.Context) error {
 		return p.failed(err)
 	}
 	for _, job := range ours {
-		after := p.known.defs[job].After.Names
+		after := p.known.defs[job].After
 		for _, before := range p.followed(job, after) {
 			if err := p.p.Unfollow(ctx, p.l, before, job); err != nil {
 				return err
@@ -175,7 +175,7 @@ func (p *promoter) ours() (names []string) {
 func (p *promoter) followed(job string, after []string) (before []string) {
 	for name, g := range p.known.of {
 		if a := g.kept[job]; name != p.p.Generation && a != nil {
-			before = append(before, a.def.After.Names...)
+			before = append(before, a.def.After...)
 		}
 	}
 	before = slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })

@@ -36,7 +36,7 @@ func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some 
 	for _, s := range some.Jobs {
 		h := Holding{Orphan: !c.Knows(s.Job)}
 		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else whoever shows the job says what is wrong with it
-			list = append(list, &work.Job{Job: d.Job(), Digest: s.Digest})
+			list = append(list, &work.Job{Job: d.Job, Digest: s.Digest})
 			h.others(s, d.Generation, around, members)
 			holders := c.Digests(s.Job)
 			h.Orphan = h.Orphan || holders != nil && !slices.Contains(holders, s.Digest) && len(h.Superseded) == 0

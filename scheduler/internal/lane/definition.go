@@ -76,7 +76,7 @@ func (f *epochs) readDefinitions(ctx context.Context, into map[string]*definitio
 		if err != nil {
 			continue // a newer version's: the nodes of that version know the job
 		}
-		if schedule, err := d.Job().ParsedSchedule(); err == nil {
+		if schedule, err := d.ParsedSchedule(); err == nil {
 			into[d.Name] = &definition{s.Digest, schedule, max(d.Shards, 1), d.Params}
 		}
 	}

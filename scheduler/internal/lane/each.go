@@ -119,7 +119,7 @@ func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, e
 	if err != nil || root == "" {
 		return nil, err
 	}
-	if s, err := d.Job().ParsedSchedule(); err == nil && counts(s, e) {
+	if s, err := d.ParsedSchedule(); err == nil && counts(s, e) {
 		return s, nil
 	}
 	rows, _, err := r.l.Ledger.History(ctx, []string{root})
@@ -148,10 +148,10 @@ func (r *relay) root(ctx context.Context, name string) (root string, d jobs.Defi
 		if d, err = jobs.ParseDefinition(stored[0].Definition); err != nil {
 			return "", d, nil //nolint:nilerr // a newer version's
 		}
-		if d.After.IsZero() {
+		if len(d.After) == 0 {
 			return name, d, nil
 		}
-		name = d.After.Names[0]
+		name = d.After[0]
 	}
 	return "", d, nil
 }

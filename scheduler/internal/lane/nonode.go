@@ -165,7 +165,7 @@ func labelWords(labels map[string]string) string {
 // giveUp records the late ticks of a job that no living node can run as missed, and returns the
 // job's cursor after that.
 func (s *sweep) giveUp(ctx context.Context, stored ledger.Stored, d jobs.Definition, now int64) (cursor int64) {
-	j := d.Job()
+	j := d.Job
 	schedule, err := j.ParsedSchedule()
 	if err != nil || schedule == nil {
 		return stored.Cursor

@@ -1,10 +1,10 @@
-package cli
+package spec
 
 import "strings"
 
-// didYouMean returns "; did you mean X" for the word nearest to the one typed,
+// DidYouMean returns "; did you mean X" for the word nearest to the one typed,
 // or "" when none is near enough to be worth saying.
-func didYouMean(typed string, words []string) string {
+func DidYouMean(typed string, words []string) string {
 	best, least := "", 1+min(3, max(1, len(typed)/3))
 	for _, w := range words {
 		if d := editDistance(strings.ToLower(typed), strings.ToLower(w)); d < least {
@@ -48,3 +48,5 @@ func editDistance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+func list(words []string) string { return strings.Join(words, ", ") }

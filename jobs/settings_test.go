@@ -1,0 +1,204 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
+)
+
+// fieldsOf lists the fields of a struct; those of a struct of the same package by their path.
+func fieldsOf(of reflect.Type) (names []string) {
+	for f := range of.Fields() {
+		if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == of.PkgPath() {
+			for _, name := range fieldsOf(f.Type) {
+				names = append(names, f.Name+"."+name)
+			}
+			continue
+		}
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Every field of a job but its function has a row, and every row says what it has to.
+func TestTableIsWhole(t *testing.T) {
+	t.Parallel()
+	fields, rows := fieldsOf(reflect.TypeFor[jobs.Job]()), []string{"Func"}
+	names, stored, flags := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, s := range spec.All() {
+		rows = append(rows, s.Field)
+		if names[s.Name] || stored[s.StoredKey()] || flags[s.Flag()] {
+			t.Errorf("%s: another setting has its name, stored key %s or flag %s", s.Name, s.StoredKey(), s.Flag())
+		}
+		names[s.Name], stored[s.StoredKey()], flags[s.Flag()] = true, true, true
+		if s.Sentence == "" || strings.HasSuffix(s.Sentence, ".") {
+			t.Errorf("%s: the sentence %q", s.Name, s.Sentence)
+		}
+		if with, _, _ := strings.Cut(s.With, ": "); with != "" {
+			if _, known := spec.Named(with); !known {
+				t.Errorf("%s: goes with %q, which is no setting", s.Name, with)
+			}
+		}
+	}
+	slices.Sort(fields)
+	slices.Sort(rows)
+	if !slices.Equal(fields, rows) {
+		t.Errorf("a job has the fields %v\nthe table has %v", fields, rows)
+	}
+}
+
+// every has a value for each setting, as a document.
+const every = `{"name":"a","schedule":"@daily","time_zone":"Europe/Berlin","except":["2026-12-24"],"only":["2026-12-01..2026-12-31"],
+"start_at":"2026-12-01T00:00:00Z","end_at":"2026-12-31T10:00:00.5Z","jitter":"1m30s","max_runs":7,"overlap":"queue","catch_up":"all","catch_up_max":3,
+"start_within":"36h","on_crash":"rerun","rerun_max":2,"timeout":"5m","stall_after":"2s","on_stall":"cancel","ttl":"20s",
+"retry":{"max":2,"backoff":"5s","max_backoff":"1m","try_timeout":"500ms","on":"other_node"},"shards":2,"params":["x","<y>"],"placement":"race",
+"labels":{"disk":"ssd"},"after":["b","c"],"when":"any","limit":{"group":"db","max":3},"guard":"paper","handler":"report","payload":{"b":1.50,"a":[]},
+"managed_by":"tenants","expect":{"success_within":"26h"}}`
+
+func decodeJob(t *testing.T, text string) (j jobs.Job, d spec.Decoded) {
+	t.Helper()
+	n, err := spec.ParseJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = jobs.Settings.Decode(n, &j, nil)
+	return j, d
+}
+
+// A document that has every setting is read, and written again as it was.
+func TestDocumentIsReadAndWritten(t *testing.T) {
+	t.Parallel()
+	j, d := decodeJob(t, every)
+	if len(d.Faults) > 0 || d.Lines["retry.on"] != 4 || d.Lines["managed_by"] != 6 {
+		t.Errorf("%+v", d)
+	}
+	for _, s := range spec.All() {
+		if !jobs.Settings.Given(&j, s) {
+			t.Errorf("%s was not read", s.Name)
+		}
+	}
+	text, err := jobs.Settings.Encode(&j, false)
+	if want := strings.ReplaceAll(strings.ReplaceAll(every, "\n", ""), "<y>", `\u003cy\u003e`); err != nil || string(text) != want {
+		t.Errorf("written\n%s, %v; want\n%s", text, err, want)
+	}
+	back, err := jobs.ParseDefinition(mustText(json.Marshal(withoutAfter(j).Definition())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := withoutAfter(j)
+	if differ := jobs.Settings.Diff(&back.Job, &want); len(differ) > 0 {
+		t.Errorf("stored and read, it differs in %v", differ)
+	}
+}
+
+func mustText(text []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// withoutAfter takes away what does not go with a schedule.
+func withoutAfter(j jobs.Job) jobs.Job {
+	j.After, j.When = nil, 0
+	return j
+}
+
+// All settings of the zero job are shown, as nothing.
+func TestAllSettingsAreShown(t *testing.T) {
+	t.Parallel()
+	text := mustText(jobs.Settings.Encode(&jobs.Job{}, true))
+	var shown map[string]json.RawMessage
+	if err := json.Unmarshal(text, &shown); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"name": `""`, "except": "[]", "start_at": "null", "jitter": "null", "max_runs": "0", "overlap": `"skip"`, "retry": "null",
+		"labels": "{}", "after": "[]", "payload": "null", "limit": "null", "expect": "null",
+	} {
+		if string(shown[key]) != want {
+			t.Errorf("%s: %s, want %s", key, shown[key], want)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`[]`:                                "1 : want a section of settings, found a list",
+		"{\n\"tmieout\": \"1m\"}":           "2 tmieout: unknown key; did you mean timeout",
+		`{"ttl_ms": 15000}`:                 "1 ttl_ms: unknown key; a duration has its unit: write ttl: 15s",
+		`{"retry": {"backoff_ms": 90000}}`:  "1 retry.backoff_ms: unknown key; a duration has its unit: write backoff: 1m30s",
+		`{"timeout_ms": "soon"}`:            "1 timeout_ms: unknown key; a duration has its unit: write timeout: 90s",
+		`{"backoff": "1s"}`:                 "1 backoff: unknown key; did you mean retry.backoff",
+		`{"retry": {"timeout": "1s"}}`:      "1 retry.timeout: unknown key; did you mean try_timeout",
+		`{"retry": 3}`:                      "1 retry: want a section with max, backoff, max_backoff, try_timeout, on, found 3",
+		`{"ttl": 15}`:                       "1 ttl: 15 has no unit; did you mean 15s",
+		`{"ttl": ["15s"]}`:                  "1 ttl: want a duration such as 90s, 5m or 2d, found a list",
+		`{"ttl": null}`:                     "1 ttl: has no value; write one, or leave the setting out",
+		`{"shards": "2"}`:                   `1 shards: want a whole number, found the text "2"`,
+		`{"shards": 1.5}`:                   `1 shards: "1.5" is not a whole number`,
+		`{"overlap": "skpi"}`:               `1 overlap: "skpi" is not one of skip, queue, replace, allow; did you mean skip`,
+		`{"start_at": "2026-12-01"}`:        `1 start_at: "2026-12-01" is not an instant with its offset, such as 2026-12-24T08:00:00Z`,
+		`{"params": "x"}`:                   `1 params: want a list of texts, found the text "x"`,
+		`{"params": [[]]}`:                  "1 params[0]: want a text, found a list",
+		`{"labels": ["x"]}`:                 "1 labels: want a section of texts, found a list",
+		`{"labels": {"x": {}}}`:             "1 labels.x: want a text, found a section",
+		`{"schedule": "redis://u:secret@h"`: "",
+	} {
+		if want == "" {
+			if _, err := spec.ParseJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), "line 1: ") {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		_, d := decodeJob(t, text)
+		if len(d.Faults) != 1 {
+			t.Errorf("%s: %v", text, d.Faults)
+			continue
+		}
+		f := d.Faults[0]
+		if got := fmt.Sprintf("%d %s: %s", f.Line, f.Setting, f.Msg); !strings.HasPrefix(got, want) {
+			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+// One name may stand for a list of one, a number for a text, and null for a section or a list with nothing in it.
+func TestDecodeTakes(t *testing.T) {
+	t.Parallel()
+	j, d := decodeJob(t, `{"after": "b", "labels": {"zone": 7}, "params": [1, true], "retry": null, "except": null, "ttl": "1d12h"}`)
+	if len(d.Faults) > 0 || !slices.Equal(j.After, []string{"b"}) || j.Labels["zone"] != "7" || !slices.Equal(j.Params, []string{"1", "true"}) || j.TTL != 36*time.Hour {
+		t.Errorf("%+v, %v", j, d.Faults)
+	}
+}
+
+func TestParseJSONRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                         "line 1: the JSON ends too early",
+		"{\n\"a\": 1,\n\"a\": 2}":  `line 3: the key "a" stands there twice; keep one`,
+		"{}\n{}":                   "line 2: something follows the value; write one",
+		strings.Repeat("[", 10000): "line 1: more than 100 lists and objects stand in each other",
+	} {
+		if _, err := spec.ParseJSON([]byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%.20s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	j := jobs.Job{CatchUpMax: 10, RerunMax: 4, Retry: jobs.Retry{Backoff: time.Second}}
+	jobs.Settings.Idle(&j)
+	if j.CatchUpMax != 0 || j.RerunMax != 4 || j.Retry.Backoff != 0 {
+		t.Errorf("%+v", j)
+	}
+}

@@ -1,0 +1,200 @@
+package spec
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Binding reads and writes the settings in the fields of a T.
+type Binding[T any] struct{ rows []row }
+
+// row is a setting and its field.
+type row struct {
+	Setting
+	index []int
+}
+
+var kindTypes = [...]reflect.Type{
+	Text: reflect.TypeFor[string](), Name: reflect.TypeFor[string](), Count: reflect.TypeFor[int](), Duration: reflect.TypeFor[time.Duration](),
+	Instant: reflect.TypeFor[time.Time](), Texts: reflect.TypeFor[[]string](), Names: reflect.TypeFor[[]string](),
+	Labels: reflect.TypeFor[map[string]string](), JSON: reflect.TypeFor[[]byte](),
+}
+
+// Bind returns the binding of a struct type. Bind panics when T lacks the field of a setting, or has one of another type.
+func Bind[T any]() *Binding[T] {
+	b := &Binding[T]{}
+	for _, s := range table {
+		t, index := reflect.TypeFor[T](), []int(nil)
+		for part := range strings.SplitSeq(s.Field, ".") {
+			f, has := t.FieldByName(part)
+			if !has {
+				panic(fmt.Sprintf("spec: %v has no field %s for the setting %s", reflect.TypeFor[T](), s.Field, s.Name))
+			}
+			t, index = f.Type, append(index, f.Index...)
+		}
+		word := s.Kind == Word && t.Kind() == reflect.Uint8
+		if !word && (s.Kind == Word || t != kindTypes[s.Kind]) {
+			panic(fmt.Sprintf("spec: field %s of %v is a %v, and the setting %s is %v", s.Field, reflect.TypeFor[T](), t, s.Name, s.Kind))
+		}
+		b.rows = append(b.rows, row{s, index})
+	}
+	return b
+}
+
+// in returns the field of the row's setting.
+func (r row) in(v reflect.Value) reflect.Value { return v.FieldByIndex(r.index) }
+
+func (b *Binding[T]) of(name string) row {
+	i := slices.IndexFunc(b.rows, func(r row) bool { return r.Name == name })
+	return b.rows[i] // the callers have the name from the table
+}
+
+// given reports whether a setting has a value. An empty list or mapping is none.
+func given(v reflect.Value) bool {
+	if k := v.Kind(); k == reflect.Slice || k == reflect.Map {
+		return v.Len() > 0
+	}
+	return !v.IsZero()
+}
+
+// Given reports whether a setting of job differs from the zero value.
+func (b *Binding[T]) Given(job *T, s Setting) bool {
+	return given(b.of(s.Name).in(reflect.ValueOf(job).Elem()))
+}
+
+// needed reports whether the setting that r goes with is there; true for a setting that goes with none.
+func (b *Binding[T]) needed(v reflect.Value, r row) bool {
+	if r.With == "" {
+		return true
+	}
+	name, word := r.needs()
+	with := b.of(name)
+	if word == "" {
+		return given(with.in(v))
+	}
+	i := slices.Index(with.Words, word)
+	return with.in(v).Uint() == uint64(i)
+}
+
+// Fill gives the settings of job that have no value their defaults, where the setting that they go with is there.
+func (b *Binding[T]) Fill(job *T) {
+	v := reflect.ValueOf(job).Elem()
+	for _, r := range b.rows {
+		if f := r.in(v); r.Default != "" && !given(f) && b.needed(v, r) {
+			if err := r.set(f, r.Default); err != nil {
+				panic("spec: the default of " + r.Name + ": " + err.Error())
+			}
+		}
+	}
+}
+
+// Idle takes away settings that have their default beside a setting that does not use them: a document that shows every setting is as
+// good as one that leaves them out. Another value is meant to do something, and stays: Check refuses it.
+func (b *Binding[T]) Idle(job *T) {
+	v := reflect.ValueOf(job).Elem()
+	for _, r := range b.rows {
+		f, byDefault := r.in(v), reflect.New(r.in(v).Type()).Elem()
+		if r.With == "" || r.Default == "" || b.needed(v, r) {
+			continue
+		}
+		if err := r.set(byDefault, r.Default); err == nil && r.equal(f, byDefault) {
+			f.SetZero()
+		}
+	}
+}
+
+// Clear takes settings away.
+func (b *Binding[T]) Clear(job *T, which func(Setting) bool) {
+	v := reflect.ValueOf(job).Elem()
+	for _, r := range b.rows {
+		if which(r.Setting) {
+			r.in(v).SetZero()
+		}
+	}
+}
+
+// Set sets a setting of a single value from text: a flag or a scalar of a document. The error is the fault without the setting's name.
+func (b *Binding[T]) Set(job *T, s Setting, text string) error {
+	return b.of(s.Name).set(reflect.ValueOf(job).Elem().FieldByIndex(b.of(s.Name).index), text)
+}
+
+func (r row) set(f reflect.Value, text string) error {
+	switch r.Kind {
+	case Text, Name:
+		f.SetString(text)
+	case Word:
+		if !slices.Contains(r.Words, text) {
+			return fmt.Errorf("%q is not one of %s%s", Clip(text), strings.Join(r.Words, ", "), DidYouMean(text, r.Words))
+		}
+		return f.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
+	case Count:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", Clip(text))
+		}
+		f.SetInt(int64(n))
+	case Duration:
+		d, err := ParseDuration(text)
+		if err != nil {
+			return err
+		}
+		f.SetInt(int64(d))
+	case Instant:
+		t, err := parseInstant(text)
+		if err != nil {
+			return err
+		}
+		f.Set(reflect.ValueOf(t))
+	case Names:
+		f.Set(reflect.ValueOf([]string{text}))
+	default:
+		return fmt.Errorf("is a single value; write %v", r.Kind)
+	}
+	return nil
+}
+
+// Diff returns the settings in which two jobs differ, in the order of the table. Payloads of the same values are equal.
+func (b *Binding[T]) Diff(one, two *T) (differ []Setting) {
+	v, w := reflect.ValueOf(one).Elem(), reflect.ValueOf(two).Elem()
+	for _, r := range b.rows {
+		if !r.equal(r.in(v), r.in(w)) {
+			differ = append(differ, r.Setting)
+		}
+	}
+	return differ
+}
+
+func (r row) equal(x, y reflect.Value) bool {
+	switch {
+	case !given(x) || !given(y):
+		return given(x) == given(y)
+	case r.Kind == Instant:
+		return x.Interface().(time.Time).Equal(y.Interface().(time.Time))
+	case r.Kind == JSON:
+		return sameJSON(x.Bytes(), y.Bytes())
+	default:
+		return reflect.DeepEqual(x.Interface(), y.Interface())
+	}
+}
+
+// sameJSON compares values: neither spaces, the order of keys nor escapes in texts count. Numbers differ when their digits do.
+func sameJSON(x, y []byte) bool {
+	var a, b any
+	for _, side := range []struct {
+		text []byte
+		into *any
+	}{{x, &a}, {y, &b}} {
+		d := json.NewDecoder(strings.NewReader(string(side.text)))
+		d.UseNumber()
+		if d.Decode(side.into) != nil {
+			return string(x) == string(y)
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
