@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -70,22 +69,7 @@ func (d Definition) Reopens(old Definition) bool {
 
 // MarshalJSON returns the canonical text. A policy whose value is unknown is an error.
 func (d Definition) MarshalJSON() ([]byte, error) {
-	members, err := Settings.Stored(&d.Job)
-	if err != nil {
-		return nil, err
-	}
-	text := append(fmt.Appendf(nil, `{"v":%d`, definitionVersion), members...)
-	if d.Generation != "" {
-		label, err := json.Marshal(d.Generation)
-		if err != nil {
-			return nil, err
-		}
-		text = append(append(text, `,"generation":`...), label...)
-	}
-	if d.Stored != 0 {
-		text = fmt.Appendf(text, `,"stored":%d`, d.Stored)
-	}
-	return append(text, '}'), nil
+	return Settings.Store(&d.Job, spec.Envelope{Format: definitionVersion, Generation: d.Generation, Version: d.Stored})
 }
 
 // Digest returns the first 16 hexadecimal characters of the SHA-256 of d's canonical JSON. Equal settings have equal
@@ -104,19 +88,15 @@ func (d Definition) Digest() string {
 // ParseDefinition parses a stored definition. A newer or missing format version, an unknown key and a value out of range
 // are errors that name it.
 func ParseDefinition(text []byte) (Definition, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil {
-		return Definition{}, fmt.Errorf("definition: %w", err)
-	}
-	if err := checkVersion(members["v"]); err != nil {
+	if err := checkVersion(text); err != nil {
 		return Definition{}, err
 	}
 	d := Definition{}
-	for _, key := range slices.Sorted(maps.Keys(members)) {
-		if err := d.read(key, members[key]); err != nil {
-			return Definition{}, fmt.Errorf("definition %q: %w", clip(d.Name), err)
-		}
+	e, err := Settings.ReadStored(text, &d.Job)
+	if err != nil {
+		return Definition{}, fmt.Errorf("definition %q: %w", clip(d.Name), err)
 	}
+	d.Generation, d.Stored = e.Generation, e.Version
 	d.Shards = max(d.Shards, 1)
 	switch {
 	case d.Name == "":
@@ -130,35 +110,18 @@ func ParseDefinition(text []byte) (Definition, error) {
 	return d, nil
 }
 
-// read reads one member of the JSON.
-func (d *Definition) read(key string, value json.RawMessage) error {
-	switch key {
-	case "v":
-		return nil
-	case "generation":
-		return json.Unmarshal(value, &d.Generation)
-	case "stored":
-		return json.Unmarshal(value, &d.Stored)
+func checkVersion(text []byte) error {
+	var head struct {
+		V int `json:"v"`
 	}
-	known, err := Settings.ReadStored(&d.Job, key, value)
-	if !known {
-		return fmt.Errorf("unknown field %q", clip(key))
-	}
-	return err
-}
-
-func checkVersion(text json.RawMessage) error {
-	v := 0
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &v); err != nil {
-			return fmt.Errorf("definition: v: %w", err)
-		}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return fmt.Errorf("definition: %w", err)
 	}
 	switch {
-	case v > definitionVersion:
-		return fmt.Errorf("definition: format %d was written by a newer version, and this program knows up to %d; upgrade this node", v, definitionVersion)
-	case v < 1:
-		return fmt.Errorf("definition: format version %d is not valid; \"v\" must be 1 to %d", v, definitionVersion)
+	case head.V > definitionVersion:
+		return fmt.Errorf("definition: format %d was written by a newer version, and this program knows up to %d; upgrade this node", head.V, definitionVersion)
+	case head.V < 1:
+		return fmt.Errorf("definition: format version %d is not valid; \"v\" must be 1 to %d", head.V, definitionVersion)
 	}
 	return nil
 }

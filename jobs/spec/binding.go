@@ -12,12 +12,20 @@ import (
 )
 
 // Binding reads and writes the settings in the fields of a T.
-type Binding[T any] struct{ rows []row }
+type Binding[T any] struct {
+	rows   []row
+	stored reflect.Type // see storedType
+}
 
 // row is a setting and its field.
 type row struct {
 	Setting
-	index []int
+	index  []int
+	goType reflect.Type
+
+	with      *row          // the row of With; nil without
+	word      uint64        // the value that with must have; 0 for any but the zero value
+	byDefault reflect.Value // of Default; invalid without
 }
 
 var kindTypes = [...]reflect.Type{
@@ -42,17 +50,35 @@ func Bind[T any]() *Binding[T] {
 		if !word && (s.Kind == Word || t != kindTypes[s.Kind]) {
 			panic(fmt.Sprintf("spec: field %s of %v is a %v, and the setting %s is %v", s.Field, reflect.TypeFor[T](), t, s.Name, s.Kind))
 		}
-		b.rows = append(b.rows, row{s, index})
+		b.rows = append(b.rows, row{Setting: s, index: index, goType: t})
 	}
+	for i := range b.rows {
+		b.resolve(&b.rows[i])
+	}
+	b.stored = storedType(b.rows)
 	return b
 }
 
-// in returns the field of the row's setting.
-func (r row) in(v reflect.Value) reflect.Value { return v.FieldByIndex(r.index) }
+// resolve finds the row of With, and the value of Default.
+func (b *Binding[T]) resolve(r *row) {
+	if name, word := r.needs(); name != "" {
+		r.with = b.of(name)
+		r.word = uint64(max(0, slices.Index(r.with.Words, word)))
+	}
+	if r.Default != "" {
+		r.byDefault = reflect.New(r.goType).Elem()
+		if err := r.set(r.byDefault, r.Default); err != nil {
+			panic("spec: the default of " + r.Name + ": " + err.Error())
+		}
+	}
+}
 
-func (b *Binding[T]) of(name string) row {
+// in returns the field of the row's setting.
+func (r *row) in(v reflect.Value) reflect.Value { return v.FieldByIndex(r.index) }
+
+func (b *Binding[T]) of(name string) *row {
 	i := slices.IndexFunc(b.rows, func(r row) bool { return r.Name == name })
-	return b.rows[i] // the callers have the name from the table
+	return &b.rows[i] // the callers have the name from the table
 }
 
 // given reports whether a setting has a value. An empty list or mapping is none.
@@ -69,27 +95,27 @@ func (b *Binding[T]) Given(job *T, s Setting) bool {
 }
 
 // needed reports whether the setting that r goes with is there; true for a setting that goes with none.
-func (b *Binding[T]) needed(v reflect.Value, r row) bool {
-	if r.With == "" {
+func (r *row) needed(v reflect.Value) bool {
+	switch {
+	case r.with == nil:
 		return true
+	case r.word == 0:
+		return given(r.with.in(v))
+	default:
+		return r.with.in(v).Uint() == r.word
 	}
-	name, word := r.needs()
-	with := b.of(name)
-	if word == "" {
-		return given(with.in(v))
-	}
-	i := slices.Index(with.Words, word)
-	return with.in(v).Uint() == uint64(i)
 }
 
 // Fill gives the settings of job that have no value their defaults, where the setting that they go with is there.
 func (b *Binding[T]) Fill(job *T) {
 	v := reflect.ValueOf(job).Elem()
-	for _, r := range b.rows {
-		if f := r.in(v); r.Default != "" && !given(f) && b.needed(v, r) {
-			if err := r.set(f, r.Default); err != nil {
-				panic("spec: the default of " + r.Name + ": " + err.Error())
-			}
+	for i := range b.rows {
+		r := &b.rows[i]
+		if r.Default == "" {
+			continue
+		}
+		if f := r.in(v); !given(f) && r.needed(v) {
+			f.Set(r.byDefault)
 		}
 	}
 }
@@ -98,13 +124,9 @@ func (b *Binding[T]) Fill(job *T) {
 // good as one that leaves them out. Another value is meant to do something, and stays: Check refuses it.
 func (b *Binding[T]) Idle(job *T) {
 	v := reflect.ValueOf(job).Elem()
-	for _, r := range b.rows {
-		f, byDefault := r.in(v), reflect.New(r.in(v).Type()).Elem()
-		if r.With == "" || r.Default == "" || b.needed(v, r) {
-			continue
-		}
-		if err := r.set(byDefault, r.Default); err == nil && r.equal(f, byDefault) {
-			f.SetZero()
+	for i := range b.rows {
+		if r := &b.rows[i]; r.with != nil && r.Default != "" && !r.needed(v) && r.equal(r.in(v), r.byDefault) {
+			r.in(v).SetZero()
 		}
 	}
 }
@@ -112,7 +134,8 @@ func (b *Binding[T]) Idle(job *T) {
 // Clear takes settings away.
 func (b *Binding[T]) Clear(job *T, which func(Setting) bool) {
 	v := reflect.ValueOf(job).Elem()
-	for _, r := range b.rows {
+	for i := range b.rows {
+		r := &b.rows[i]
 		if which(r.Setting) {
 			r.in(v).SetZero()
 		}
@@ -124,7 +147,7 @@ func (b *Binding[T]) Set(job *T, s Setting, text string) error {
 	return b.of(s.Name).set(reflect.ValueOf(job).Elem().FieldByIndex(b.of(s.Name).index), text)
 }
 
-func (r row) set(f reflect.Value, text string) error {
+func (r *row) set(f reflect.Value, text string) error {
 	switch r.Kind {
 	case Text, Name:
 		f.SetString(text)
@@ -162,7 +185,8 @@ func (r row) set(f reflect.Value, text string) error {
 // Diff returns the settings in which two jobs differ, in the order of the table. Payloads of the same values are equal.
 func (b *Binding[T]) Diff(one, two *T) (differ []Setting) {
 	v, w := reflect.ValueOf(one).Elem(), reflect.ValueOf(two).Elem()
-	for _, r := range b.rows {
+	for i := range b.rows {
+		r := &b.rows[i]
 		if !r.equal(r.in(v), r.in(w)) {
 			differ = append(differ, r.Setting)
 		}
@@ -170,7 +194,7 @@ func (b *Binding[T]) Diff(one, two *T) (differ []Setting) {
 	return differ
 }
 
-func (r row) equal(x, y reflect.Value) bool {
+func (r *row) equal(x, y reflect.Value) bool {
 	switch {
 	case !given(x) || !given(y):
 		return given(x) == given(y)

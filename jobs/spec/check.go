@@ -13,18 +13,19 @@ import (
 func (b *Binding[T]) Check(job *T, fault func(field, msg string), next func(Setting)) {
 	v := reflect.ValueOf(job).Elem()
 	scheduled := !given(b.of("after").in(v))
-	for _, r := range b.rows {
+	for i := range b.rows {
+		r := &b.rows[i]
 		f := r.in(v)
 		switch msg := r.fault(f); {
 		case msg != "":
 			fault(r.Name, msg)
 		case !given(f):
-			if r.With != "" && r.Default == "" && r.Min > 0 && b.needed(v, r) {
+			if r.With != "" && r.Default == "" && r.Min > 0 && r.needed(v) {
 				fault(r.Name, fmt.Sprintf("0 is outside %s; %s needs it", r.Bounds(), r.With))
 			}
 		case r.Unscheduled && !scheduled:
 			fault(r.Name, "is not used: a job with after has no schedule; leave it out")
-		case !b.needed(v, r):
+		case !r.needed(v):
 			fault(r.Name, fmt.Sprintf("%sis only used with %s; set that or leave this out", r.shown(f), b.condition(r)))
 		}
 		next(r.Setting)
@@ -32,7 +33,7 @@ func (b *Binding[T]) Check(job *T, fault func(field, msg string), next func(Sett
 }
 
 // condition is With in words.
-func (b *Binding[T]) condition(r row) string {
+func (b *Binding[T]) condition(r *row) string {
 	if name, word := r.needs(); word == "" && b.of(name).Kind == Count {
 		return name + " above 0"
 	}
@@ -40,7 +41,7 @@ func (b *Binding[T]) condition(r row) string {
 }
 
 // shown is a value before a fault's words; "" for one that is too long to be shown.
-func (r row) shown(f reflect.Value) string {
+func (r *row) shown(f reflect.Value) string {
 	switch r.Kind {
 	case Word:
 		text, _ := f.Interface().(encoding.TextMarshaler).MarshalText() // fault has found it known
@@ -55,7 +56,7 @@ func (r row) shown(f reflect.Value) string {
 }
 
 // fault returns what is wrong with a value by itself; "" for nothing.
-func (r row) fault(f reflect.Value) string {
+func (r *row) fault(f reflect.Value) string {
 	if !given(f) {
 		if r.Required {
 			return "is missing; " + NameForm
@@ -103,7 +104,7 @@ func (r row) fault(f reflect.Value) string {
 }
 
 // outside is the fault of a number out of its bounds, with the default, which is often what is meant.
-func (r row) outside(f reflect.Value) string {
+func (r *row) outside(f reflect.Value) string {
 	msg := r.shown(f) + "is outside " + r.Bounds()
 	if r.Max == 0 {
 		msg = r.shown(f) + "is less than " + r.bound(r.Min)

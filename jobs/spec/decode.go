@@ -72,7 +72,8 @@ func (b *Binding[T]) isSection(name string) bool {
 
 // keys returns the keys of a section.
 func (b *Binding[T]) keys(section string) (keys []string) {
-	for _, r := range b.rows {
+	for i := range b.rows {
+		r := &b.rows[i]
 		key := r.Key()
 		if section == "" && r.Section() != "" {
 			key = r.Section()
@@ -95,7 +96,8 @@ func (b *Binding[T]) meant(section, key string, value *Node) string {
 			hint = "; did you mean " + near
 		}
 	}
-	for _, r := range b.rows {
+	for i := range b.rows {
+		r := &b.rows[i]
 		if hint == "" && r.Key() == key && r.Section() != section {
 			hint = "; did you mean " + r.Name
 		}
@@ -116,7 +118,7 @@ func milliseconds(text string) string {
 }
 
 // decode reads the value of a setting.
-func (r row) decode(d *Decoded, n *Node, f reflect.Value) {
+func (r *row) decode(d *Decoded, n *Node, f reflect.Value) {
 	switch list := r.Kind == Texts || r.Kind == Names; {
 	case r.Kind == JSON:
 		text, err := n.JSON()
@@ -144,7 +146,7 @@ func (r row) decode(d *Decoded, n *Node, f reflect.Value) {
 }
 
 // texts reads a list. A text may be written as a number or as true: the digits count.
-func (r row) texts(d *Decoded, n *Node, f reflect.Value) {
+func (r *row) texts(d *Decoded, n *Node, f reflect.Value) {
 	texts := make([]string, len(n.Items))
 	for i, item := range n.Items {
 		if texts[i] = item.Text; !item.scalar() {
@@ -154,7 +156,7 @@ func (r row) texts(d *Decoded, n *Node, f reflect.Value) {
 	f.Set(reflect.ValueOf(texts))
 }
 
-func (r row) labels(d *Decoded, n *Node, f reflect.Value) {
+func (r *row) labels(d *Decoded, n *Node, f reflect.Value) {
 	labels := make(map[string]string, len(n.Keys))
 	for i, key := range n.Keys {
 		if labels[key.Text] = n.Items[i].Text; !n.Items[i].scalar() {

@@ -13,7 +13,7 @@ func (b *Binding[T]) Encode(job *T, all bool) ([]byte, error) {
 	v := reflect.ValueOf(job).Elem()
 	var out object
 	for i := 0; i < len(b.rows); i++ {
-		r := b.rows[i]
+		r := &b.rows[i]
 		section := r.Section()
 		if section == "" {
 			if err := out.setting(r, v, r.Name, all); err != nil {
@@ -24,7 +24,7 @@ func (b *Binding[T]) Encode(job *T, all bool) ([]byte, error) {
 		inner, some := object{}, false
 		for ; i < len(b.rows) && b.rows[i].Section() == section; i++ {
 			some = some || given(b.rows[i].in(v))
-			if err := inner.setting(b.rows[i], v, b.rows[i].Key(), all); err != nil {
+			if err := inner.setting(&b.rows[i], v, b.rows[i].Key(), all); err != nil {
 				return nil, err
 			}
 		}
@@ -40,7 +40,7 @@ func (b *Binding[T]) Encode(job *T, all bool) ([]byte, error) {
 }
 
 // setting adds the value of a setting as documents have it.
-func (o *object) setting(r row, v reflect.Value, key string, all bool) error {
+func (o *object) setting(r *row, v reflect.Value, key string, all bool) error {
 	f := r.in(v)
 	if !given(f) && !all {
 		return nil
@@ -53,7 +53,7 @@ func (o *object) setting(r row, v reflect.Value, key string, all bool) error {
 }
 
 // value is what encoding/json takes for the setting.
-func (r row) value(f reflect.Value) any {
+func (r *row) value(f reflect.Value) any {
 	switch r.Kind {
 	case Word:
 		return f.Interface().(encoding.TextMarshaler)
@@ -85,54 +85,6 @@ func (r row) value(f reflect.Value) any {
 	return f.Interface()
 }
 
-// Stored returns the members of the stored definition of a job, between the braces of its JSON, with a comma before each. The text
-// is canonical: equal settings have equal texts, in every version that has the settings.
-func (b *Binding[T]) Stored(job *T) ([]byte, error) {
-	v := reflect.ValueOf(job).Elem()
-	var out object
-	for _, r := range b.rows {
-		f := r.in(v)
-		if !given(f) && !r.always {
-			continue
-		}
-		text, err := json.Marshal(b.storedValue(r, v, f))
-		if err != nil {
-			return nil, err
-		}
-		if string(text) != r.unstored {
-			out.add(r.StoredKey(), text)
-		}
-	}
-	return out.members(), nil
-}
-
-func (b *Binding[T]) storedValue(r row, v, f reflect.Value) any {
-	switch r.Kind {
-	case Duration:
-		return time.Duration(f.Int()).Milliseconds()
-	case Instant:
-		return f.Interface().(time.Time).UnixMilli()
-	case Names:
-		// One name is a text, as every version knows it, and anything else a list: a version that knows a text only refuses the
-		// definition, and never takes the job for one that follows successes.
-		if names := f.Interface().([]string); len(names) == 1 && !b.refined(r, v) {
-			return names[0]
-		}
-	default:
-	}
-	return r.value(f)
-}
-
-// refined reports whether a setting that goes with r has a value.
-func (b *Binding[T]) refined(r row, v reflect.Value) bool {
-	for _, other := range b.rows {
-		if other.With == r.Name && given(other.in(v)) {
-			return true
-		}
-	}
-	return false
-}
-
 // object is a JSON object whose keys keep their order.
 type object struct{ text bytes.Buffer }
 
@@ -140,8 +92,6 @@ func (o *object) add(key string, value []byte) {
 	o.text.WriteString(`,"` + key + `":`)
 	o.text.Write(value)
 }
-
-func (o *object) members() []byte { return o.text.Bytes() }
 
 func (o *object) bytes() []byte {
 	if o.text.Len() == 0 {

@@ -77,14 +77,6 @@ func parseInstant(text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// durationOf converts stored milliseconds.
-func durationOf(n int64) (time.Duration, error) {
-	if most := int64(math.MaxInt64) / int64(time.Millisecond); n < 0 || n > most {
-		return 0, fmt.Errorf("%d is outside 0 to %d", n, most)
-	}
-	return time.Duration(n) * time.Millisecond, nil
-}
-
 // checkWhole refuses a duration that cannot be stored.
 func checkWhole(d time.Duration) error {
 	switch {
