@@ -202,3 +202,53 @@ func TestIdle(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// A document may have some of the settings, and further keys beside them, which hints name too.
+func TestSomeSettings(t *testing.T) {
+	t.Parallel()
+	only := jobs.Settings.Only(func(s spec.Setting) bool { return !s.Handled }, "exec", "http")
+	for text, want := range map[string]string{
+		`{"exce": 1}`:    "exce: unknown key; did you mean exec",
+		`{"handler": 1}`: "handler: unknown key; known here: name, ",
+		`{"colour": 1}`:  "expect, exec, http",
+	} {
+		n, err := spec.ParseJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := only.Decode(n, &jobs.Job{}, nil).Faults; len(f) != 1 || !strings.Contains(f[0].Setting+": "+f[0].Msg, want) {
+			t.Errorf("%s: %v, want %s", text, f, want)
+		}
+	}
+	j := jobs.Job{Name: "a", Params: []string{"x"}, Timeout: time.Minute, Labels: map[string]string{"b": "c"}, Payload: []byte("7"), Retry: jobs.Retry{Max: 2}}
+	some := []string{"overlap", "timeout", "ttl", "start_at", "retry.max", "retry.backoff", "retry.on", "limit.group", "params", "after"}
+	text, err := jobs.Settings.EncodeSome(&j, func(s spec.Setting) bool { return slices.Contains(some, s.Name) })
+	if want := `{"overlap":"skip","timeout":"1m","retry":{"max":2,"on":"same_node"},"params":["x"],"after":[],"limit":{"group":""}}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+	for name, want := range map[string]string{
+		"name": `"a"`, "schedule": `""`, "overlap": `"skip"`, "timeout": "1m", "ttl": "0s", "start_at": `""`, "retry.max": "2", "params": "[x]", "after": "[]",
+		"labels": "map[b:c]", "payload": "7",
+	} {
+		s, _ := spec.Named(name)
+		if got := jobs.Settings.Show(&j, s); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A number that JSON has not is a fault at its place in the payload.
+func TestPayloadOfYAML(t *testing.T) {
+	t.Parallel()
+	number := &spec.Node{Kind: spec.NodeNumber, Line: 3, Text: "0x10"}
+	list := &spec.Node{Kind: spec.NodeList, Line: 2, Items: []*spec.Node{{Kind: spec.NodeBool, Line: 2, Text: "True"}, number}}
+	payload := &spec.Node{Kind: spec.NodeMap, Line: 1, Keys: []*spec.Node{{Kind: spec.NodeText, Text: "b"}}, Items: []*spec.Node{list}}
+	doc := &spec.Node{Kind: spec.NodeMap, Line: 1, Keys: []*spec.Node{{Kind: spec.NodeText, Text: "payload"}}, Items: []*spec.Node{payload}}
+	var j jobs.Job
+	if f := jobs.Settings.Decode(doc, &j, nil).Faults; len(f) != 1 || f[0].Setting != "payload.b[1]" || f[0].Line != 3 {
+		t.Errorf("%+v", f)
+	}
+	if number.Text = "16"; len(jobs.Settings.Decode(doc, &j, nil).Faults) > 0 || string(j.Payload) != `{"b":[true,16]}` {
+		t.Errorf("%s", j.Payload)
+	}
+}

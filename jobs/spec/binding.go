@@ -15,6 +15,7 @@ import (
 type Binding[T any] struct {
 	rows   []row
 	stored reflect.Type // see storedType
+	beside []string     // further keys of documents, for hints
 }
 
 // row is a setting and its field.
@@ -71,6 +72,18 @@ func (b *Binding[T]) resolve(r *row) {
 			panic("spec: the default of " + r.Name + ": " + err.Error())
 		}
 	}
+}
+
+// Only returns a binding for documents that have some of the settings, and further keys beside them, which Decode hands to other. A
+// fault of an unknown key names the further keys too.
+func (b *Binding[T]) Only(some func(Setting) bool, beside ...string) *Binding[T] {
+	only := &Binding[T]{beside: beside}
+	for _, r := range b.rows {
+		if some(r.Setting) {
+			only.rows = append(only.rows, r)
+		}
+	}
+	return only
 }
 
 // in returns the field of the row's setting.
@@ -175,7 +188,9 @@ func (r *row) set(f reflect.Value, text string) error {
 		}
 		f.Set(reflect.ValueOf(t))
 	case Names:
-		f.Set(reflect.ValueOf([]string{text}))
+		if text != "" {
+			f.Set(reflect.ValueOf([]string{text}))
+		}
 	default:
 		return fmt.Errorf("is a single value; write %v", r.Kind)
 	}

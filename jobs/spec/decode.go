@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -82,6 +83,9 @@ func (b *Binding[T]) keys(section string) (keys []string) {
 			keys = append(keys, key)
 		}
 	}
+	if section == "" {
+		keys = append(keys, b.beside...)
+	}
 	return keys
 }
 
@@ -121,12 +125,12 @@ func milliseconds(text string) string {
 func (r *row) decode(d *Decoded, n *Node, f reflect.Value) {
 	switch list := r.Kind == Texts || r.Kind == Names; {
 	case r.Kind == JSON:
-		text, err := n.JSON()
-		if err != nil {
-			d.fault(r.Name, n, "%v", err)
+		var text bytes.Buffer
+		if bad := n.write(&text, r.Name); bad != nil {
+			d.Faults = append(d.Faults, *bad)
 			return
 		}
-		f.SetBytes(text)
+		f.SetBytes(text.Bytes())
 	case n.Kind == NodeNull && (list || r.Kind == Labels): // a list of which every line is a comment
 	case n.Kind == NodeNull:
 		d.fault(r.Name, n, "has no value; write one, or leave the setting out")
@@ -134,6 +138,8 @@ func (r *row) decode(d *Decoded, n *Node, f reflect.Value) {
 		r.texts(d, n, f)
 	case r.Kind == Labels && n.Kind == NodeMap:
 		r.labels(d, n, f)
+	case r.Kind == Word && !n.scalar():
+		d.fault(r.Name, n, "want one of %s, found %s", strings.Join(r.Words, ", "), n.describe())
 	case r.Kind == Texts, r.Kind == Labels, !n.scalar():
 		d.fault(r.Name, n, "want %v, found %s", r.Kind, n.describe())
 	case r.Kind == Count && n.Kind != NodeNumber:

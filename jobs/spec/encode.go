@@ -4,52 +4,81 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"time"
 )
 
 // Encode returns a job as a document in JSON. Settings without a value are left out, or with all shown as 0, "", [], {} or null.
 func (b *Binding[T]) Encode(job *T, all bool) ([]byte, error) {
 	v := reflect.ValueOf(job).Elem()
-	var out object
-	for i := 0; i < len(b.rows); i++ {
-		r := &b.rows[i]
+	some := func(r *row) bool { return given(r.in(v)) }
+	if !all {
+		return b.encode(v, some, false)
+	}
+	return b.encode(v, func(r *row) bool {
 		section := r.Section()
-		if section == "" {
-			if err := out.setting(r, v, r.Name, all); err != nil {
+		return section == "" || slices.ContainsFunc(b.rows, func(other row) bool { return other.Section() == section && some(&other) })
+	}, true)
+}
+
+// EncodeSome returns a document with some of the settings, also where they have the zero value, if documents have a form for that.
+func (b *Binding[T]) EncodeSome(job *T, some func(Setting) bool) ([]byte, error) {
+	v := reflect.ValueOf(job).Elem()
+	return b.encode(v, func(r *row) bool { return some(r.Setting) && r.value(r.in(v)) != nil }, false)
+}
+
+// encode writes some of the settings. A section without any is left out, or with null written as null.
+func (b *Binding[T]) encode(v reflect.Value, some func(*row) bool, null bool) ([]byte, error) {
+	var out, inner object
+	for i := range b.rows {
+		r := &b.rows[i]
+		section, into := r.Section(), &out
+		if section != "" {
+			into = &inner
+		}
+		if some(r) {
+			text, err := json.Marshal(r.value(r.in(v)))
+			if err != nil {
 				return nil, err
 			}
+			into.add(r.Key(), text)
+		}
+		if section == "" || i+1 < len(b.rows) && b.rows[i+1].Section() == section {
 			continue
 		}
-		inner, some := object{}, false
-		for ; i < len(b.rows) && b.rows[i].Section() == section; i++ {
-			some = some || given(b.rows[i].in(v))
-			if err := inner.setting(&b.rows[i], v, b.rows[i].Key(), all); err != nil {
-				return nil, err
-			}
-		}
-		i--
 		switch {
-		case some:
+		case inner.text.Len() > 0:
 			out.add(section, inner.bytes())
-		case all:
+		case null:
 			out.add(section, []byte("null"))
 		}
+		inner = object{}
 	}
 	return out.bytes(), nil
 }
 
-// setting adds the value of a setting as documents have it.
-func (o *object) setting(r *row, v reflect.Value, key string, all bool) error {
-	f := r.in(v)
-	if !given(f) && !all {
-		return nil
+// Show returns the value of a setting for messages: short, texts in quotes, and 0s, 0, "" or [] for none.
+func (b *Binding[T]) Show(job *T, s Setting) string {
+	r := b.of(s.Name)
+	f := r.in(reflect.ValueOf(job).Elem())
+	switch r.Kind {
+	case Duration:
+		return FormatDuration(time.Duration(f.Int()))
+	case Instant, Text, Name, Word:
+		text, _ := r.value(f).(string)
+		if word, is := f.Interface().(encoding.TextMarshaler); is && r.Kind == Word {
+			known, _ := word.MarshalText() // one that is not known is shown as none
+			text = string(known)
+		}
+		return strconv.Quote(Clip(text))
+	case JSON:
+		return Clip(string(f.Bytes()))
+	default:
+		return Clip(fmt.Sprint(f.Interface()))
 	}
-	text, err := json.Marshal(r.value(f))
-	if err == nil {
-		o.add(key, text)
-	}
-	return err
 }
 
 // value is what encoding/json takes for the setting.

@@ -165,45 +165,51 @@ func (r *jsonReader) members(n *Node, depth int) error {
 // JSON returns the node as JSON, with the keys in their order and the digits of numbers as they were written.
 func (n *Node) JSON() ([]byte, error) {
 	var out bytes.Buffer
-	if err := n.write(&out); err != nil {
-		return nil, err
+	if bad := n.write(&out, ""); bad != nil {
+		return nil, fmt.Errorf("line %d: %s", bad.Line, bad.Msg)
 	}
 	return out.Bytes(), nil
 }
 
-func (n *Node) write(out *bytes.Buffer) error {
+// write appends the JSON. path is the place below the node that is written, for the fault.
+func (n *Node) write(out *bytes.Buffer, path string) *Fault {
 	switch n.Kind {
 	case NodeNull:
 		out.WriteString("null")
 	case NodeText:
 		quoted, _ := json.Marshal(n.Text) // a string always has a JSON form
 		out.Write(quoted)
-	case NodeNumber, NodeBool:
+	case NodeBool:
+		out.WriteString(strings.ToLower(n.Text)) // YAML has True too
+	case NodeNumber:
 		if !json.Valid([]byte(n.Text)) {
-			return fmt.Errorf("line %d: %s is not a number as JSON has them; write its decimal digits, or write it in quotes for a text", n.Line, Clip(n.Text))
+			return &Fault{path, n.Line, Clip(n.Text) + " is not a number as JSON has them; write its decimal digits, or write it in quotes for a text"}
 		}
 		out.WriteString(n.Text)
 	case NodeList:
-		return n.writeAll(out, '[', ']')
+		return n.writeAll(out, path, '[', ']')
 	case NodeMap:
-		return n.writeAll(out, '{', '}')
+		return n.writeAll(out, path, '{', '}')
 	}
 	return nil
 }
 
-func (n *Node) writeAll(out *bytes.Buffer, open, end byte) error {
+func (n *Node) writeAll(out *bytes.Buffer, path string, open, end byte) *Fault {
 	out.WriteByte(open)
 	for i, item := range n.Items {
 		if i > 0 {
 			out.WriteByte(',')
 		}
+		at := fmt.Sprintf("%s[%d]", path, i)
 		if n.Kind == NodeMap {
+			at = path + "." + Clip(n.Keys[i].Text)
 			quoted, _ := json.Marshal(n.Keys[i].Text)
 			out.Write(append(quoted, ':'))
 		}
-		if err := item.write(out); err != nil {
-			return err
+		if bad := item.write(out, at); bad != nil {
+			return bad
 		}
 	}
-	return out.WriteByte(end)
+	out.WriteByte(end)
+	return nil
 }
