@@ -19,6 +19,7 @@ func TestJobSettings(t *testing.T) {
 			CatchUpMax: 20, StartWithin: 2 * time.Minute, OnCrash: jobs.OnCrashRerun, RerunMax: 5, Timeout: time.Minute, StallAfter: 10 * time.Second, OnStall: jobs.OnStallCancel,
 			Retry: jobs.Retry{Max: 2, Backoff: 2 * time.Second, MaxBackoff: 5 * time.Minute}, Expect: jobs.Expect{SuccessWithin: 26 * time.Hour}},
 		{Name: "inherits", Schedule: "@hourly", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue, CatchUp: jobs.CatchUpAll, CatchUpMax: 5},
+		{Name: "its-own", Schedule: "@hourly", TimeZone: "Europe/Berlin"},
 		{Name: "follows", After: []string{"all-of-it"}, Overlap: jobs.OverlapAllow, StartWithin: time.Minute},
 		{Name: "follows-that", After: []string{"follows"}, Overlap: jobs.OverlapQueue},
 	}

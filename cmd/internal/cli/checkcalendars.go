@@ -90,26 +90,6 @@ func (c *checker) date(path, text string) bool {
 	return good
 }
 
-// bounds reads the bounds of a job's ticks, with the dates of the calendars that it names.
-func (c *checker) bounds(path string, e Job, j *jobs.Job) {
-	j.Except, j.Only = c.dates(path+".except", e.Except), c.dates(path+".only", e.Only)
-	j.Jitter, j.MaxRuns = e.Jitter, e.MaxRuns
-	for _, at := range []struct {
-		key, text string
-		into      *time.Time
-	}{{"start_at", e.StartAt, &j.StartAt}, {"end_at", e.EndAt, &j.EndAt}} {
-		if at.text == "" && !c.from.given(path+"."+at.key) {
-			continue
-		}
-		t, err := time.Parse(time.RFC3339, at.text)
-		if err != nil {
-			c.fault(path+"."+at.key, "%s is not an instant with its offset, such as 2026-12-24T08:00:00Z or 2026-12-24T09:00:00+01:00", quote(at.text))
-			continue
-		}
-		*at.into = t.UTC()
-	}
-}
-
 // dates puts the dates of calendars in the place of their names. What was told is left out.
 func (c *checker) dates(path string, list []string) (dates []string) {
 	for i, text := range list {

@@ -25,15 +25,15 @@ func (c *checker) allHandlers() {
 }
 
 // results refuses a result of what has none.
-func (c *checker) results(path string, e Job) {
+func (c *checker) results(path string, e jobEntry) {
 	const words = "the tick of several shards has no result; leave it out, and store it elsewhere"
-	if e.Shards <= 1 {
+	if e.settings.Shards <= 1 {
 		return
 	}
-	if e.Exec != nil && e.Exec.Result == "file" {
+	if e.work.Exec != nil && e.work.Exec.Result == "file" {
 		c.fault(path+".exec.result", words)
 	}
-	if e.HTTP != nil && e.HTTP.Result == "body" {
+	if e.work.HTTP != nil && e.work.HTTP.Result == "body" {
 		c.fault(path+".http.result", words)
 	}
 }

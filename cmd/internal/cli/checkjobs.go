@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -19,10 +19,7 @@ func noWork(context.Context, *jobs.Run) error { return nil }
 // not for every job.
 func (c *checker) defaults() {
 	d := c.Defaults
-	j := jobs.Job{TTL: d.TTL, TimeZone: d.TimeZone}
-	c.policy("defaults.overlap", d.Overlap, &j.Overlap)
-	c.policy("defaults.catch_up", d.CatchUp, &j.CatchUp)
-	for _, f := range fieldErrors(probe(j)) {
+	for _, f := range fieldErrors(probe(jobs.Job{TTL: d.TTL, TimeZone: d.TimeZone})) {
 		c.fault("defaults."+f.Field, "%s", f.Msg)
 	}
 	c.leaseTime("defaults.ttl", d.TTL)
@@ -36,24 +33,6 @@ func (c *checker) leaseTime(path string, ttl time.Duration) {
 	if ttl < 3*c.Node.MaxSkew {
 		c.fault(path, "%s is less than three times node.max_skew, %s", spec.FormatDuration(ttl), spec.FormatDuration(c.Node.MaxSkew))
 	}
-}
-
-// policy reads a policy's word; "" leaves the default.
-func (c *checker) policy(path, word string, into encoding.TextUnmarshaler) {
-	if word == "" {
-		return
-	}
-	if err := into.UnmarshalText([]byte(word)); err != nil {
-		c.fault(path, "%v", err)
-	}
-}
-
-// inherited is a job's own word, or that of the defaults unless it was refused there.
-func (c *checker) inherited(own, key, byDefault string) string {
-	if own == "" && !c.faults.has("defaults."+key) {
-		return byDefault
-	}
-	return own
 }
 
 // allJobs turns the entries into jobs and judges each.
@@ -109,31 +88,12 @@ func (c *checker) together(paths map[string]string) {
 }
 
 // job judges one entry. A fault in a value that came from the defaults was told there.
-func (c *checker) job(path string, e Job) jobs.Job {
-	j := jobs.Job{
-		Name: e.Name, Schedule: e.Schedule, TimeZone: e.TimeZone, CatchUpMax: e.CatchUpMax,
-		StartWithin: e.StartWithin, RerunMax: e.RerunMax, Timeout: e.Timeout, StallAfter: e.StallAfter, TTL: e.TTL,
-		Retry:  jobs.Retry{Max: e.Retry.Max, Backoff: e.Retry.Backoff, MaxBackoff: e.Retry.MaxBackoff, Timeout: e.Retry.TryTimeout},
-		Shards: e.Shards, Params: e.Params, Labels: e.Labels, After: e.After,
-		Limit: jobs.Limit{Group: e.Limit.Group, Max: e.Limit.Max}, Guard: e.Guard,
-		Expect: jobs.Expect{SuccessWithin: e.Expect.SuccessWithin},
-	}
-	c.policy(path+".overlap", c.inherited(e.Overlap, "overlap", c.Defaults.Overlap), &j.Overlap)
-	catchUp := e.CatchUp
-	if len(e.After) == 0 {
-		catchUp = c.inherited(e.CatchUp, "catch_up", c.Defaults.CatchUp)
-	}
-	c.policy(path+".catch_up", catchUp, &j.CatchUp)
-	c.policy(path+".on_crash", e.OnCrash, &j.OnCrash)
-	c.policy(path+".on_stall", e.OnStall, &j.OnStall)
-	c.policy(path+".placement", e.Placement, &j.Placement)
-	c.policy(path+".when", e.When, &j.When)
-	c.policy(path+".retry.on", e.Retry.On, &j.Retry.On)
-	c.bounds(path, e, &j)
-	given := j
+func (c *checker) job(path string, e jobEntry) jobs.Job {
+	j := c.Defaults.words(e)
+	j.Except, j.Only = c.dates(path+".except", j.Except), c.dates(path+".only", j.Only)
 	jobs.Settings.Idle(&j)
 	j = j.WithDefaults(jobs.Defaults{TTL: c.Defaults.TTL, TimeZone: c.Defaults.TimeZone})
-	j.Func = c.work(path, Handler{e.Exec, e.HTTP})
+	j.Func = c.work(path, e.work)
 	c.results(path, e)
 	moot := c.moot(path)
 	for _, f := range fieldErrors(j.Validate()) {
@@ -142,10 +102,10 @@ func (c *checker) job(path string, e Job) jobs.Job {
 			c.fault(path+"."+f.Field, "%s", f.Msg)
 		}
 	}
-	if e.Guard != "" && e.Guard != c.Locks.Driver && c.from.of("locks.driver").name != driverFlag { // the flag is not for jobs
-		c.fault(path+".guard", "%s is not locks.driver, which is %s", quote(e.Guard), c.Locks.Driver)
+	if j.Guard != "" && j.Guard != c.Locks.Driver && c.from.of("locks.driver").name != driverFlag { // the flag is not for jobs
+		c.fault(path+".guard", "%s is not locks.driver, which is %s", quote(j.Guard), c.Locks.Driver)
 	}
-	c.zeroes(path, given)
+	c.zeroes(path, e)
 	if least := 2 * (j.Shards + 1); j.Shards > 1 && !c.faults.has(path+".shards") && c.History.Keep < least && !c.faults.has("history.keep") {
 		c.fault(path+".shards", "one tick makes %d rows of history, and history.keep is %d; make that at least %d", j.Shards+1, c.History.Keep, least)
 	}
@@ -157,18 +117,19 @@ func (c *checker) job(path string, e Job) jobs.Job {
 
 // moot are the settings that cannot be judged, because the one they go with could not be read.
 func (c *checker) moot(path string) map[string]bool {
-	set := map[string]bool{}
-	for key, with := range map[string]string{"schedule": "after", "catch_up_max": "catch_up", "rerun_max": "on_crash", "on_stall": "stall_after",
-		"retry.backoff": "retry.max", "retry.max_backoff": "retry.max", "retry.try_timeout": "retry.max"} {
-		set[key] = c.faults.has(path+"."+with) || c.faults.has("defaults."+with)
+	set := map[string]bool{"schedule": c.faults.has(path + ".after")}
+	for _, s := range spec.All() {
+		if with, _, _ := strings.Cut(s.With, ": "); with != "" {
+			set[s.Name] = c.faults.has(path+"."+with) || c.faults.has("defaults."+with)
+		}
 	}
 	return set
 }
 
 // zeroes refuses a written 0 where jobs takes 0 for "not given".
-func (c *checker) zeroes(path string, j jobs.Job) {
+func (c *checker) zeroes(path string, e jobEntry) {
 	for _, s := range spec.All() {
-		if at := path + "." + s.Name; s.Min > 0 && c.from.given(at) && !jobs.Settings.Given(&j, s) && !c.faults.has(at) {
+		if at := path + "." + s.Name; s.Min > 0 && e.given(s.Name) && !jobs.Settings.Given(&e.settings, s) && !c.faults.has(at) {
 			c.fault(at, "0 is outside %s%s", s.Bounds(), s.LeaveOut())
 		}
 	}

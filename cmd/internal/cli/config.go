@@ -27,7 +27,7 @@ type Config struct {
 	Calendars map[string][]string `yaml:"calendars"`
 	// Handlers are commands and calls by name, for jobs that are stored at run time. Default none.
 	Handlers map[string]Handler `yaml:"handlers"`
-	Jobs     []Job              `yaml:"jobs"`
+	Jobs     []jobEntry         `yaml:"jobs"`
 }
 
 // Redis says which Redis holds the ledger.
@@ -196,69 +196,6 @@ type Defaults struct {
 	// CatchUp and TimeZone pass over the jobs with after, which have no schedule.
 	CatchUp  string `yaml:"catch_up" words:"latest all none"`
 	TimeZone string `yaml:"time_zone"`
-}
-
-// Job is one entry under jobs. What its fields mean stands at jobs.Job; the
-// zero value of each means "not given".
-type Job struct {
-	Name     string `yaml:"name"`
-	Schedule string `yaml:"schedule"`
-	TimeZone string `yaml:"time_zone"`
-	// Except and Only may also name calendars; they are stored with the dates of these.
-	Except  []string `yaml:"except"`
-	Only    []string `yaml:"only"`
-	StartAt string   `yaml:"start_at"`
-	EndAt   string   `yaml:"end_at"`
-	// Jitter moves all ticks by an offset below it, which the name decides.
-	Jitter time.Duration `yaml:"jitter"`
-	// MaxRuns is how many ticks are run. 0: no bound.
-	MaxRuns int `yaml:"max_runs"`
-
-	Overlap     string            `yaml:"overlap" words:"skip queue replace allow"`
-	CatchUp     string            `yaml:"catch_up" words:"latest all none"`
-	CatchUpMax  int               `yaml:"catch_up_max"`
-	StartWithin time.Duration     `yaml:"start_within"`
-	OnCrash     string            `yaml:"on_crash" words:"record rerun"`
-	RerunMax    int               `yaml:"rerun_max"`
-	Timeout     time.Duration     `yaml:"timeout"`
-	StallAfter  time.Duration     `yaml:"stall_after"`
-	OnStall     string            `yaml:"on_stall" words:"tell cancel"`
-	TTL         time.Duration     `yaml:"ttl"`
-	Retry       Retry             `yaml:"retry"`
-	Shards      int               `yaml:"shards"`
-	Params      []string          `yaml:"params"`
-	Placement   string            `yaml:"placement" words:"owner race"`
-	Labels      map[string]string `yaml:"labels"`
-	After       nameList          `yaml:"after"`
-	When        string            `yaml:"when" words:"succeeded failed any"`
-	Limit       Limit             `yaml:"limit"`
-	Guard       string            `yaml:"guard"`
-	Expect      Expect            `yaml:"expect"`
-	Exec        *Exec             `yaml:"exec"`
-	HTTP        *Call             `yaml:"http" secret:"true"`
-}
-
-// nameList is a list that may be written as one text, when it has one element.
-type nameList []string
-
-// Retry is the policy for tries inside one run.
-type Retry struct {
-	Max        int           `yaml:"max"`
-	Backoff    time.Duration `yaml:"backoff"`
-	MaxBackoff time.Duration `yaml:"max_backoff"`
-	TryTimeout time.Duration `yaml:"try_timeout"`
-	On         string        `yaml:"on" words:"same_node other_node"`
-}
-
-// Limit is a group of jobs of which so many runs go on at once in the whole cluster.
-type Limit struct {
-	Group string `yaml:"group"`
-	Max   int    `yaml:"max"`
-}
-
-// Expect says when a job counts as unwell.
-type Expect struct {
-	SuccessWithin time.Duration `yaml:"success_within"`
 }
 
 // defaults returns the configuration of an absent file.

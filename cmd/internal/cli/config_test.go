@@ -15,6 +15,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/httpjob"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // TestSampleEqualsDefaults reads the repository's config.yaml: with its jobs taken
@@ -48,11 +49,20 @@ func TestSampleShowsJobSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, section := range []any{Job{}, Retry{}, Exec{}, Call{}, Expect{}, Target{}, Webhook{}} {
+	var keys []string
+	for _, s := range spec.All() {
+		if isEntrySetting(s) {
+			keys = append(keys, s.Key())
+		}
+	}
+	for _, section := range []any{Exec{}, Call{}, Target{}, Webhook{}} {
 		for _, s := range settings(reflect.ValueOf(section)) {
-			if !regexp.MustCompile(`(?m)(^[ #-]+|[{,] ?)` + s.key + `:( |$)`).Match(text) {
-				t.Errorf("config.yaml does not show %s", s.key)
-			}
+			keys = append(keys, s.key)
+		}
+	}
+	for _, key := range keys {
+		if !regexp.MustCompile(`(?m)(^[ #-]+|[{,] ?)` + key + `:( |$)`).Match(text) {
+			t.Errorf("config.yaml does not show %s", key)
 		}
 	}
 }
@@ -61,15 +71,13 @@ func TestSampleShowsJobSettings(t *testing.T) {
 // where they end up.
 func TestWords(t *testing.T) {
 	understand := map[string]func(string) error{
-		"overlap":   text(new(jobs.Overlap)),
-		"catch_up":  text(new(jobs.CatchUp)),
-		"on_crash":  text(new(jobs.OnCrash)),
-		"placement": text(new(jobs.Placement)),
-		"method":    func(w string) error { return httpjob.Options{Method: w, URL: "http://h"}.Validate() },
-		"level":     func(w string) error { _, err := zerolog.ParseLevel(w); return err },
+		"overlap":  text(new(jobs.Overlap)),
+		"catch_up": text(new(jobs.CatchUp)),
+		"method":   func(w string) error { return httpjob.Options{Method: w, URL: "http://h"}.Validate() },
+		"level":    func(w string) error { _, err := zerolog.ParseLevel(w); return err },
 	}
 	seen := map[string]bool{}
-	for _, section := range []any{Job{}, Call{}, Defaults{}, Log{}} {
+	for _, section := range []any{Call{}, Defaults{}, Log{}} {
 		for _, s := range settings(reflect.ValueOf(section)) {
 			check, ok := understand[s.key]
 			if !ok {
@@ -78,6 +86,9 @@ func TestWords(t *testing.T) {
 			seen[s.key] = true
 			if len(s.words) < 2 {
 				t.Errorf("%s has no words", s.key)
+			}
+			if row, known := spec.Named(s.key); known && !slices.Equal(row.Words, s.words) {
+				t.Errorf("defaults.%s has the words %v, and the setting %v", s.key, s.words, row.Words)
 			}
 			for _, w := range s.words {
 				if err := check(w); err != nil {
@@ -104,7 +115,6 @@ func text(into encoding.TextUnmarshaler) func(string) error {
 // environment or the printer does not know.
 func TestEverySettingIsReadable(t *testing.T) {
 	c := defaults()
-	c.Jobs = []Job{{Exec: &Exec{}, HTTP: &Call{}}}
 	for _, l := range leaves(&c) {
 		if l.key == "" {
 			t.Errorf("a field of %s has no yaml tag", l.path)
@@ -120,8 +130,7 @@ func TestEverySettingIsReadable(t *testing.T) {
 			t.Errorf("%s: %v", l.path, err)
 		}
 	}
-	for _, s := range slices.Concat(settings(reflect.ValueOf(&c.Jobs[0]).Elem()),
-		settings(reflect.ValueOf(c.Jobs[0].Exec).Elem()), settings(reflect.ValueOf(c.Jobs[0].HTTP).Elem())) {
+	for _, s := range slices.Concat(settings(reflect.ValueOf(&Exec{}).Elem()), settings(reflect.ValueOf(&Call{}).Elem())) {
 		switch s.value.Kind() {
 		case reflect.Struct, reflect.Pointer, reflect.Slice, reflect.Map, reflect.Bool:
 		default:
@@ -153,7 +162,8 @@ jobs:
   - name: a
     schedule: "@hourly"
     ttl: 90s
-    labels: {disk: "1"}
+    overlap: skip
+    labels: {disk: "1", "on": "yes"}
     exec: {command: [sh, -c, "echo \"a: #b\"\necho"], env: {PASSWORD: hunter2, "1": ""}}
   - name: b
     after: a
@@ -174,7 +184,7 @@ jobs:
 		t.Error("a secret is printed")
 	}
 	golden(t, "testdata/print.want", out.String())
-	if l.Jobs[0].Exec.Env["PASSWORD"] != "hunter2" || l.Jobs[1].HTTP.Body != "hunter2" || l.Jobs[1].HTTP.Headers["Authorization"] != "hunter2" {
+	if l.Jobs[0].work.Exec.Env["PASSWORD"] != "hunter2" || l.Jobs[1].work.HTTP.Body != "hunter2" || l.Jobs[1].work.HTTP.Headers["Authorization"] != "hunter2" {
 		t.Error("masking changed the configuration itself")
 	}
 	if h, w := l.HTTP, l.Notify.Targets[0].Webhook; h.OperatorToken != "hunter2hunter2" || h.Users["ann"] != "viewer:hunter2hunter2" || w.Headers["X-Key"] != "hunter2" {

@@ -55,11 +55,15 @@ func (d *decoder) fault(n *yaml.Node, path, format string, args ...any) {
 func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 	d.line(path, n.Line)
 	if n.Kind == yaml.AliasNode {
-		d.fault(n, path, "anchors and aliases (&%s, *%s) are not read; write the value out", n.Value, n.Value)
+		d.alias(n, path)
 		return
 	}
 	v := s.value
 	switch {
+	case v.Type() == jobEntryType:
+		if d.is(n, yaml.MappingNode, path, s) {
+			d.job(n, path, v.Addr().Interface().(*jobEntry))
+		}
 	case v.Kind() == reflect.Pointer:
 		if d.is(n, yaml.MappingNode, path, s) {
 			v.Set(reflect.New(v.Type().Elem()))
@@ -73,11 +77,6 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 		if d.is(n, yaml.MappingNode, path, s) {
 			d.freeMap(n, path, v, s.secret)
 		}
-	case v.Type() == reflect.TypeFor[nameList]() && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null":
-		var one string
-		if d.scalar(n, path, setting{value: reflect.ValueOf(&one).Elem()}); one != "" {
-			v.Set(reflect.ValueOf(nameList{one}))
-		}
 	case v.Kind() == reflect.Slice:
 		if d.is(n, yaml.SequenceNode, path, s) {
 			d.list(n, path, v, s.secret)
@@ -87,6 +86,10 @@ func (d *decoder) decode(n *yaml.Node, path string, s setting) {
 			d.scalar(n, path, s)
 		}
 	}
+}
+
+func (d *decoder) alias(n *yaml.Node, path string) {
+	d.fault(n, path, "anchors and aliases (&%s, *%s) are not read; write the value out", n.Value, n.Value)
 }
 
 // section reads a mapping whose keys are the fields of a struct.
@@ -241,15 +244,15 @@ func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, s setting) bool 
 		found = nodeKind(n)
 	}
 	wanted := words[want]
-	if example := jobSections[path[max(0, strings.LastIndexByte(path, '.')):]]; want == yaml.MappingNode && example != "" {
+	if example := workSections[path[max(0, strings.LastIndexByte(path, '.')):]]; want == yaml.MappingNode && example != "" {
 		wanted += ", such as " + example
 	}
 	d.fault(n, path, "want %s, found %s", wanted, found)
 	return false
 }
 
-// jobSections are examples of a job's sections, for who writes a single value there.
-var jobSections = map[string]string{".retry": "{max: 3}", ".expect": "{success_within: 26h}", ".webhook": "{url: ...}", ".exec": "{command: [./job]}", ".http": "{url: ...}"}
+// workSections are examples of sections, for who writes a single value there.
+var workSections = map[string]string{".webhook": "{url: ...}", ".exec": "{command: [./job]}", ".http": "{url: ...}"}
 
 // plainTags are those that say no more than what is there: the parser gives them to what has none.
 var plainTags = map[yaml.Kind][]string{

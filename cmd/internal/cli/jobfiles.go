@@ -66,7 +66,7 @@ func (d *decoder) jobFile(key, value *yaml.Node, c *Config, config string) {
 		d.fault(key, keyName(key.Value), "a file of %s has jobs alone; put other settings into %s", jobsDir, config)
 		return
 	}
-	var list []Job
+	var list []jobEntry
 	d.decode(value, "jobs", setting{value: reflect.ValueOf(&list).Elem()})
 	c.Jobs = append(c.Jobs, list...)
 }

@@ -174,7 +174,7 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 		return n, nil
 	case string:
 		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-		if isNumber(value) || strings.TrimSpace(value) != value {
+		if isNumber(value) || strings.TrimSpace(value) != value || oldBool.MatchString(value) {
 			n.Style = yaml.DoubleQuotedStyle
 		}
 		return n, nil

@@ -66,8 +66,7 @@ func shown(c *Config) Config {
 	}
 	s.Jobs = slices.Clone(c.Jobs)
 	for i, j := range s.Jobs {
-		h := Handler{j.Exec, j.HTTP}.shown()
-		s.Jobs[i].Exec, s.Jobs[i].HTTP = h.Exec, h.HTTP
+		s.Jobs[i].work = j.work.shown()
 	}
 	s.Handlers = maps.Clone(c.Handlers)
 	for name, h := range s.Handlers {
@@ -124,6 +123,9 @@ func sectionNode(v reflect.Value, sparse bool) *yaml.Node {
 
 func valueNode(v reflect.Value, sparse bool) *yaml.Node {
 	switch {
+	case v.Type() == jobEntryType:
+		entry := v.Interface().(jobEntry)
+		return entry.node()
 	case v.Type() == durationType:
 		return textNode(spec.FormatDuration(time.Duration(v.Int())))
 	case v.Kind() == reflect.Int:
@@ -134,8 +136,6 @@ func valueNode(v reflect.Value, sparse bool) *yaml.Node {
 		return sectionNode(v, sparse)
 	case v.Kind() == reflect.Map:
 		return mapNode(v)
-	case v.Type() == reflect.TypeFor[nameList]() && v.Len() == 1:
-		return textNode(v.Index(0).String())
 	case v.Kind() == reflect.Slice:
 		return listNode(v)
 	default:

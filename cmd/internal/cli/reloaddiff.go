@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"fmt"
+	"cmp"
 	"log/slog"
 	"reflect"
 	"strings"
-	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -26,32 +26,46 @@ type jobChange struct {
 // compareJobs compares the jobs of two configurations, each with the defaults of its own.
 func compareJobs(was, is *Config) (c jobsChange) {
 	c.in = map[string]bool{}
-	before := make(map[string]Job, len(was.Jobs))
-	for _, j := range was.Jobs {
-		before[j.Name] = was.fill(j)
+	before := make(map[string]*jobEntry, len(was.Jobs))
+	for i, e := range was.Jobs {
+		before[e.settings.Name] = &was.Jobs[i]
 	}
-	for _, j := range is.Jobs {
-		old, had := before[j.Name]
-		delete(before, j.Name)
+	for i, e := range is.Jobs {
+		name := e.settings.Name
+		old, had := before[name]
+		delete(before, name)
 		if !had {
-			c.in[j.Name], c.added = true, append(c.added, jobChange{job: j.Name})
+			c.in[name], c.added = true, append(c.added, jobChange{job: name})
 			continue
 		}
-		if list := differences("", reflect.ValueOf(old), reflect.ValueOf(is.fill(j)), false); len(list) > 0 {
-			c.in[j.Name], c.out, c.changed = true, append(c.out, j.Name), append(c.changed, jobChange{j.Name, list})
+		if list := differences(was, old, is, &is.Jobs[i]); len(list) > 0 {
+			c.in[name], c.out, c.changed = true, append(c.out, name), append(c.changed, jobChange{name, list})
 		}
 	}
-	for _, j := range was.Jobs {
-		if _, gone := before[j.Name]; gone {
-			c.out, c.removed = append(c.out, j.Name), append(c.removed, jobChange{job: j.Name})
+	for _, e := range was.Jobs {
+		if name := e.settings.Name; before[name] != nil {
+			c.out, c.removed = append(c.out, name), append(c.removed, jobChange{job: name})
 		}
 	}
 	return c
 }
 
+// differences names what differs in two entries, each of its configuration, with both values where they are no secret.
+func differences(was *Config, old *jobEntry, is *Config, entry *jobEntry) (list []string) {
+	one, two := was.fill(old), is.fill(entry)
+	for _, s := range jobs.Settings.Diff(&one, &two) {
+		list = append(list, s.Name+" "+jobs.Settings.Show(&one, s)+" -> "+jobs.Settings.Show(&two, s))
+	}
+	return append(list, workDiffers("", reflect.ValueOf(old.work), reflect.ValueOf(entry.work), false)...)
+}
+
 // fill is an entry with the defaults that it leaves to them, and with the dates of the calendars that it names.
-func (c *Config) fill(j Job) Job {
-	j = c.Defaults.fill(j)
+func (c *Config) fill(e *jobEntry) jobs.Job {
+	j := c.Defaults.words(*e)
+	j.TTL = cmp.Or(j.TTL, c.Defaults.TTL)
+	if len(j.After) == 0 {
+		j.TimeZone = cmp.Or(j.TimeZone, c.Defaults.TimeZone)
+	}
 	j.Except, j.Only = c.withDates(j.Except), c.withDates(j.Only)
 	return j
 }
@@ -67,19 +81,13 @@ func (c *Config) withDates(list []string) (dates []string) {
 	return dates
 }
 
-// fill is an entry with the defaults that it leaves to them.
-func (d Defaults) fill(j Job) Job {
-	if j.TTL == 0 {
-		j.TTL = d.TTL
-	}
-	if j.Overlap == "" {
-		j.Overlap = d.Overlap
-	}
-	if j.CatchUp == "" && len(j.After) == 0 {
-		j.CatchUp = d.CatchUp
-	}
-	if j.TimeZone == "" && len(j.After) == 0 {
-		j.TimeZone = d.TimeZone
+// words is an entry with the words of the defaults that it leaves out. A word that is none is left out: it was told.
+func (d Defaults) words(e jobEntry) jobs.Job {
+	j := e.settings
+	for name, word := range map[string]string{"overlap": d.Overlap, "catch_up": d.CatchUp} {
+		if s, _ := spec.Named(name); !e.given(name) && (len(j.After) == 0 || !s.Unscheduled) {
+			_ = jobs.Settings.Set(&j, s, word)
+		}
 	}
 	return j
 }
@@ -99,19 +107,19 @@ func (c *jobsChange) tell(log *slog.Logger) {
 	}
 }
 
-// differences names the settings in which two entries differ, with both values where they are no secret.
-func differences(path string, was, is reflect.Value, secret bool) (list []string) {
+// workDiffers names what differs in what two jobs do, with both values where they are no secret.
+func workDiffers(path string, was, is reflect.Value, secret bool) (list []string) {
 	switch {
 	case alike(was, is):
 		return nil
 	case was.Kind() == reflect.Struct:
 		other := settings(is)
 		for i, s := range settings(was) {
-			list = append(list, differences(join(path, s.key), s.value, other[i].value, secret || s.secret)...)
+			list = append(list, workDiffers(join(path, s.key), s.value, other[i].value, secret || s.secret)...)
 		}
 		return list
 	case was.Kind() == reflect.Pointer && !was.IsNil() && !is.IsNil():
-		return differences(path, was.Elem(), is.Elem(), secret)
+		return workDiffers(path, was.Elem(), is.Elem(), secret)
 	case was.Kind() == reflect.Pointer && was.IsNil():
 		return []string{path + " added"}
 	case was.Kind() == reflect.Pointer:
@@ -119,7 +127,7 @@ func differences(path string, was, is reflect.Value, secret bool) (list []string
 	case secret:
 		return []string{path + " changed"}
 	}
-	return []string{path + " " + valueText(was) + " -> " + valueText(is)}
+	return []string{path + " " + quote(was.String()) + " -> " + quote(is.String())}
 }
 
 // alike reports whether two values are equal. A list or map without an element is equal to none.
@@ -128,18 +136,6 @@ func alike(a, b reflect.Value) bool {
 		return true
 	}
 	return reflect.DeepEqual(a.Interface(), b.Interface())
-}
-
-// valueText shows a value, clipped.
-func valueText(v reflect.Value) string {
-	switch x := v.Interface().(type) {
-	case string:
-		return quote(x)
-	case time.Duration:
-		return spec.FormatDuration(x)
-	default:
-		return spec.Clip(fmt.Sprint(x))
-	}
 }
 
 // changedSettings names the settings in which two configurations differ, apart from those of jobs: their defaults, and the revision.

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/escapement/escapement/jobs"
 )
 
 // TestCompareJobs wants the settings of each job that differ, a secret by its name alone, and no difference in what is only written
@@ -25,6 +28,9 @@ func TestCompareJobs(t *testing.T) {
 		{"nothing", "schedule: '@hourly', exec: {command: [x]}", "exec: {command: [x]}, schedule: '@hourly', overlap: skip, ttl: 15s, labels: {}", ""},
 		{"a schedule", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@daily', exec: {command: [x]}", `schedule "@hourly" -> "@daily"`},
 		{"times", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', ttl: 1m, timeout: 10m, exec: {command: [x]}", `timeout 0s -> 10m, ttl 15s -> 1m`},
+		{"words", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', overlap: queue, retry: {max: 2, 'on': other_node}, exec: {command: [x]}", `overlap "skip" -> "queue", retry.max 0 -> 2, retry.on "same_node" -> "other_node"`},
+		{"lists", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', shards: 2, params: [a, b], labels: {c: d}, start_at: '2026-12-24T09:00:00+01:00', exec: {command: [x]}", `start_at "" -> "2026-12-24T08:00:00Z", shards 0 -> 2, params [] -> [a b], labels map[] -> map[c:d]`},
+		{"a folder", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', exec: {command: [x], dir: /}", `exec.dir "" -> "/"`},
 		{"a command", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', exec: {command: [x, y]}", `exec.command changed`},
 		{"another work", "schedule: '@hourly', exec: {command: [x]}", "schedule: '@hourly', http: {url: 'http://127.0.0.1/hunter2'}", `exec removed, http added`},
 		{"a secret", "schedule: '@hourly', exec: {command: [x], env: {A: hunter2}}", "schedule: '@hourly', exec: {command: [x], env: {A: hunter3}}", `exec.env changed`},
@@ -47,5 +53,19 @@ func TestCompareJobs(t *testing.T) {
 	}
 	if len(c.changed) != 1 || c.changed[0].job != "stays" || !slices.Equal(c.changed[0].what, []string{"ttl 20s -> 15s"}) || len(c.added) != 1 || c.added[0].job != "comes" || len(c.removed) != 0 {
 		t.Errorf("with defaults that change: %+v", c)
+	}
+}
+
+// TestKnownPath wants a path as far as it is made of names of settings.
+func TestKnownPath(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"redis.url": "redis.url", "redis.hunter2": "redis", "jobs[a].retry.max": "jobs[a].retry.max", "jobs[a].retry.hunter2": "jobs[a].retry",
+		"jobs[hunter2].ttl": "jobs[...].ttl", "jobs[3].except[0]": "jobs[3].except[0]", "jobs[a].labels.hunter2": "jobs[a].labels",
+		"jobs[a].http.url": "jobs[a].http.url", "jobs[a].exec.env.hunter2": "jobs[a].exec.env", "jobs[a].hunter2": "jobs[a]", "jobs[a].hunter2.max": "jobs[a]",
+	} {
+		if got := knownPath(path, reflect.TypeFor[Config](), []jobs.Job{{Name: "a"}}); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
 	}
 }

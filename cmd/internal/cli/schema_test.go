@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ type schemer struct {
 }
 
 // explained are the structs whose comments stand elsewhere.
-var explained = map[string]string{"Job": "jobs.Job", "Retry": "jobs.Retry", "Call": "httpjob.Options", "Expect": "jobs.Expect", "Target": "notify.Target", "Webhook": "notify.Webhook"}
+var explained = map[string]string{"Call": "httpjob.Options", "Target": "notify.Target", "Webhook": "notify.Webhook"}
 
 // section is the schema of a struct. Defaults are those of v, where it has some.
 func (s *schemer) section(t reflect.Type, v reflect.Value) schemaObject {
@@ -45,23 +46,107 @@ func (s *schemer) section(t reflect.Type, v reflect.Value) schemaObject {
 		}
 		properties[f.Tag.Get("yaml")] = p
 	}
-	o := schemaObject{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
-	if t == reflect.TypeFor[Job]() {
-		o["type"], o["required"] = "object", []string{"name"}
+	return sectionOf(properties)
+}
+
+func sectionOf(properties schemaObject) schemaObject {
+	return schemaObject{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+}
+
+// job is the schema of an entry under jobs: the rows of the table, and what the job does.
+func (s *schemer) job() schemaObject {
+	o := s.section(reflect.TypeFor[Handler](), reflect.Value{})
+	properties := o["properties"].(schemaObject)
+	required := []string{}
+	for _, row := range spec.All() {
+		if !isEntrySetting(row) {
+			continue
+		}
+		if row.Required {
+			required = append(required, row.Name)
+		}
+		into := properties
+		if section := row.Section(); section != "" {
+			if properties[section] == nil {
+				properties[section] = sectionOf(schemaObject{})
+			}
+			into = properties[section].(schemaObject)["properties"].(schemaObject)
+		}
+		into[row.Key()] = rowSchema(row)
+	}
+	o["type"], o["required"] = "object", required
+	return o
+}
+
+// rowSchema is the schema of a setting of a job.
+func rowSchema(row spec.Setting) schemaObject {
+	o := schemaObject{"description": rowText(row)}
+	item := schemaObject{"type": plainTypes}
+	switch row.Kind {
+	case spec.Word:
+		o["enum"] = row.Words
+	case spec.Count:
+		o["type"], o["minimum"] = "integer", row.Min
+		if row.Max > 0 {
+			o["maximum"] = row.Max
+		}
+	case spec.Duration:
+		o["type"], o["pattern"] = "string", durationPattern
+	case spec.Instant:
+		o["type"], o["format"] = "string", "date-time"
+	case spec.Texts:
+		o["type"], o["items"] = []string{"array", "null"}, item
+	case spec.Names:
+		o["type"], o["items"] = append([]string{"array", "null"}, plainTypes...), item
+	case spec.Labels:
+		o["type"], o["additionalProperties"] = []string{"object", "null"}, item
+	default:
+		o["type"] = plainTypes
+	}
+	switch {
+	case inDefaults(row): // of the section defaults
+	case row.Kind == spec.Word:
+		o["default"] = row.Words[0]
+	case row.Kind == spec.Count && row.Default != "":
+		o["default"] = json.Number(row.Default)
+	case row.Default != "":
+		o["default"] = row.Default
 	}
 	return o
 }
 
+func inDefaults(row spec.Setting) bool {
+	return slices.ContainsFunc(settings(reflect.ValueOf(Defaults{})), func(s setting) bool { return s.key == row.Name })
+}
+
+// rowText says what a setting does, its bounds, and what it needs.
+func rowText(row spec.Setting) string {
+	text := strings.ToUpper(row.Sentence[:1]) + row.Sentence[1:] + "."
+	if bounds := row.Bounds(); bounds != "" {
+		text += " " + strings.ToUpper(bounds[:1]) + bounds[1:] + "."
+	}
+	if row.With != "" {
+		text += " Only with " + row.With + "."
+	}
+	if row.Unscheduled {
+		text += " A job with after has none."
+	}
+	if inDefaults(row) {
+		text += " Default: defaults." + row.Name + "."
+	}
+	return text
+}
+
 func (s *schemer) comment(of string, f reflect.StructField) string {
-	text := s.comments["main."+of][f.Name]
+	text := s.comments["cli."+of][f.Name]
 	if elsewhere := explained[of]; text == "" && elsewhere != "" {
 		text = s.comments[elsewhere][f.Name]
 	}
 	if text == "" && f.Type.Kind() == reflect.Struct {
-		text = s.comments["main"][f.Type.Name()]
+		text = s.comments["cli"][f.Type.Name()]
 	}
 	if text == "" && f.Type.Kind() == reflect.Pointer {
-		text = s.comments["main"][f.Type.Elem().Name()]
+		text = s.comments["cli"][f.Type.Elem().Name()]
 	}
 	return text
 }
@@ -86,10 +171,10 @@ func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 		return schemaObject{"type": []string{"object", "null"}, "additionalProperties": list}
 	case t.Kind() == reflect.Map:
 		return schemaObject{"type": []string{"object", "null"}, "additionalProperties": schemaObject{"type": plainTypes}}
+	case t.Kind() == reflect.Slice && t.Elem() == jobEntryType:
+		return schemaObject{"type": []string{"array", "null"}, "items": s.job()}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		return schemaObject{"type": []string{"array", "null"}, "items": s.section(t.Elem(), reflect.Value{})}
-	case t == reflect.TypeFor[nameList]():
-		return schemaObject{"type": append([]string{"array", "null"}, plainTypes...), "items": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Slice:
 		return schemaObject{"type": []string{"array", "null"}, "items": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Int:
@@ -154,7 +239,7 @@ func fieldComments(t *testing.T, file string, to map[string]map[string]string) {
 func makeSchema(t *testing.T) string {
 	t.Helper()
 	s := &schemer{comments: make(map[string]map[string]string)}
-	for _, file := range []string{"config.go", "configlocks.go", "../../../jobs/job.go", "../../../jobs/httpjob/httpjob.go", "../../../scheduler/notify/notify.go", "../../../scheduler/notify/webhook.go"} {
+	for _, file := range []string{"config.go", "configlocks.go", "configwork.go", "../../../jobs/httpjob/httpjob.go", "../../../scheduler/notify/notify.go", "../../../scheduler/notify/webhook.go"} {
 		fieldComments(t, file, s.comments)
 	}
 	root := s.section(reflect.TypeFor[Config](), reflect.ValueOf(defaults()))

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +38,10 @@ func knownPath(path string, section reflect.Type, known []jobs.Job) string {
 	for section.Kind() == reflect.Pointer {
 		section = section.Elem()
 	}
-	if section.Kind() != reflect.Struct {
+	switch {
+	case section == jobEntryType:
+		return cmp.Or(knownPath(path, reflect.TypeFor[Handler](), known), knownSetting(path))
+	case section.Kind() != reflect.Struct:
 		return ""
 	}
 	for _, s := range settings(reflect.New(section).Elem()) {
@@ -57,6 +62,19 @@ func knownPath(path string, section reflect.Type, known []jobs.Job) string {
 			return "" // no setting, but a key that begins as one
 		}
 		return key
+	}
+	return ""
+}
+
+// inList matches the place in a list, behind the name of a setting.
+var inList = regexp.MustCompile(`^\[[0-9]+\]$`)
+
+// knownSetting is knownPath in an entry under jobs.
+func knownSetting(path string) string {
+	for p := path; p != ""; p = parentPath(p) {
+		if _, known := spec.Named(p); known || isSection(p) {
+			return p + inList.FindString(path[len(p):])
+		}
 	}
 	return ""
 }
