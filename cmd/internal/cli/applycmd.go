@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,19 +15,19 @@ import (
 
 // storedForm says what the files of stored jobs look like.
 const storedForm = `The file has a list jobs, as jobs export writes it: for each job its name, handler, schedule,
-payload and policies, with the names that the API gives them, durations in milliseconds:
+payload and policies, written as in config.yaml. A duration is 90s, 5m or 2d:
 
   jobs:
-  - {name: report/tenant-7, handler: report, schedule: "0 6 * * *", payload: {tenant: 7}}`
+  - {name: report/tenant-7, handler: report, schedule: "0 6 * * *", timeout: 5m, payload: {tenant: 7}}`
 
 func (a *app) jobsApplyCommand() *cobra.Command {
-	var path, prune string
+	var path, label string
 	var o scheduler.PutOptions
 	apply := a.command("apply -f FILE [--prune LABEL] [--dry-run] [--reason TEXT]", "store the jobs of a file", wants(), func(cmd *cobra.Command, args []string) error {
 		if path == "" {
 			return usagef("-f is missing: the file with the jobs, or - for stdin")
 		}
-		file, err := a.readJobs(path)
+		list, err := a.readJobs(path)
 		if err != nil {
 			return err
 		}
@@ -39,16 +37,16 @@ func (a *app) jobsApplyCommand() *cobra.Command {
 				return err
 			}
 			var gone []scheduler.StoredJob
-			if prune != "" {
+			if label != "" {
 				graph, err := t.in.Graph(t.ctx)
 				if err != nil && graph == nil {
 					return err
 				}
-				if gone, err = file.prune(stored, graph, prune); err != nil {
+				if gone, err = prune(list, stored, graph, label); err != nil {
 					return fmt.Errorf("%s: %w", path, err)
 				}
 			}
-			if err := a.apply(t, file, stored, o); err != nil {
+			if err := a.apply(t, list, stored, o); err != nil {
 				return err
 			}
 			return a.deleteJobs(t, gone, o)
@@ -64,28 +62,21 @@ managed_by in the file to take it over.
 
 ` + storedForm
 	apply.Flags().StringVarP(&path, "file", "f", "", "the `FILE`; - is stdin")
-	apply.Flags().StringVar(&prune, "prune", "", "delete the jobs of this `LABEL` that the file has not")
+	apply.Flags().StringVar(&label, "prune", "", "delete the jobs of this `LABEL` that the file has not")
 	apply.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would be done, and store nothing")
 	a.reasonFlag(apply)
 	return apply
 }
 
 // apply stores what differs.
-func (a *app) apply(t tool, file jobsFile, stored []scheduler.StoredJob, o scheduler.PutOptions) error {
-	list, err := file.list()
-	if err != nil {
-		return err
-	}
+func (a *app) apply(t tool, list []jobs.Job, stored []scheduler.StoredJob, o scheduler.PutOptions) error {
 	is := make(map[string]scheduler.StoredJob, len(stored))
 	for _, s := range stored {
 		is[s.Name] = s
 	}
-	var news []scheduler.StoredView
-	for i, j := range list {
+	var news []jobs.Job
+	for _, j := range list {
 		s, there := is[j.Name]
-		if there && s.Definition().Digest() == j.Definition().Digest() {
-			continue
-		}
 		var differ []string
 		if there {
 			differ = settingsThatDiffer(s.Job, j)
@@ -93,7 +84,7 @@ func (a *app) apply(t tool, file jobsFile, stored []scheduler.StoredJob, o sched
 		if there && len(differ) == 0 {
 			continue
 		}
-		news = append(news, file.Jobs[i])
+		news = append(news, j)
 		switch {
 		case !o.DryRun:
 		case there:
@@ -109,42 +100,23 @@ func (a *app) apply(t tool, file jobsFile, stored []scheduler.StoredJob, o sched
 	return a.putJobs(t, news, o)
 }
 
-// settingsThatDiffer names the settings in which two jobs differ. Payloads of the same values are the same: neither spaces, the order
-// of keys nor escapes in texts count, and numbers differ when their digits do.
-func settingsThatDiffer(a, b jobs.Job) []string {
-	settings := func(j jobs.Job) (of map[string]json.RawMessage) {
-		v := scheduler.StoredJob{Job: j.Definition().Job}.View()
-		d := json.NewDecoder(bytes.NewReader(v.Payload))
-		d.UseNumber()
-		var payload any
-		if d.Decode(&payload) == nil {
-			v.Payload, _ = json.Marshal(payload) // it was read from JSON
-		}
-		text, _ := json.Marshal(v) // else no job of the store has them, and put refuses them
-		_ = json.Unmarshal(text, &of)
-		return of
+// settingsThatDiffer names the settings in which two jobs differ, with their defaults.
+func settingsThatDiffer(a, b jobs.Job) (names []string) {
+	one, two := a.Definition().Job, b.Definition().Job
+	for _, s := range jobs.Settings.Diff(&one, &two) {
+		names = append(names, s.Name)
 	}
-	one, two := settings(a), settings(b)
-	var differ []string
-	for _, of := range []map[string]json.RawMessage{one, two} {
-		for name := range of {
-			if !bytes.Equal(one[name], two[name]) {
-				differ = append(differ, name)
-			}
-		}
-	}
-	slices.Sort(differ)
-	return slices.Compact(differ)
+	return names
 }
 
 // prune makes the jobs of the file ones that a label manages, and returns the stored jobs that the label manages and the file has not.
 // It returns ErrRefused for a job of another label, and for a job that stays, a program's too, and follows one that goes.
-func (f jobsFile) prune(stored []scheduler.StoredJob, graph []scheduler.GraphJob, label string) (gone []scheduler.StoredJob, err error) {
+func prune(list []jobs.Job, stored []scheduler.StoredJob, graph []scheduler.GraphJob, label string) (gone []scheduler.StoredJob, err error) {
 	after := make(map[string][]string) // of the jobs that stay
-	in := make(map[string]string, len(f.Jobs))
-	for i, v := range f.Jobs {
-		after[v.Name], in[v.Name] = v.After, v.ManagedBy
-		f.Jobs[i].ManagedBy = label
+	in := make(map[string]string, len(list))
+	for i, j := range list {
+		after[j.Name], in[j.Name] = j.After, j.ManagedBy
+		list[i].ManagedBy = label
 	}
 	var faults []error
 	goes := make(map[string]bool)

@@ -26,11 +26,7 @@ func TestDatesInJobsFiles(t *testing.T) {
   end_at: 2027-01-01
 `
 	a := &app{stdin: strings.NewReader(text)}
-	file, err := a.readJobs("-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := file.list()
+	got, err := a.readJobs("-")
 	want := `{"since":"2026-01-02","at":"2026-01-02T03:04:05+01:00","words":["2026-01-02 03:04:05","2026-01-02"],"start_at":"2026-01-04","2026-01-02":"2026-01-03","again":"2026-01-03"}`
 	if err != nil || string(got[0].Payload) != want || got[0].Except[0] != "2026-12-24" || got[0].StartAt.Unix() != 1_796_112_000 || got[0].EndAt.Unix() != 1_798_761_600 {
 		t.Errorf("%v, got %s, except %s, from %s; want %s", err, got[0].Payload, got[0].Except, got[0].StartAt, want)
@@ -45,13 +41,17 @@ func TestFaultsInJobsFiles(t *testing.T) {
 		"":                               "has no jobs; write a list jobs",
 		"[]":                             "has no jobs; write a list jobs",
 		"jobs: {}":                       "has no jobs; write a list jobs",
+		`{"jobs": {}}`:                   "has no jobs; write a list jobs",
 		"jobz: []":                       `line 1: "jobz" is not known here; the file has a list jobs`,
-		`{"jobz": []}`:                   `"jobz" is not known here; the file has a list jobs`,
-		"jobs: [{start_at: soon}]":       "line 1: start_at: ",
-		"jobs: [7]":                      "line 1: job: is no JSON object",
-		"jobs:\n- {name: a, timeout: 3}": "line 2: job a: timeout: is no setting of a stored job; did you mean timeout_ms",
-		"{\"jobs\": [\n{\"name\": \"a\"},\n\n{\"name\": \"b\", \"timeout_ms\": \"3s\"}]}": "line 4: job b: timeout_ms: is a JSON string; write milliseconds: 3000",
-		"jobs:\n- {name: a}\n- {name: b, timeout_ms: 3s}":                                 "line 3: job b: timeout_ms: is a JSON string; write milliseconds: 3000",
+		"{\n\"jobz\": []}":               `line 2: "jobz" is not known here; the file has a list jobs`,
+		"jobs: [{start_at: soon}]":       `line 1: start_at: "soon" is not an instant with its offset, such as`,
+		"jobs: [7]":                      "line 1: want a section of settings, found 7",
+		"jobs:\n- name: a\n  timeout: 3": "line 3: job a: timeout: 3 has no unit; did you mean 3s",
+		"{\"jobs\": [\n{\"name\": \"a\"},\n\n{\"name\": \"b\",\n \"timeout_ms\": 3000}]}": "line 5: job b: timeout_ms: unknown key; a duration has its unit: write timeout: 3s",
+		"jobs:\n- {name: a}\n- {name: b, retry: {backoff_ms: 90}}":                        "line 3: job b: retry.backoff_ms: unknown key; a duration has its unit: write backoff: 90ms",
+		"jobs:\n- {name: a, colour: red,\n   overlap: never}":                             "line 2: job a: colour: unknown key; known here: name, ",
+		"jobs:\n- {name: b, colour: red,\n   overlap: never}":                             `line 3: job b: overlap: "never" is not one of skip, queue, replace, allow`,
+		"{\"jobs\": [{\"name\": \"a\",\n\"name\": \"b\"}]}":                               `line 2: the key "name" stands there twice; keep one`,
 		"jobs: [{name: a, payload: {b: [1,\n 0x10]}}]":                                    "line 2: job a: payload.b[1]: 0x10 is not a number as JSON has them; write its decimal digits, or",
 		"jobs: [{name: a, payload: {b: 0123}}]":                                           "job a: payload.b: 0123 is not a number",
 		"jobs: [{name: a, payload: {b: .inf}}]":                                           "job a: payload.b: .inf is not a number",
@@ -59,7 +59,7 @@ func TestFaultsInJobsFiles(t *testing.T) {
 		"jobs: [{name: a, payload: {b: 1, b: 2}}]":                                        `mapping key "b" already defined`,
 	} {
 		a := &app{stdin: strings.NewReader(text)}
-		if _, err := a.readJobs("-"); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "StoredView") {
+		if _, err := a.readJobs("-"); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -70,10 +70,7 @@ func TestManyFaultsInJobsFiles(t *testing.T) {
 	t.Parallel()
 	for _, job := range []string{"- {name: a, colour: red}\n", "- {name: a, payload: 0x1}\n", "- {name: a, overlap: never}\n"} {
 		a := &app{stdin: strings.NewReader("jobs:\n" + strings.Repeat(job, 1000))}
-		file, err := a.readJobs("-")
-		if err == nil {
-			_, err = file.list()
-		}
+		_, err := a.readJobs("-")
 		if err == nil || !strings.HasSuffix(err.Error(), "\nand 980 faults more") {
 			t.Errorf("%.2000v", err)
 		}
@@ -91,7 +88,11 @@ func TestExportedPayloads(t *testing.T) {
 		`[[],{},[{}],[[1,[2]]],"",0]`, `"text"`, `7.10`, `null`, `{"0x10":"0x10","1_0":"1_0","0o7":"0o7",".5":".5","1:20":"1:20","=":"=","n":"n","+1":"+1","0777":"0777",".inf":".inf"}`,
 	} {
 		j := jobs.Job{Name: "a", Handler: "h", Schedule: "@daily", Payload: []byte(payload), TTL: time.Second}
-		view := jobsFile{[]scheduler.StoredView{scheduler.StoredJob{Job: j.Definition().Job}.View()}}
+		shown, err := storedDocuments([]scheduler.StoredJob{{Job: j.Definition().Job, Version: time.UnixMilli(1)}}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := map[string]any{"jobs": shown}
 		inJSON, err := json.Marshal(view)
 		if err != nil {
 			t.Fatal(err)
@@ -102,14 +103,13 @@ func TestExportedPayloads(t *testing.T) {
 		}
 		for _, text := range [][]byte{inJSON, inYAML} {
 			a := &app{stdin: bytes.NewReader(text)}
-			file, err := a.readJobs("-")
+			again, err := a.readJobs("-")
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 				continue
 			}
-			again, err := file.list()
-			if err != nil || len(settingsThatDiffer(j, again[0])) > 0 {
-				t.Errorf("%v: %v differ: %s\nis %s, through\n%s", err, settingsThatDiffer(j, again[0]), payload, again[0].Payload, text)
+			if len(settingsThatDiffer(j, again[0])) > 0 {
+				t.Errorf("%v differ: %s\nis %s, through\n%s", settingsThatDiffer(j, again[0]), payload, again[0].Payload, text)
 			}
 			if plain := !strings.Contains(payload, `\`) && !strings.Contains(payload, "<"); plain && string(again[0].Payload) != payload {
 				t.Errorf("%s has become %s", payload, again[0].Payload)
@@ -122,9 +122,9 @@ func TestExportedPayloads(t *testing.T) {
 func TestMergedSettings(t *testing.T) {
 	t.Parallel()
 	a := &app{stdin: strings.NewReader("jobs:\n- &base {name: a, handler: h, schedule: '@daily', payload: {b: 1}}\n- {<<: *base, name: b}\n- {name: c, <<: [{handler: g}, *base]}\n- *base\n")}
-	file, err := a.readJobs("-")
-	if err != nil || file.Jobs[1].Name != "b" || file.Jobs[1].Handler != "h" || string(file.Jobs[1].Payload) != `{"b":1}` || file.Jobs[2].Handler != "g" || file.Jobs[2].Schedule != "@daily" || file.Jobs[3].Name != "a" {
-		t.Errorf("%v: %+v", err, file.Jobs)
+	list, err := a.readJobs("-")
+	if err != nil || list[1].Name != "b" || list[1].Handler != "h" || string(list[1].Payload) != `{"b":1}` || list[2].Handler != "g" || list[2].Schedule != "@daily" || list[3].Name != "a" {
+		t.Errorf("%v: %+v", err, list)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 	if d := settingsThatDiffer(a, same); len(d) > 0 {
 		t.Errorf("the same: %v differ", d)
 	}
-	if d := settingsThatDiffer(a, other); !slices.Equal(d, []string{"labels", "payload", "retry", "timeout_ms"}) {
+	if d := settingsThatDiffer(a, other); !slices.Equal(d, []string{"timeout", "retry.max", "labels", "payload"}) {
 		t.Errorf("%v differ", d)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -19,22 +18,17 @@ import (
 // maxJobsFile bounds a file of stored jobs, in bytes.
 const maxJobsFile = 64 << 20
 
-// jobsFile is a file of stored jobs.
-type jobsFile struct {
-	Jobs []scheduler.StoredView `json:"jobs"`
-}
-
-// jobText is a job of a file, in JSON, and where it stands.
-type jobText struct {
-	line int
-	text []byte
+// fileJob is a job as it stands in a file, with what is wrong by itself.
+type fileJob struct {
+	node   *spec.Node
+	faults []spec.Fault
 }
 
 // readJobs reads a file of stored jobs, YAML or JSON. What stands in it wrongly is ErrRefused, with the file, the line and the job.
-func (a *app) readJobs(path string) (file jobsFile, err error) {
+func (a *app) readJobs(path string) (list []jobs.Job, err error) {
 	text, err := a.jobsText(path)
 	if err != nil {
-		return file, err
+		return nil, err
 	}
 	read := jobsOfYAML
 	if json.Valid(text) {
@@ -45,17 +39,33 @@ func (a *app) readJobs(path string) (file jobsFile, err error) {
 		err = errors.New("has no jobs; write a list jobs")
 	}
 	var faults []error
-	for i := 0; i < len(found) && err == nil; i++ {
-		v, bad := scheduler.ParseStoredView(found[i].text)
-		if bad != nil {
-			faults = append(faults, fmt.Errorf("line %d: %s%w", found[i].line, jobNamed(found[i].text), bad))
+	for _, in := range found {
+		var j jobs.Job
+		got := jobs.Settings.Decode(in.node, &j, isVersion)
+		for _, f := range append(in.faults, got.Faults...) {
+			faults = append(faults, jobFault(in.node, f))
 		}
-		file.Jobs = append(file.Jobs, v)
+		list = append(list, j)
 	}
 	if err = cmp.Or(err, someOf(faults)); err != nil {
-		return file, fmt.Errorf("%w: %s: %w", scheduler.ErrRefused, path, err)
+		return nil, fmt.Errorf("%w: %s: %w", scheduler.ErrRefused, path, err)
 	}
-	return file, nil
+	return list, nil
+}
+
+// isVersion takes the version of a job that was shown. It is no setting, and no file can give a job one.
+func isVersion(key, _ *spec.Node) bool { return key.Text == "version" }
+
+// jobFault is a fault with its line, the job and the setting, as far as they are known.
+func jobFault(job *spec.Node, f spec.Fault) error {
+	msg := f.Msg
+	if f.Setting != "" {
+		msg = f.Setting + ": " + msg
+	}
+	if name := job.Get("name"); name != nil && name.Text != "" {
+		msg = "job " + spec.Clip(name.Text) + ": " + msg
+	}
+	return fmt.Errorf("line %d: %s", f.Line, msg)
 }
 
 // jobsText is the text of a file of stored jobs; - is stdin.
@@ -80,20 +90,10 @@ func someOf(faults []error) error {
 	return errors.Join(faults...)
 }
 
-// jobNamed is "job NAME: ", for a job in JSON that has a name.
-func jobNamed(text []byte) string {
-	var job struct{ Name string }
-	if _ = json.Unmarshal(text, &job); job.Name == "" { // other settings may be wrong
-		return ""
-	}
-	return "job " + spec.Clip(job.Name) + ": "
-}
-
 // jobsOfYAML finds the jobs of a file in YAML.
-func jobsOfYAML(text []byte) (found []jobText, err error) {
+func jobsOfYAML(text []byte) (found []fileJob, err error) {
 	var doc yaml.Node
 	var value any
-	var faults []error
 	if err := yaml.Unmarshal(text, &doc); err != nil || doc.Kind == 0 {
 		return nil, err
 	}
@@ -105,77 +105,36 @@ func jobsOfYAML(text []byte) (found []jobText, err error) {
 	}
 	for _, p := range pairsOf(doc.Content[0]) {
 		if p.key.Value != "jobs" {
-			return nil, fmt.Errorf("line %d: %s is not known here; the file has a list jobs", p.key.Line, quote(p.key.Value))
+			return nil, notJobs(p.key.Line, p.key.Value)
 		}
-		list := p.value
-		if list.Kind == yaml.AliasNode {
-			list = list.Alias
+		for _, job := range aliased(p.value).Content {
+			var in fileJob
+			in.node = in.read(job, "")
+			found = append(found, in)
 		}
-		for _, job := range list.Content {
-			var b bytes.Buffer
-			line := job.Line
-			if job.Kind == yaml.AliasNode {
-				job = job.Alias
-			}
-			instantsOfJob(job)
-			var at lineError
-			if bad := writeNode(&b, job, ""); errors.As(bad, &at) {
-				faults = append(faults, fmt.Errorf("line %d: %s%w", at.line, nodeNamed(job), bad))
-			}
-			found = append(found, jobText{line, b.Bytes()})
-		}
-	}
-	return found, someOf(faults)
-}
-
-// nodeNamed is jobNamed for a job in YAML.
-func nodeNamed(job *yaml.Node) string {
-	for _, p := range pairsOf(job) {
-		if p.key.Value == "name" {
-			return "job " + spec.Clip(p.value.Value) + ": "
-		}
-	}
-	return ""
-}
-
-// jobsOfJSON finds the jobs of a file in JSON, which is valid.
-func jobsOfJSON(text []byte) (found []jobText, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if open, _ := d.Token(); open != json.Delim('{') {
-		return nil, nil
-	}
-	for d.More() {
-		key, _ := d.Token()
-		if key != "jobs" {
-			return nil, fmt.Errorf("%q is not known here; the file has a list jobs", key)
-		}
-		if open, _ := d.Token(); open != json.Delim('[') {
-			return nil, nil
-		}
-		line, told := 1, 0
-		for d.More() {
-			var job json.RawMessage
-			if err := d.Decode(&job); err != nil {
-				return nil, err
-			}
-			begin := int(d.InputOffset()) - len(job)
-			line, told = line+bytes.Count(text[told:begin], []byte("\n")), begin
-			found = append(found, jobText{line, job})
-		}
-		_, _ = d.Token() // the end of the list
 	}
 	return found, nil
 }
 
-// list are the jobs of a file. The error is ErrRefused.
-func (f jobsFile) list() (list []jobs.Job, err error) {
-	var faults []error
-	for _, v := range f.Jobs {
-		j, bad := v.Job()
-		if bad != nil {
-			faults = append(faults, fmt.Errorf("%w: job %s: %w", scheduler.ErrRefused, v.Name, bad))
-		}
-		list = append(list, j)
+// jobsOfJSON finds the jobs of a file in JSON.
+func jobsOfJSON(text []byte) (found []fileJob, err error) {
+	root, err := spec.ParseJSON(text)
+	if err != nil {
+		return nil, err
 	}
-	return list, someOf(faults)
+	for i, key := range root.Keys {
+		if key.Text != "jobs" {
+			return nil, notJobs(key.Line, key.Text)
+		}
+		if list := root.Items[i]; list.Kind == spec.NodeList {
+			for _, job := range list.Items {
+				found = append(found, fileJob{node: job})
+			}
+		}
+	}
+	return found, nil
+}
+
+func notJobs(line int, key string) error {
+	return fmt.Errorf("line %d: %s is not known here; the file has a list jobs", line, quote(key))
 }

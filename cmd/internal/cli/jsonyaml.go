@@ -12,57 +12,50 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
-// lineError is a fault at a line of a file.
-type lineError struct {
-	line int
-	err  error
+// read makes nodes for the table of a value in YAML, and of what it aliases and merges. path names the value in the job; "" is the job.
+// The caller has decoded the value once, which bounds its aliases. What YAML takes for a date is a text, as it is written.
+func (j *fileJob) read(n *yaml.Node, path string) *spec.Node {
+	n = aliased(n)
+	node := tableNode(n)
+	for i := 0; n.Kind == yaml.SequenceNode && i < len(n.Content); i++ {
+		node.Items = append(node.Items, j.read(n.Content[i], fmt.Sprintf("%s[%d]", path, i)))
+	}
+	if n.Kind != yaml.MappingNode {
+		return node
+	}
+	for _, p := range pairsOf(n) {
+		if tag := p.key.ShortTag(); tag != "!!str" && tag != "!!timestamp" {
+			j.faults = append(j.faults, spec.Fault{Setting: path, Line: p.key.Line, Msg: "the key " + quote(p.key.Value) + " is no text; write it in quotes"})
+			continue
+		}
+		value := j.read(p.value, strings.TrimPrefix(path+"."+p.key.Value, "."))
+		if s, _ := spec.Named(p.key.Value); path == "" && s.Kind == spec.Instant {
+			value.Text = instantText(aliased(p.value))
+		}
+		node.Keys, node.Items = append(node.Keys, tableNode(p.key)), append(node.Items, value)
+	}
+	return node
 }
 
-func (e lineError) Error() string { return e.err.Error() }
-func (e lineError) Unwrap() error { return e.err }
-
-// writeNode writes a YAML node as JSON, with the keys in their order and numbers as they are written. path names the node in the error,
-// which is a lineError. Dates are texts, as they are written. The caller has decoded the node once, which bounds its aliases.
-func writeNode(b *bytes.Buffer, n *yaml.Node, path string) error {
-	switch n.Kind {
-	case yaml.DocumentNode:
-		return writeNode(b, n.Content[0], path)
-	case yaml.AliasNode:
-		return writeNode(b, n.Alias, path)
-	case yaml.SequenceNode:
-		b.WriteByte('[')
-		for i, item := range n.Content {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if err := writeNode(b, item, fmt.Sprintf("%s[%d]", path, i)); err != nil {
-				return err
-			}
-		}
-		b.WriteByte(']')
-		return nil
-	case yaml.MappingNode:
-		b.WriteByte('{')
-		for i, pair := range pairsOf(n) {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if tag := pair.key.ShortTag(); tag != "!!str" && tag != "!!timestamp" {
-				return lineError{pair.key.Line, fmt.Errorf("%s: the key %s is no text; write it in quotes", path, quote(pair.key.Value))}
-			}
-			writeText(b, pair.key.Value)
-			b.WriteByte(':')
-			if err := writeNode(b, pair.value, strings.TrimPrefix(path+"."+pair.key.Value, ".")); err != nil {
-				return err
-			}
-		}
-		b.WriteByte('}')
-		return nil
-	default:
-		return scalarJSON(b, n, path)
+// aliased is the node that an alias stands for, and any other node itself.
+func aliased(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
 	}
+	return n
+}
+
+// instantText makes an instant of a date, which YAML lets stand without a time or a zone.
+func instantText(n *yaml.Node) string {
+	var at time.Time
+	if n.ShortTag() == "!!timestamp" && n.Decode(&at) == nil {
+		return at.Format(time.RFC3339Nano)
+	}
+	return n.Value
 }
 
 // yamlPair is a key of a mapping with its value.
@@ -98,34 +91,9 @@ func pairsOf(n *yaml.Node) (pairs []yamlPair) {
 	return pairs
 }
 
-// scalarJSON writes one value. A number has to be one of JSON, so that its digits are those of the file.
-func scalarJSON(b *bytes.Buffer, n *yaml.Node, path string) error {
-	said := n.Style & (yaml.TaggedStyle | yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle)
-	tag := n.ShortTag()
-	switch number := isNumber(n.Value); {
-	case tag == "!!null":
-		b.WriteString("null")
-	case tag == "!!bool":
-		b.WriteString(strings.ToLower(n.Value))
-	case number && said == 0, number && (tag == "!!int" || tag == "!!float"):
-		b.WriteString(n.Value) // also one that no float64 holds, which YAML takes for a text
-	case tag == "!!int" || tag == "!!float":
-		return lineError{n.Line, fmt.Errorf("%s: %s is not a number as JSON has them; write its decimal digits, or write it in quotes for a text", path, n.Value)}
-	default:
-		writeText(b, n.Value)
-	}
-	return nil
-}
-
 // isNumber reports whether a text is a number of JSON.
 func isNumber(text string) bool {
 	return text != "" && strings.Contains("-0123456789", text[:1]) && json.Valid([]byte(text)) && strings.TrimSpace(text) == text
-}
-
-// writeText writes a text as JSON.
-func writeText(b *bytes.Buffer, text string) {
-	quoted, _ := json.Marshal(text) // a string always has a JSON form
-	b.Write(quoted)
 }
 
 // yamlOf writes a value as YAML with the names of its JSON, in their order, and with its numbers as they are written.
@@ -184,18 +152,5 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.FormatBool(value)}, nil
 	default:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: "null"}, nil
-	}
-}
-
-// instantsOfJob makes instants of the dates in the bounds of a job, which YAML lets stand without a time or a zone.
-func instantsOfJob(job *yaml.Node) {
-	if job.Kind != yaml.MappingNode {
-		return
-	}
-	for _, p := range pairsOf(job) {
-		var at time.Time
-		if (p.key.Value == "start_at" || p.key.Value == "end_at") && p.value.ShortTag() == "!!timestamp" && p.value.Decode(&at) == nil {
-			p.value.Value = at.Format(time.RFC3339Nano)
-		}
 	}
 }

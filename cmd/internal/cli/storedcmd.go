@@ -1,21 +1,24 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 )
 
 func (a *app) jobsPutCommand() *cobra.Command {
-	var v scheduler.StoredView
+	var j jobs.Job
 	var o scheduler.PutOptions
 	var payload string
-	var take func()
 	var bounds func() (func(tool) error, error)
 	put := a.command("put NAME --handler H (--schedule S | --after JOB) [--payload JSON] [--new] [--dry-run] ...", "store a job that nodes with its handler run", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
@@ -26,8 +29,7 @@ func (a *app) jobsPutCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v.Name, v.Payload = args[0], text
-			take()
+			j.Name, j.Payload = args[0], text
 			resolve, err := bounds()
 			if err != nil {
 				return err
@@ -36,7 +38,7 @@ func (a *app) jobsPutCommand() *cobra.Command {
 				if err := resolve(t); err != nil {
 					return err
 				}
-				return a.putJobs(t, []scheduler.StoredView{v}, o)
+				return a.putJobs(t, []jobs.Job{j}, o)
 			})(cmd, args)
 		})
 	put.Long = `Stores a job in the namespace, or replaces a stored one. The job names a handler, which
@@ -45,7 +47,8 @@ that are left out are the defaults, also where a job is replaced: jobs export sh
 with all settings, and jobs apply takes them from a file. The flags are the settings of config.yaml.
 
 ` + timeForms
-	take, bounds = putFlags(put, &v), boundFlags(put, &v)
+	putFlags(put, &j)
+	bounds = boundFlags(put, &j)
 	f := put.Flags()
 	f.StringVar(&payload, "payload", "", "`JSON` for each run, at most 16 KiB; - reads it from stdin")
 	f.BoolVar(&o.New, "new", false, "refuse to replace a job")
@@ -55,18 +58,14 @@ with all settings, and jobs apply takes them from a file. The flags are the sett
 }
 
 // putJobs stores jobs, and shows them.
-func (a *app) putJobs(t tool, views []scheduler.StoredView, o scheduler.PutOptions) error {
-	file := jobsFile{views}
-	list, err := file.list()
-	if err != nil {
-		return err
-	}
+func (a *app) putJobs(t tool, list []jobs.Job, o scheduler.PutOptions) error {
 	stored, err := t.in.PutJobs(t.ctx, list, o)
 	if err != nil && len(stored) == 0 {
 		return err
 	}
 	if a.json() {
-		return errors.Join(printJSON(a.stdout, viewsOf(stored)), err)
+		shown, bad := storedDocuments(stored, true)
+		return errors.Join(bad, printJSON(a.stdout, shown), err)
 	}
 	for _, s := range stored {
 		if o.DryRun {
@@ -78,12 +77,29 @@ func (a *app) putJobs(t tool, views []scheduler.StoredView, o scheduler.PutOptio
 	return err
 }
 
-func viewsOf(stored []scheduler.StoredJob) []scheduler.StoredView {
-	views := make([]scheduler.StoredView, len(stored))
+// storedDocuments are stored jobs as they are shown, with all settings that they use, and with their versions.
+func storedDocuments(stored []scheduler.StoredJob, versions bool) ([]json.RawMessage, error) {
+	shown := make([]json.RawMessage, len(stored))
 	for i, s := range stored {
-		views[i] = s.View()
+		text, err := jobs.Settings.EncodeSome(&s.Job, func(of spec.Setting) bool { return jobs.Settings.Given(&s.Job, of) || inUse(&s.Job, of) })
+		if err != nil {
+			return nil, err
+		}
+		if versions && !s.Version.IsZero() {
+			text = fmt.Appendf(text[:len(text)-1], `,"version":%q}`, scheduler.Stamp(s.Version))
+		}
+		shown[i] = text
 	}
-	return views
+	return shown, nil
+}
+
+// inUse reports whether a setting with the default word says something about a job.
+func inUse(j *jobs.Job, s spec.Setting) bool {
+	if s.Kind != spec.Word || s.Unscheduled && len(j.After) > 0 {
+		return false
+	}
+	with, known := spec.Named(s.With)
+	return s.With == "" || known && jobs.Settings.Given(j, with)
 }
 
 func (a *app) jobsDeleteCommand() *cobra.Command {
@@ -124,14 +140,15 @@ func (a *app) jobsExportCommand() *cobra.Command {
 		if err != nil && len(stored) == 0 {
 			return err
 		}
-		views := viewsOf(stored)
-		for i := range views {
-			views[i].Version = nil
+		list, bad := storedDocuments(stored, false)
+		if bad != nil {
+			return bad
 		}
+		file := map[string]any{"jobs": list}
 		if a.json() {
-			return errors.Join(printJSON(a.stdout, jobsFile{views}), err)
+			return errors.Join(printJSON(a.stdout, file), err)
 		}
-		text, bad := yamlOf(jobsFile{views})
+		text, bad := yamlOf(file)
 		if bad == nil {
 			_, bad = io.WriteString(a.stdout, printable(string(text), isTerminal(a.stdout)))
 		}
