@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -141,6 +142,8 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"retry": {"timeout": "1s"}}`:      "1 retry.timeout: unknown key; did you mean try_timeout",
 		`{"retry": 3}`:                      "1 retry: want a section with max, backoff, max_backoff, try_timeout, on, found 3",
 		`{"ttl": 15}`:                       "1 ttl: 15 has no unit; did you mean 15s",
+		`{"ttl": "106752d"}`:                "1 ttl: 106752d is too long; the longest duration is 2562047h",
+		`{"ttl": "9223372036854775808ns"}`:  "1 ttl: 9223372036854775808ns is too long; the longest duration is 2562047h",
 		`{"ttl": ["15s"]}`:                  "1 ttl: want a duration such as 90s, 5m or 2d, found a list",
 		`{"ttl": null}`:                     "1 ttl: has no value; write one, or leave the setting out",
 		`{"shards": "2"}`:                   `1 shards: want a whole number, found the text "2"`,
@@ -191,6 +194,38 @@ func TestParseJSONRefuses(t *testing.T) {
 		if _, err := spec.ParseJSON([]byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%.20s: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// A document that shows all settings is read as the job that it was written from: null is no value there.
+func TestShownDocumentIsRead(t *testing.T) {
+	t.Parallel()
+	for _, j := range []jobs.Job{{}, {Name: "a", Retry: jobs.Retry{Max: 1}, Payload: []byte(`{"a":null}`)}} {
+		back, err := jobs.ParseShown(mustText(jobs.Settings.Encode(&j, true)))
+		if differ := jobs.Settings.Diff(&j, &back); err != nil || len(differ) > 0 {
+			t.Errorf("%v, %v", differ, err)
+		}
+	}
+	if _, err := jobs.ParseShown([]byte(`{"ttl": null, "other": 1, "overlap": "x"}`)); err == nil || err.Error() != `overlap: "x" is not one of skip, queue, replace, allow` {
+		t.Error(err)
+	}
+	for _, text := range []string{"[]", "{", `null`} {
+		if _, err := jobs.ParseShown([]byte(text)); !strings.HasPrefix(fmt.Sprint(err), "job: ") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A document is read with all its faults, and what it sets without use counts as left out.
+func TestParseDocument(t *testing.T) {
+	t.Parallel()
+	j, err := jobs.ParseDocument([]byte(`{"name": "a", "catch_up_max": 10, "own": 1}`), func(key, value *spec.Node) bool { return key.Text == "own" && value.Text == "1" })
+	if err != nil || j.Name != "a" || j.CatchUpMax != 0 {
+		t.Errorf("%+v, %v", j, err)
+	}
+	j, err = jobs.ParseDocument([]byte(`{"name": "a", "ttl": 3, "own": 1}`), nil)
+	if err == nil || j.Name != "a" || !strings.HasPrefix(err.Error(), "ttl: 3 has no unit; did you mean 3s\nown: unknown key") || !errors.As(err, new(*jobs.FieldError)) {
+		t.Errorf("%+v, %v", j, err)
 	}
 }
 

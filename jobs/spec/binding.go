@@ -177,6 +177,7 @@ func (r *row) set(f reflect.Value, text string) error {
 		f.SetInt(int64(n))
 	case Duration:
 		d, err := ParseDuration(text)
+		//guard:stored-duration P8 a value that is no duration is refused, and not stored as another one
 		if err != nil {
 			return err
 		}
