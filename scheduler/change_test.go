@@ -78,7 +78,7 @@ func TestTheLastNodeRemovesAJob(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second)
-			if v := c.job("job"); v.Orphan || v.TTLMS != job.TTL.Milliseconds() || len(s.ticks("job")) < ran+3 {
+			if v := c.job("job"); v.Orphan || v.TTL != job.TTL || len(s.ticks("job")) < ran+3 {
 				t.Errorf("round %d: %d runs more, %+v", round, len(s.ticks("job"))-ran, v)
 			}
 		}
@@ -178,8 +178,8 @@ func rollingChange(t *testing.T, revisions [2]string, back [3]time.Duration) {
 		}
 		want := func(ttl time.Duration, when string) {
 			t.Helper()
-			if v := c.job("ttl"); v.TTLMS != ttl.Milliseconds() {
-				t.Errorf("%s the ttl is %d ms, want %s", when, v.TTLMS, ttl)
+			if v := c.job("ttl"); v.TTL != ttl {
+				t.Errorf("%s the ttl is %s, want %s", when, v.TTL, ttl)
 			}
 		}
 		var nodes [3]*running

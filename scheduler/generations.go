@@ -83,7 +83,7 @@ type ScheduleView struct {
 // SettingsChange is a job of which settings other than the schedule would change.
 type SettingsChange struct {
 	Job    string   `json:"job"`
-	Fields []string `json:"fields"` // as in the stored definition: ttl_ms, shards, ...
+	Fields []string `json:"fields"` // by their names: ttl, retry.max, ...
 }
 
 // Names are the first names of a list, in order.

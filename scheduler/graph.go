@@ -72,7 +72,11 @@ func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 	graph := make([]GraphJob, 0, len(views))
 	for _, v := range views {
 		slices.Sort(followers[v.Name])
-		graph = append(graph, GraphJob{Name: v.Name, Schedule: v.Schedule, TimeZone: v.TimeZone, After: v.Upstreams, When: v.When,
+		when := ""
+		if len(v.After) > 0 {
+			when = v.When.String()
+		}
+		graph = append(graph, GraphJob{Name: v.Name, Schedule: v.Schedule, TimeZone: v.TimeZone, After: append([]string{}, v.After...), When: when,
 			Followers: append([]string{}, followers[v.Name]...), Last: v.Last, LastOutcome: v.LastOutcome, Paused: v.Paused, Open: v.Open})
 	}
 	slices.SortFunc(graph, func(a, b GraphJob) int { return strings.Compare(a.Name, b.Name) })

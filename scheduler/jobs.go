@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -14,28 +13,22 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// JobView is a job as tools and the API show it.
+// JobView is a job as tools and the API show it. Its JSON has all settings beside the state, in one object.
 type JobView struct {
-	Name     string `json:"name"`
-	Schedule string `json:"schedule"`
-	TimeZone string `json:"time_zone"`
-	Next     *Stamp `json:"next"` // the next tick that runs, not before the end of a pause; null for none
-	Last     *Stamp `json:"last"` // the latest tick accounted for, null before the first
+	jobs.Job `json:"-"` // the settings, without a function
+
+	Next *Stamp `json:"next"` // the next tick that runs, not before the end of a pause; null for none
+	Last *Stamp `json:"last"` // the latest tick accounted for, null before the first
 	// Owner is the node that goes first, of a sharded or raced job one of them; "" when no living node can run it. In a namespace of more
 	// than 1,000 jobs it is the node that hashing prefers, and another one for a few jobs in a thousand where nodes are many.
 	Owner      string `json:"owner"`
 	Paused     bool   `json:"paused"`
 	Generation string `json:"generation"`
 	Revision   string `json:"revision"`
-	Shards     int    `json:"shards"`
-	Overlap    string `json:"overlap"`
-	CatchUp    string `json:"catch_up"`
-	PolicyView
-	Stored *Stamp `json:"stored"`            // when it was stored, of a job that is stored at run time; null for one of a program
-	After  string `json:"after"`             // the jobs it follows, with commas; it then has no schedule
-	Orphan bool   `json:"orphan"`            // no living node of its generation holds it: it stands still until one does
-	NoNode string `json:"no_node,omitempty"` // why no living node can run it, "" when one can
-	Open   string `json:"open"`              // the run that holds it, granted or pending, "" for none
+	Stored     *Stamp `json:"stored"`            // when it was stored, of a job that is stored at run time; null for one of a program
+	Orphan     bool   `json:"orphan"`            // no living node of its generation holds it: it stands still until one does
+	NoNode     string `json:"no_node,omitempty"` // why no living node can run it, "" when one can
+	Open       string `json:"open"`              // the run that holds it, granted or pending, "" for none
 	// Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and
 	// Standby those of another generation that hold one of their own; by name, the first 20.
 	Superseded []string `json:"superseded,omitempty"`
@@ -159,13 +152,13 @@ func (c *Client) jobViews(ctx context.Context, l *ledger.Ledger, shown []ledger.
 func addLatest(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, views []JobView) error {
 	follows := make(map[string]bool)
 	for _, v := range views {
-		follows[v.Name] = v.After != ""
+		follows[v.Name] = len(v.After) > 0
 	}
 	latest, unread, err := inspect.ReadLatest(ctx, l, shown, func(job string) bool { return follows[job] })
 	for k, v := range views {
 		of := latest[v.Name]
 		views[k].LastOutcome, views[k].LastSuccess = of.Outcome, stampOf(of.Success)
-		if v.After != "" && v.Last == nil { // it has no cursor, only a history
+		if len(v.After) > 0 && v.Last == nil { // it has no cursor, only a history
 			views[k].Last = stampOf(of.Tick)
 		}
 	}
@@ -214,10 +207,9 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 	}
 	j := d.Job
 	v := JobView{
-		Name: s.Job, Schedule: j.Schedule, TimeZone: j.TimeZone, Next: stampOf(nextTick(s, j, now.UnixMilli())), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner,
-		PolicyView: policyView(j), Revision: s.Revision, Shards: max(1, j.Shards), Overlap: j.Overlap.String(), CatchUp: j.CatchUp.String(),
-		Stored: stampOf(d.Stored), After: strings.Join(j.After, ", "), Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby), Open: s.Open, HistoryFrom: stampOf(s.Base),
-		Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
+		Job: j, Next: stampOf(nextTick(s, j, now.UnixMilli())), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner, Revision: s.Revision,
+		Stored: stampOf(d.Stored), Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby),
+		Open: s.Open, HistoryFrom: stampOf(s.Base), Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
 	}
 	if j.MaxRuns > 0 {
 		v.Ran = s.Ran

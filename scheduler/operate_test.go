@@ -353,7 +353,7 @@ func TestRemove(t *testing.T) {
 		if got := outcomes(c.runs("long")); got["abandoned(lease lapsed)"] != 1 {
 			t.Fatalf("history %v", got)
 		}
-		if v := c.job("follower"); v.After != "long" || v.Schedule != "" || v.Next != nil || v.HistoryFrom != nil {
+		if v := c.job("follower"); len(v.After) != 1 || v.After[0] != "long" || v.Schedule != "" || v.Next != nil || v.HistoryFrom != nil {
 			t.Errorf("a job that follows: %+v", v)
 		}
 		for _, name := range []string{"follower", "long"} {

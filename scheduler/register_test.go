@@ -22,8 +22,8 @@ func TestOlderBuildsChangeNothingBack(t *testing.T) {
 				fresh.TTL = 7 * time.Second
 				want := func(ttl time.Duration, when string) {
 					t.Helper()
-					if v := c.job("job"); v.TTLMS != ttl.Milliseconds() {
-						t.Errorf("%s the ttl is %d ms, want %s", when, v.TTLMS, ttl)
+					if v := c.job("job"); v.TTL != ttl {
+						t.Errorf("%s the ttl is %s, want %s", when, v.TTL, ttl)
 					}
 				}
 				restarted := c.start("old0", scheduler.Config{Revision: x.old}, old)
@@ -88,7 +88,7 @@ func TestRollingDeployChangesOnce(t *testing.T) {
 					t.Errorf("superseded on %v, want the two nodes of the older build", v.Superseded)
 				}
 			}
-			if v := c.job("ttl"); len(v.Superseded) != 0 || v.TTLMS != int64(5000+1000*n) {
+			if v := c.job("ttl"); len(v.Superseded) != 0 || v.TTL != time.Duration(5+n)*time.Second {
 				t.Errorf("after deploy %d: %+v", n, v)
 			}
 		}
@@ -221,8 +221,8 @@ func TestRestartSendsWhatChanged(t *testing.T) {
 			}
 		}
 		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
-			if ttl := v.TTLMS; v.Revision != "3" || (v.Name == "job-0007") != (ttl == 120_000) {
-				t.Fatalf("%s has revision %s and a ttl of %d ms", v.Name, v.Revision, ttl)
+			if ttl := v.TTL; v.Revision != "3" || (v.Name == "job-0007") != (ttl == 2*time.Minute) {
+				t.Fatalf("%s has revision %s and a ttl of %s", v.Name, v.Revision, ttl)
 			}
 		}
 	})

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// StoredJob is a job that is stored in the namespace, and not in a program.
+// StoredJob is a job that is stored in the namespace, and not in a program. Its JSON has the settings that have a value, and the version.
 type StoredJob struct {
 	jobs.Job           // without a function
 	Version  time.Time // of its latest change: Redis' time, or a little more; each change has a later one
@@ -176,37 +177,50 @@ func (c *Client) checkStored(ctx context.Context, l *ledger.Ledger, list []jobs.
 	return list, errors.Join(faults...)
 }
 
-// storable checks one job.
+// storable checks one job, and reports all faults of its settings.
 func storable(j jobs.Job, handlers map[string]string) error {
-	bad := func(field, format string, args ...any) error {
-		return &jobs.FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case j.Handler == "":
-		return bad("handler", "is missing; a stored job names the handler that its runs call")
-	case j.Func != nil:
-		return bad("func", "cannot be stored; leave it out, the nodes call the function of handler %q", j.Handler)
-	}
-	for field, days := range map[string][]string{"except": j.Except, "only": j.Only} {
-		for i, text := range days {
-			if text != "" && (text[0] < '0' || text[0] > '9') {
-				return bad(fmt.Sprintf("%s[%d]", field, i), "%q is not a date such as 2026-12-24; a stored job cannot name the calendars of config.yaml", text)
-			}
+	var faults []error
+	at := make(map[string]bool)
+	bad := func(field, msg string) {
+		if !at[field] {
+			at[field], faults = true, append(faults, &jobs.FieldError{Field: field, Msg: msg})
 		}
 	}
-	j.Func = func(context.Context, *jobs.Run) error { return nil } // the nodes have it
-	if err := j.Validate(); err != nil {
-		return err
+	checked := j
+	checked.Func = func(context.Context, *jobs.Run) error { return nil } // the nodes have it
+	if j.Handler == "" {
+		bad("handler", "is missing; a stored job names the handler that its runs call")
+		checked.Handler = "handler" // the settings that go with one are not to blame
 	}
-	shape, known := handlers[j.Handler]
-	if !known {
+	if j.Func != nil {
+		bad("func", fmt.Sprintf("cannot be stored; leave it out, the nodes call the function of handler %q", j.Handler))
+	}
+	noCalendars("except", j.Except, bad)
+	noCalendars("only", j.Only, bad)
+	for _, f := range FaultsOf(checked.Validate()) {
+		bad(f.Field, f.Text)
+	}
+	switch shape, known := handlers[j.Handler]; {
+	case at["handler"]:
+	case !known:
 		others := "no node has declared any in this namespace"
 		if names := slices.Sorted(maps.Keys(handlers)); len(names) > 0 {
 			others = "declared are " + strings.Join(names[:min(20, len(names))], ", ")
 		}
-		return bad("handler", "no node has declared a handler %q; %s", j.Handler, others)
+		bad("handler", fmt.Sprintf("no node has declared a handler %q; %s", j.Handler, others))
+	case !at["payload"]:
+		faults = append(faults, jobs.CheckPayload(shape, j.Payload))
 	}
-	return jobs.CheckPayload(shape, j.Payload)
+	return errors.Join(faults...)
+}
+
+// noCalendars refuses names in a list of days.
+func noCalendars(field string, days []string, bad func(field, msg string)) {
+	for i, text := range days {
+		if text != "" && (text[0] < '0' || text[0] > '9') {
+			bad(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("%q is not a date such as 2026-12-24; a stored job cannot name the calendars of config.yaml", spec.Clip(text)))
+		}
+	}
 }
 
 // StoredJobs reads stored jobs by their names, all of them without names. A name without a stored job is ErrUnknownJob.

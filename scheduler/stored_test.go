@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -229,7 +228,7 @@ func TestStoredJobsRefused(t *testing.T) {
 			`put job tenant-1: it stands there twice`:                                      func(j *jobs.Job) { j.Name = "tenant-1" },
 			`func: cannot be stored; leave it out`:                                         func(j *jobs.Job) { j.Func = eachSecond("x", s).Func },
 			`except[0]: "holidays" is not a date such as 2026-12-24; a stored job cannot name the calendars`: func(j *jobs.Job) { j.Except = []string{"holidays"} },
-			`name: "a b" is not a job name`: func(j *jobs.Job) { j.Name = "a b" },
+			`name: "a b" is not a name`: func(j *jobs.Job) { j.Name = "a b" },
 		} {
 			bad := tenant(2)
 			edit(&bad)
@@ -237,6 +236,17 @@ func TestStoredJobsRefused(t *testing.T) {
 			if !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
+		}
+		// All faults of a job are told at once, each setting's once.
+		all := tenant(2)
+		all.Handler, all.Payload, all.Func, all.Only, all.Overlap, all.TTL = "", []byte("{"), eachSecond("x", s).Func, []string{"holidays", "2026-02-30"}, 9, time.Second
+		_, err := c.ops().PutJob(t.Context(), all, scheduler.PutOptions{})
+		var at []string
+		for _, f := range scheduler.FaultsOf(err) {
+			at = append(at, f.Field)
+		}
+		if want := []string{"handler", "func", "only[0]", "only[1]", "overlap", "ttl", "payload"}; !slices.Equal(at, want) {
+			t.Errorf("faults of %q, want %q: %v", at, want, err)
 		}
 		if all := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) > 0 {
 			t.Errorf("stored are %+v", all)
@@ -400,28 +410,6 @@ func (w *storedWorld) remove(name string) {
 		w.t.Errorf("delete %s: %v", name, err)
 	}
 	delete(w.left, name)
-}
-
-// What is shown of a stored job makes the same job.
-func TestStoredView(t *testing.T) {
-	j := jobs.Job{
-		Name: "a", Handler: "report", Payload: []byte(`{"n":1}`), ManagedBy: "tenants", Schedule: "0 6 * * *", TimeZone: "Europe/Berlin", Overlap: jobs.OverlapQueue,
-		CatchUp: jobs.CatchUpAll, CatchUpMax: 3, StartWithin: time.Minute, OnCrash: jobs.OnCrashRerun, RerunMax: 2, Timeout: time.Hour,
-		StallAfter: time.Minute, OnStall: jobs.OnStallCancel, TTL: 9 * time.Second,
-		Retry: jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute, Timeout: time.Second, On: jobs.RetryOtherNode}, Shards: 2, Params: []string{"x", "y"}, Placement: jobs.PlacementRace,
-		Labels: map[string]string{"disk": "ssd"}, Limit: jobs.Limit{Group: "db", Max: 3}, Guard: "paper", Expect: jobs.Expect{SuccessWithin: 26 * time.Hour},
-		Except: []string{"2026-12-24"}, Only: []string{"2026-12-01..2026-12-31"},
-		StartAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), EndAt: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), Jitter: time.Minute, MaxRuns: 7,
-	}
-	again, err := scheduler.StoredJob{Job: j}.View().Job()
-	if err != nil || again.Definition().Digest() != j.Definition().Digest() {
-		t.Errorf("%v:\n%+v\n%+v", err, again, j)
-	}
-	for i, v := 0, reflect.ValueOf(j); i < v.NumField(); i++ {
-		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Func" && name != "After" && name != "When" { // see TestStoredFollowers
-			t.Errorf("%s is not tried", name)
-		}
-	}
 }
 
 // A put of what is stored changes nothing: no version, no row in the history, and one note in the audit for the call.

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,19 +11,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
-
-// NameList is a list of names. In JSON one name may also stand for a list of one.
-type NameList []string
-
-// UnmarshalJSON reads a list, or one name.
-func (l *NameList) UnmarshalJSON(text []byte) error {
-	var one string
-	if err := json.Unmarshal(text, &one); err == nil {
-		*l = NameList{one}
-		return nil
-	}
-	return json.Unmarshal(text, (*[]string)(l))
-}
 
 // checkUpstreams checks that the jobs which jobs to be stored follow are there, stored or a program's, that no jobs wait for each other,
 // and that those which one job follows begin with the same ticks, also those of a job that follows one of the jobs to be stored. What

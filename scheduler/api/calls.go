@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -120,12 +121,8 @@ func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o scheduler.PutOp
 		q.Set("was", since(o.Was))
 	}
 	for _, j := range list {
-		var v scheduler.StoredView
-		if _, err := c.do(ctx, http.MethodPut, "jobs/"+seg(j.Name), q, scheduler.StoredJob{Job: j}.View(), &v); err != nil {
-			return stored, err
-		}
-		s, err := v.Stored()
-		if err != nil {
+		var s scheduler.StoredJob
+		if _, err := c.do(ctx, http.MethodPut, "jobs/"+seg(j.Name), q, scheduler.StoredJob{Job: j}, &s); err != nil {
 			return stored, err
 		}
 		stored = append(stored, s)
@@ -135,15 +132,15 @@ func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o scheduler.PutOp
 
 // StoredJobs is as scheduler.Client has it.
 func (c *Client) StoredJobs(ctx context.Context, names ...string) (stored []scheduler.StoredJob, err error) {
-	var views []scheduler.StoredView
-	if _, err = c.do(ctx, http.MethodGet, "stored-jobs", url.Values{"name": names}, nil, &views); views == nil {
+	var texts []json.RawMessage
+	if _, err = c.do(ctx, http.MethodGet, "stored-jobs", url.Values{"name": names}, nil, &texts); texts == nil {
 		return nil, err
 	}
 	stored = []scheduler.StoredJob{}
-	for _, v := range views {
-		s, bad := v.Stored()
-		if bad != nil {
-			err = errors.Join(err, fmt.Errorf("%w: stored job %s: %w", scheduler.ErrUnknownFormat, v.Name, bad))
+	for _, text := range texts {
+		var s scheduler.StoredJob
+		if bad := s.UnmarshalJSON(text); bad != nil {
+			err = errors.Join(err, fmt.Errorf("%w: stored job %s: %w", scheduler.ErrUnknownFormat, s.Name, bad))
 			continue
 		}
 		stored = append(stored, s)

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -38,11 +40,11 @@ var descriptions = map[string]described{
 	"GET job-names":                   {"the names of all jobs, in order", "", nil, []string{}},
 	"GET graph":                       {"the jobs that follow others, and those that others follow", "", nil, []scheduler.GraphJob{}},
 	"GET jobs/{name}":                 {"one job", "", nil, scheduler.JobView{}},
-	"PUT jobs/{name}":                 {"store a job that names a handler, or replace a stored one", "dry_run new was", scheduler.StoredView{}, scheduler.StoredView{}},
+	"PUT jobs/{name}":                 {"store a job that names a handler, or replace a stored one", "dry_run new was", scheduler.StoredJob{}, scheduler.StoredJob{}},
 	"DELETE jobs/{name}":              {"delete a stored job, or remove one that no node holds, with its history", "was", nil, nil},
-	"GET stored-jobs":                 {"the jobs that were stored at run time, by name, with all settings", "name", nil, []scheduler.StoredView{}},
+	"GET stored-jobs":                 {"the jobs that were stored at run time, by name, with all settings", "name", nil, []scheduler.StoredJob{}},
 	"GET handlers":                    {"the handlers that stored jobs may name", "", nil, []scheduler.HandlerView{}},
-	"GET preview":                     {"the next ticks of a schedule, whether there is such a job or not", "schedule time_zone name except only start_at end_at jitter_ms limit", nil, scheduler.Preview{}},
+	"GET preview":                     {"the next ticks of a schedule, whether there is such a job or not", "schedule time_zone name except only start_at end_at jitter limit", nil, scheduler.Preview{}},
 	"GET jobs/{name}/ticks":           {"the next instants of a job's schedule", "from limit", nil, []scheduler.TickView{}},
 	"POST jobs/{name}/runs":           {"run a job outside its schedule", "", TriggerRequest{}, Asked{}},
 	"POST jobs/{name}/pause":          {"stop a job's schedule", "", PauseRequest{}, nil},
@@ -96,7 +98,7 @@ var parameterText = map[string]struct{ typ, format, doc string }{
 	"only":      {"string", "", "a date or a range of dates with ticks; once for each"},
 	"start_at":  {"string", "date-time", "as of a job"},
 	"end_at":    {"string", "date-time", "as of a job"},
-	"jitter_ms": {"integer", "", "as of a job"},
+	"jitter":    {"string", "", "as of a job, such as 10m"},
 }
 
 type object = map[string]any
@@ -141,10 +143,21 @@ func (d *writer) schema(t reflect.Type) object {
 
 func (d *writer) object(t reflect.Type) object {
 	properties, required := object{}, []string{}
+	switch t { // the types whose JSON has the settings beside their own fields
+	case reflect.TypeFor[scheduler.JobView]():
+		properties = settings(true)
+		required = slices.Collect(maps.Keys(properties))
+	case reflect.TypeFor[scheduler.StoredJob]():
+		properties, required = settings(false), []string{"handler", "name"}
+		properties["version"] = object{"type": "string", "format": "date-time", "description": d.comments[t.Name()]["Version"]}
+	}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, tagged := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.IsExported() || name == "-" || f.Anonymous || name == "" {
 			continue
+		}
+		if _, twice := properties[name]; twice {
+			panic(t.Name() + ": " + name + " is a setting, and a field beside the settings")
 		}
 		s := d.schema(f.Type)
 		if f.Type.Kind() == reflect.Map || f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8 && options == "" {
@@ -164,6 +177,75 @@ func (d *writer) object(t reflect.Type) object {
 		o["required"] = required
 	}
 	return o
+}
+
+// settings are the properties that the table of settings makes; shown: each is there, some as null.
+func settings(shown bool) object {
+	properties := object{}
+	for _, s := range spec.All() {
+		at := properties
+		if name := s.Section(); name != "" {
+			if properties[name] == nil {
+				properties[name] = object{"type": "object", "properties": object{}, "additionalProperties": false}
+			}
+			in := properties[name].(object)
+			if at = in["properties"].(object); shown {
+				required, _ := in["required"].([]string)
+				in["required"] = append(required, s.Key())
+			}
+		}
+		of := settingSchema(s)
+		if shown && (s.Kind == spec.Duration || s.Kind == spec.Instant) {
+			of = object{"anyOf": []any{of, object{"type": "null"}}}
+		}
+		of["description"] = settingText(s)
+		at[s.Key()] = of
+	}
+	for name, of := range properties {
+		if o := of.(object); shown && o["properties"] != nil {
+			properties[name] = object{"anyOf": []any{o, object{"type": "null"}}}
+		}
+	}
+	return properties
+}
+
+// settingText is the sentence of a setting, with its bounds and its default.
+func settingText(s spec.Setting) string {
+	text := s.Sentence
+	if s.Kind == spec.Duration {
+		text += "; a duration such as 90s, 5m or 2d"
+		if b := s.Bounds(); b != "" {
+			text += ", " + b
+		}
+	}
+	if s.Default != "" {
+		text += "; default " + s.Default
+	}
+	return text
+}
+
+func settingSchema(s spec.Setting) object {
+	texts := object{"type": "array", "items": object{"type": "string"}}
+	switch s.Kind {
+	case spec.Word:
+		return object{"type": "string", "enum": s.Words, "default": s.Words[0]}
+	case spec.Count:
+		of := object{"type": "integer", "minimum": 0} // 0 stands for none
+		if s.Max > 0 {
+			of["maximum"] = s.Max
+		}
+		return of
+	case spec.Instant:
+		return object{"type": "string", "format": "date-time"}
+	case spec.Texts, spec.Names:
+		return texts
+	case spec.Labels:
+		return object{"type": "object", "additionalProperties": object{"type": "string"}}
+	case spec.JSON:
+		return object{}
+	default:
+		return object{"type": "string"}
+	}
 }
 
 // owner is the struct that has a field, which may be embedded in another one.
@@ -270,7 +352,8 @@ func describe(t *testing.T) []byte {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "Escapement", "version": "1",
-			"description": "Reads and operates a namespace. Times are RFC 3339 in UTC with milliseconds, durations are whole milliseconds in fields that end in _ms, tokens are strings. " +
+			"description": "Reads and operates a namespace. Times are RFC 3339 in UTC with milliseconds, settings that are durations are texts such as 90s, 5m or 2d, " +
+				"and durations that were measured are whole milliseconds in fields that end in _ms. Tokens are strings. " +
 				"Lists are arrays; the header Link names the next page, Escapement-Next has its after, percent-encoded. Escapement-Incomplete says what a list lacks while a master of a Cluster does not answer, " +
 				"and which records cannot be read; Escapement-Unreadable is how many those are. " +
 				"Escapement-Warning says that an action is done and not in the audit. Where nobody needs to prove who it is, Escapement-Author says it. Escapement-Reason is for the audit.",

@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -125,21 +129,37 @@ func (s *Server) putJob(c call) (any, error) {
 	if err := c.read(&text); err != nil {
 		return nil, err
 	}
-	in, err := scheduler.ParseStoredView(text)
-	if err != nil {
-		return nil, badFields{err}
-	}
+	var in scheduler.StoredJob
+	unread := in.UnmarshalJSON(text)
 	name := c.PathValue("name")
 	if in.Name != "" && in.Name != name {
 		return nil, badRequest{fmt.Sprintf("the body names the job %q, and the path %q", in.Name, name)}
 	}
 	in.Name = name
-	j, err := in.Job()
-	if err != nil {
-		return nil, badFields{err}
+	if unread != nil {
+		o.DryRun = true // for what else is wrong
+		_, refused := c.client.PutJob(c.Context(), in.Job, o)
+		return nil, badFields{errors.Join(unread, besideUnread(scheduler.FaultsOf(unread), scheduler.FaultsOf(refused)))}
 	}
-	stored, err := c.client.PutJob(c.Context(), j, o)
-	return stored.View(), err
+	return c.client.PutJob(c.Context(), in.Job, o)
+}
+
+// besideUnread are the faults of a job of which some settings could not be read. A fault at such a setting, or whose words have its name,
+// may be about the value that is not there, and is left out.
+func besideUnread(unread, found []scheduler.FaultView) error {
+	var faults []error
+	for _, f := range found {
+		moot := slices.ContainsFunc(unread, func(u scheduler.FaultView) bool {
+			setting, _, _ := strings.Cut(u.Field, "[")
+			_, known := spec.Named(setting)
+			part := strings.HasPrefix(f.Field, setting+".") || strings.HasPrefix(f.Field, setting+"[")
+			return u.Field == "job" || f.Field == setting || part || known && strings.Contains(f.Text, setting)
+		})
+		if !moot {
+			faults = append(faults, &jobs.FieldError{Field: f.Field, Msg: f.Text})
+		}
+	}
+	return errors.Join(faults...)
 }
 
 func (s *Server) storedJobs(c call) (any, error) {
@@ -149,11 +169,7 @@ func (s *Server) storedJobs(c call) (any, error) {
 		return nil, err
 	}
 	stored, err := c.client.StoredJobs(c.Context(), names...)
-	views := make([]scheduler.StoredView, len(stored))
-	for i, j := range stored {
-		views[i] = j.View()
-	}
-	return page{items: views, none: stored == nil}, err
+	return listed(stored, ""), err
 }
 
 func (s *Server) ticks(c call) (any, error) {

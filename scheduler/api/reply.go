@@ -14,6 +14,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/httpbody"
 )
@@ -244,6 +245,19 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
+// duration reads a duration as settings have it; without one it is 0.
+func (q *query) duration(name string) time.Duration {
+	text := q.text(name)
+	if text == "" {
+		return 0
+	}
+	d, err := spec.ParseDuration(text)
+	if err != nil {
+		q.bad("%s: %v", name, err)
+	}
+	return d
+}
+
 func (q *query) bad(format string, args ...any) {
 	if q.err == nil {
 		q.err = badRequest{fmt.Sprintf(format, args...)}
@@ -253,7 +267,9 @@ func (q *query) bad(format string, args ...any) {
 // end refuses what was not asked for.
 func (q *query) end() error {
 	for name := range q.values {
-		if !q.known[name] {
+		if plain, cut := strings.CutSuffix(name, "_ms"); cut && q.known[plain] {
+			q.bad("there is no parameter %q here; a duration has its unit: write %s=90s", name, plain)
+		} else if !q.known[name] {
 			q.bad("there is no parameter %q here", name)
 		}
 	}

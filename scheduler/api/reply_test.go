@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -186,16 +187,20 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A number of milliseconds that is no duration is refused, in every setting that is one.
+// A value that is no duration is refused, in every setting that is one.
 func TestNumbersThatDoNotFit(t *testing.T) {
 	w := begin(t, Config{})
-	for _, setting := range []string{"timeout_ms", "start_within_ms", "stall_after_ms", "ttl_ms", "jitter_ms", "success_within_ms", "backoff_ms", "max_backoff_ms", "try_timeout_ms"} {
-		for _, n := range []string{"288230376151712744", "9223372036854775807", "-9223372036854775808", "9223372036855"} {
-			body := fmt.Sprintf(`{"handler": "mail", "schedule": "@daily", %q: %s}`, setting, n)
-			if strings.Contains(setting, "backoff") || strings.HasPrefix(setting, "try") {
-				body = fmt.Sprintf(`{"handler": "mail", "schedule": "@daily", "retry": {"max": 1, %q: %s}}`, setting, n)
+	for _, s := range spec.All() {
+		if s.Kind != spec.Duration {
+			continue
+		}
+		for _, value := range []string{"288230376151712744", `"288230376151712744ms"`, `"9223372036854775808ns"`, `"-3s"`, `"9223372036855s"`, `"106752d"`} {
+			setting := fmt.Sprintf("%q: %s", s.Key(), value)
+			if s.Section() != "" {
+				setting = fmt.Sprintf("%q: {%s}", s.Section(), setting)
 			}
-			if status, answer, _ := w.ask(http.MethodPut, Prefix+"jobs/big", body, "Content-Type", "application/json"); status != http.StatusBadRequest || !strings.Contains(string(answer), setting) {
+			body := fmt.Sprintf(`{"handler": "mail", "schedule": "@daily", %s}`, setting)
+			if status, answer, _ := w.ask(http.MethodPut, Prefix+"jobs/big", body, "Content-Type", "application/json"); status < 400 || status > 409 || !strings.Contains(string(answer), `"field":"`+s.Name+`"`) {
 				t.Errorf("%s: %d %s", body, status, answer)
 			}
 		}

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"time"
-
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -22,7 +20,7 @@ func (s *Server) preview(c call) (any, error) {
 	q := c.query()
 	j := jobs.Job{
 		Name: q.text("name"), Schedule: q.text("schedule"), TimeZone: q.text("time_zone"), Except: q.texts("except"), Only: q.texts("only"),
-		StartAt: q.time("start_at"), EndAt: q.time("end_at"), Jitter: time.Duration(q.number("jitter_ms", 0, 0, 1<<31-1)) * time.Millisecond,
+		StartAt: q.time("start_at"), EndAt: q.time("end_at"), Jitter: q.duration("jitter"),
 	}
 	n := q.number("limit", previewTicks, 1, scheduler.PreviewMost)
 	if err := q.end(); err != nil {

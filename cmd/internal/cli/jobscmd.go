@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -84,15 +84,15 @@ func (a *app) printJobs(views []scheduler.JobView) error {
 
 // schedule says when a job runs.
 func schedule(j scheduler.JobView) string {
-	if j.After != "" {
-		return "after " + j.After
+	if len(j.After) > 0 {
+		return "after " + strings.Join(j.After, ", ")
 	}
 	return j.Schedule
 }
 
 // zone is where the schedule is read; a job that follows another has none.
 func zone(j scheduler.JobView) string {
-	if j.After != "" {
+	if len(j.After) > 0 {
 		return ""
 	}
 	return j.TimeZone
@@ -134,8 +134,8 @@ func (a *app) jobsGet(t tool) error {
 
 // policies are the names and values of a job's policies. What does not apply is "-".
 func policies(j scheduler.JobView) []string {
-	catchUp, onCrash, retry := j.CatchUp, j.OnCrash, ""
-	if j.After != "" {
+	catchUp, onCrash, retry := j.CatchUp.String(), j.OnCrash.String(), ""
+	if len(j.After) > 0 {
 		catchUp = ""
 	} else if j.CatchUpMax > 0 {
 		catchUp += fmt.Sprintf(", at most %d", j.CatchUpMax)
@@ -143,13 +143,13 @@ func policies(j scheduler.JobView) []string {
 	if j.RerunMax > 0 {
 		onCrash += fmt.Sprintf(", at most %s", times(j.RerunMax))
 	}
-	if r := j.Retry; r != nil {
-		retry = fmt.Sprintf("%s, after %s up to %s", times(r.Max), millis(r.BackoffMS), millis(r.MaxBackoffMS))
-		if r.On != "" {
+	if r := j.Retry; r.Max > 0 {
+		retry = fmt.Sprintf("%s, after %s up to %s", times(r.Max), lasting(r.Backoff), lasting(r.MaxBackoff))
+		if r.On == jobs.RetryOtherNode {
 			retry += ", on another node"
 		}
-		if r.TryTimeoutMS > 0 {
-			retry += ", each try " + millis(r.TryTimeoutMS)
+		if r.Timeout > 0 {
+			retry += ", each try " + lasting(r.Timeout)
 		}
 	}
 	var labels []string
@@ -157,21 +157,21 @@ func policies(j scheduler.JobView) []string {
 		labels = append(labels, name+"="+j.Labels[name])
 	}
 	limit := ""
-	if l := j.Limit; l != nil {
+	if l := j.Limit; l.Group != "" {
 		limit = fmt.Sprintf("%d of %s", l.Max, l.Group)
 	}
-	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", stamp(j.StartAt), "end at", stamp(j.EndAt), "jitter", millis(j.JitterMS), "runs", ofMaxRuns(j),
-		"overlap", j.Overlap, "catch up", catchUp, "start within", millis(j.StartWithinMS), "on crash", onCrash,
-		"timeout", millis(j.TimeoutMS), "stall after", stallAfter(j), "ttl", millis(j.TTLMS), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
-		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", stamp(j.Stored), "success in", millis(j.SuccessWithinMS)}
+	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", bound(j.StartAt), "end at", bound(j.EndAt), "jitter", lasting(j.Jitter), "runs", ofMaxRuns(j),
+		"overlap", j.Overlap.String(), "catch up", catchUp, "start within", lasting(j.StartWithin), "on crash", onCrash,
+		"timeout", lasting(j.Timeout), "stall after", stallAfter(j), "ttl", lasting(j.TTL), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
+		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", stamp(j.Stored), "success in", lasting(j.Expect.SuccessWithin)}
 }
 
 // stallAfter is after how long without progress what happens; "" for never.
 func stallAfter(j scheduler.JobView) string {
-	if j.StallAfterMS == 0 {
+	if j.StallAfter == 0 {
 		return ""
 	}
-	return millis(j.StallAfterMS) + ", " + j.OnStall
+	return lasting(j.StallAfter) + ", " + j.OnStall.String()
 }
 
 // ofMaxRuns says how many of a job's ticks have run, of how many.
@@ -185,12 +185,20 @@ func ofMaxRuns(j scheduler.JobView) string {
 	return fmt.Sprintf("%d of %d", j.Ran, j.MaxRuns)
 }
 
-// millis is a duration, "" for none.
-func millis(ms int64) string {
-	if ms == 0 {
+// lasting is a duration, "" for none.
+func lasting(d time.Duration) string {
+	if d == 0 {
 		return ""
 	}
-	return spec.FormatDuration(redisconn.Duration(ms, time.Millisecond))
+	return spec.FormatDuration(d)
+}
+
+// bound is an instant of the settings, "" for none.
+func bound(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return scheduler.Stamp(at).String()
 }
 
 func times(n int) string {

@@ -110,8 +110,8 @@ func TestShownJobs(t *testing.T) {
 		"ttl           15s\n", "retry         2 times, after 1s up to 1m\n", "labels        a=b, disk=fast\n"} {
 		p.wants(exitDone, want, "", "jobs", "get", "full")
 	}
-	if j := decode[scheduler.JobView](t, p.env, "jobs", "get", "full"); j.CatchUpMax != 10 || j.StartWithinMS != 120_000 || j.OnCrash != "rerun" || j.RerunMax != 3 ||
-		j.TimeoutMS != 60_000 || j.TTLMS != 15_000 || j.Retry == nil || *j.Retry != (scheduler.RetryView{Max: 2, BackoffMS: 1000, MaxBackoffMS: 60_000}) || j.Labels["disk"] != "fast" {
+	if j := decode[scheduler.JobView](t, p.env, "jobs", "get", "full"); j.CatchUpMax != 10 || j.StartWithin != 2*time.Minute || j.OnCrash != jobs.OnCrashRerun || j.RerunMax != 3 ||
+		j.Timeout != time.Minute || j.TTL != 15*time.Second || j.Retry != (jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute}) || j.Labels["disk"] != "fast" {
 		t.Errorf("got %+v", j)
 	}
 	for _, want := range []string{"\ntime zone     -\n", "\ncatch up      -\n"} {
