@@ -11,7 +11,8 @@ function type(s) {
   if (s.enum) return s.enum.map((v) => JSON.stringify(v)).join(' | ')
   switch (s.type) {
     case 'array': return `(${type(s.items)})[]`
-    case 'object': return s.additionalProperties ? `Record<string, ${type(s.additionalProperties)}>` : 'object'
+    case 'object': if (s.properties) return `{ ${Object.entries(s.properties).map(([name, of]) => `${name}${s.required?.includes(name) ? '' : '?'}: ${type(of)}`).join('; ')} }`
+      return s.additionalProperties ? `Record<string, ${type(s.additionalProperties)}>` : 'object'
     case 'integer': case 'number': return 'number'
     case 'string': case 'boolean': case 'null': return s.type
   }

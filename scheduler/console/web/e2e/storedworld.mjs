@@ -24,10 +24,10 @@ export async function storedWorld() {
   await put('etl/join', { after: ['etl/load', 'etl/check'] })
   await put('etl/alert', { after: ['etl/join'], when: 'failed' })
   await put('etl/clean', {
-    after: ['etl/join'], when: 'any', payload: { tenant: 7 }, managed_by: 'tenants', retry: { max: 2, backoff_ms: 1000, on: 'other_node', try_timeout_ms: 5000 }, stall_after_ms: 60000, on_stall: 'cancel',
+    after: ['etl/join'], when: 'any', payload: { tenant: 7 }, managed_by: 'tenants', retry: { max: 2, backoff: '1s', on: 'other_node', try_timeout: '5s' }, stall_after: '1m', on_stall: 'cancel',
   })
-  await put('bounded', { schedule: yearly, time_zone: 'Europe/Berlin', except: ['2026-12-24..2026-12-26', '2027-01-06'], jitter_ms: 60000, start_at: '2026-01-01T00:00:00Z', end_at: '2090-01-01T00:00:00Z', max_runs: 9 })
-  await put('steps', { schedule: yearly, handler: 'steps', ttl_ms: 3000 })
+  await put('bounded', { schedule: yearly, time_zone: 'Europe/Berlin', except: ['2026-12-24..2026-12-26', '2027-01-06'], jitter: '1m', start_at: '2026-01-01T00:00:00Z', end_at: '2090-01-01T00:00:00Z', max_runs: 9 })
+  await put('steps', { schedule: yearly, handler: 'steps', ttl: '3s' })
   await put('chosen', { schedule: '@hourly', only: ['2099-01-01'] }).catch(() => {}) // no tick soon: refused
   for (const name of ['bounded', 'steps', 'etl/clean']) await shown(name)
   const browser = await launch()

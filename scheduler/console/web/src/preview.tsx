@@ -16,7 +16,7 @@ export interface Asked {
   only: string[]
   start_at?: string
   end_at?: string
-  jitter_ms?: number
+  jitter?: string
 }
 
 const offset = (local: string) => local.replace(/^.{19}(\.\d+)?/, '').replace('Z', '+00:00')

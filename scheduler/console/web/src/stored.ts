@@ -1,13 +1,13 @@
 // A stored job as the texts of a form, and back.
 import { getText, query } from './api'
-import type { FaultView, StoredView } from './types'
+import type { FaultView, StoredJob } from './types'
 
 /** The texts of the form by field; more is JSON of all other settings. */
 export type Values = Record<string, string>
 
 /** A stored job as the form began with it. */
 export interface Stored {
-  doc: Partial<StoredView>
+  doc: Partial<StoredJob>
   values: Values
 }
 
@@ -33,36 +33,23 @@ function endOf(text: string, at: number): number {
   return at
 }
 
-/** The payload as it was stored: JSON.parse would round large numbers. The name and the handler before it have no quotes. */
+/** The payload as it was stored: JSON.parse would round large numbers. text is the list of one job as the API has written it. */
 function payloadOf(text: string, payload: unknown): string {
   if (payload === undefined) return ''
-  const at = text.indexOf('"payload":') + 10
-  const raw = text.slice(at, endOf(text, at))
-  return JSON.stringify(payload) === raw ? JSON.stringify(payload, null, 2) : raw
-}
-
-const units: [string, number][] = [['h', 3600e3], ['m', 60e3], ['s', 1e3], ['ms', 1]]
-
-/** 1h30m */
-export function durationText(ms: number): string {
-  let text = ''
-  for (const [unit, size] of units) {
-    if (ms >= size) text += Math.floor(ms / size) + unit
-    ms %= size
+  for (let at = text.indexOf('{') + 1, end; at > 0; at = end + 1) {
+    const value = text.indexOf('":', at) + 2 // the name of a setting has no quotes
+    if (value < at) break
+    end = endOf(text, value)
+    const raw = text.slice(value, end)
+    if (text.slice(at, value) === '"payload":' && JSON.stringify(payload) !== raw) return raw
   }
-  return text
-}
-
-/** The milliseconds of a text such as 1h30m; NaN when it is none. */
-export function durationOf(text: string): number {
-  if (!/^(\d+(ms|[smh]))+$/.test(text)) return NaN
-  return [...text.matchAll(/(\d+)([a-z]+)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * units.find(([u]) => u === unit)![1], 0)
+  return JSON.stringify(payload, null, 2)
 }
 
 /** A stored job as the form shows it. text is the job as the API has written it. */
-export function valuesOf(doc: Partial<StoredView>, text = ''): Values {
-  const { payload, timeout_ms, retry, version: _, ...more } = doc
-  const values: Values = { payload: payloadOf(text, payload), timeout: durationText(timeout_ms ?? 0), retries: retry ? String(retry.max) : '' }
+export function valuesOf(doc: Partial<StoredJob>, text = ''): Values {
+  const { payload, timeout, retry, version: _, ...more } = doc
+  const values: Values = { payload: payloadOf(text, payload), timeout: timeout ?? '', retries: retry?.max ? String(retry.max) : '' }
   for (const k of plain) values[k] = more[k] ?? ''
   for (const k of lists) values[k] = more[k]?.join(', ') ?? ''
   for (const k of [...plain, ...lists]) delete more[k]
@@ -85,14 +72,11 @@ export function bodyOf(v: Values): { body: string; faults: FaultView[] } {
   parsed('payload', 'a text needs quotes')
   const more = parsed('more', 'write an object such as {"on_crash": "rerun"}') ?? {}
   if (typeof more !== 'object' || Array.isArray(more)) faults.push({ field: 'more', text: 'is no object; write one such as {"on_crash": "rerun"}' })
-  const doc = { ...(more as Partial<StoredView>) }
-  for (const k of [...plain, ...lists, 'payload', 'timeout_ms'] as const) if (k in doc) faults.push({ field: 'more', text: `${k} has a field of its own; take it out here` })
-  for (const k of plain) if (v[k]?.trim()) doc[k] = v[k].trim()
+  const doc = { ...(more as Partial<StoredJob>) }
+  for (const k of [...plain, ...lists, 'payload', 'timeout'] as const) if (k in doc) faults.push({ field: 'more', text: `${k} has a field of its own; take it out here` })
+  for (const k of [...plain, 'timeout'] as const) if (v[k]?.trim()) doc[k] = v[k].trim() as never // the API judges the words
   for (const k of lists) if (v[k]?.trim()) doc[k] = v[k].split(/[\s,]+/).filter(Boolean)
-  const timeout = v.timeout?.trim() ? durationOf(v.timeout.trim()) : 0
-  if (Number.isNaN(timeout)) faults.push({ field: 'timeout', text: `${v.timeout} is no duration; write one such as 90s, 10m or 1h30m` })
-  if (timeout) doc.timeout_ms = timeout
-  if (v.retries?.trim()) doc.retry = { backoff_ms: 0, max_backoff_ms: 0, ...doc.retry, max: Number(v.retries) }
+  if (v.retries?.trim()) doc.retry = { ...doc.retry, max: Number(v.retries) }
   const rest = JSON.stringify({ schedule: '', ...doc })
   return { body: v.payload?.trim() ? `{"payload":${v.payload},${rest.slice(1)}` : rest, faults }
 }
@@ -100,12 +84,12 @@ export function bodyOf(v: Values): { body: string; faults: FaultView[] } {
 /** Reads a stored job. */
 export async function readStored(name: string, signal?: AbortSignal): Promise<Stored> {
   const text = await getText('stored-jobs' + query({ name }), signal)
-  const doc = (JSON.parse(text) as StoredView[])[0]!
+  const doc = (JSON.parse(text) as StoredJob[])[0]!
   return { doc, values: valuesOf(doc, text) }
 }
 
 /** The settings in which two stored jobs differ. */
-export function differing(a: Partial<StoredView>, b: Partial<StoredView>): string[] {
-  const keys = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof StoredView>
+export function differing(a: Partial<StoredJob>, b: Partial<StoredJob>): string[] {
+  const keys = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof StoredJob>
   return [...keys].filter((k) => k !== 'version' && JSON.stringify(a[k]) !== JSON.stringify(b[k]))
 }

@@ -182,89 +182,103 @@ export interface HandlerView {
 }
 
 export interface JobView {
-  /** the jobs it follows, with commas; it then has no schedule */
-  after: string
-  catch_up: string
+  /** in place of a schedule: the jobs whose ticks this one follows */
+  after: (string)[]
+  /** which of the ticks that no node claimed in time run later */
+  catch_up: "latest" | "all" | "none"
+  /** the most of them that run, the newest ones; default 10 */
   catch_up_max: number
   /** Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was first registered. */
   counts: Record<string, number> | null
+  /** no tick after this instant */
   end_at: string | null
-  /** days without ticks: dates such as 2026-12-24, and ranges such as 2026-12-24..2027-01-02 */
-  except: (string)[] | null
+  /** days without ticks: dates, ranges of dates, and calendars of config.yaml */
+  except: (string)[]
+  expect: { success_within: string | null } | null
   generation: string
+  /** the locker of another store whose lock each run takes too */
   guard: string
-  /** the handler that its runs call; "" when the program gives a function */
+  /** the handler that the runs of a stored job call */
   handler: string
   /** HistoryFrom is the tick with which the recorded history begins, and the earliest to which the cursor can be set back; null for a job that follows another. */
   history_from: string | null
-  /** below which is the offset of all ticks, which the job's name decides */
-  jitter_ms: number
-  labels: Record<string, string> | null
+  /** moves all ticks by an offset below this, which the job's name decides; a duration such as 90s, 5m or 2d, 0s to 24h */
+  jitter: string | null
+  /** the labels that a node must have to run the job */
+  labels: Record<string, string>
   /** the latest tick accounted for, null before the first */
   last: string | null
   /** LastOutcome is how the run or tick ended that was recorded last, "" before the first. */
   last_outcome: string
-  /** LastSuccess is when a run last succeeded; null where none did, or the history does not go back so far. */
+  /** LastSuccess is when a run last succeeded, however long that is ago; null where none did. */
   last_success: string | null
   /** LeftAlone is how many rows of the history this version does not understand; as TrimmedTo. */
   left_alone?: number
-  limit: LimitView | null
+  limit: { group: string; max: number } | null
   /** who keeps this stored job and others together */
-  managed_by?: string
-  /** how many ticks are run; 0: no bound */
+  managed_by: string
+  /** the job has no more ticks when this many have been granted; 0 is no bound */
   max_runs: number
+  /** names the job in the whole namespace */
   name: string
   /** the next tick that runs, not before the end of a pause; null for none */
   next: string | null
   /** why no living node can run it, "" when one can */
   no_node?: string
-  on_crash: string
-  on_stall: string
-  /** the only days with ticks; [] for all */
-  only: (string)[] | null
+  /** what follows a run whose node died, lost its lease, or cancelled the run in a drain */
+  on_crash: "record" | "rerun"
+  /** what the node does with a stalled run */
+  on_stall: "tell" | "cancel"
+  /** the only days with ticks, written as those of except */
+  only: (string)[]
   /** the run that holds it, granted or pending, "" for none */
   open: string
   /** no living node of its generation holds it: it stands still until one does */
   orphan: boolean
-  overlap: string
+  /** what happens to a tick while another run of the job goes on */
+  overlap: "skip" | "queue" | "replace" | "allow"
   /** Owner is the node that goes first, of a sharded or raced job one of them; "" when no living node can run it. In a namespace of more than 1,000 jobs it is the node that hashing prefers, and another one for a few jobs in a thousand where nodes are many. */
   owner: string
+  /** one text for each shard */
+  params: (string)[]
   /** Pause says more while the job is paused. */
   pause?: PauseView | null
   paused: boolean
-  /** that each run of a handler gets */
-  payload?: unknown
+  /** what each run gets which is not given a payload of its own */
+  payload: unknown
+  /** which node claims a tick first: the job's owner, or all at once */
+  placement: "owner" | "race"
   /** Ran is, of a job with MaxRuns, how many of its ticks were granted. From MaxRuns on the job is finished: it has no further ticks. */
   ran?: number
+  /** the most further attempts of a tick; default 3 */
   rerun_max: number
-  retry: RetryView | null
+  retry: { backoff: string | null; max: number; max_backoff: string | null; on: "same_node" | "other_node"; try_timeout: string | null } | null
   revision: string
+  /** the cron expression, @every, or a word such as @daily */
   schedule: string
+  /** the number of parts of each tick, which run on different nodes; default 1 */
   shards: number
-  stall_after_ms: number
+  /** how long a run may make no progress before it counts as stalled; a duration such as 90s, 5m or 2d, at least 1s */
+  stall_after: string | null
   standby?: (string)[]
+  /** no tick before this instant */
   start_at: string | null
-  start_within_ms: number
+  /** how late a tick may start; a later one is recorded as missed; a duration such as 90s, 5m or 2d */
+  start_within: string | null
   /** when it was stored, of a job that is stored at run time; null for one of a program */
   stored: string | null
-  /** the longest time without a success that is expected of the job */
-  success_within_ms: number
   /** Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and Standby those of another generation that hold one of their own; by name, the first 20. */
   superseded?: (string)[]
+  /** the zone of the schedule, such as Europe/Berlin; default UTC */
   time_zone: string
-  timeout_ms: number
+  /** ends a run after this time, all tries and waits included; a duration such as 90s, 5m or 2d */
+  timeout: string | null
   /** TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it takes the whole history: only Job fills it in. */
   trimmed_to: string | null
-  ttl_ms: number
-  /** the jobs that it follows; [] for a job with a schedule */
-  upstreams: (string)[] | null
-  /** after which ends of theirs it runs: succeeded, failed or any; "" for a job with a schedule */
-  when: string
-}
-
-export interface LimitView {
-  group: string
-  max: number
+  /** the lease time of a run: when a node dies, others record its run after this time; a duration such as 90s, 5m or 2d, 3s to 1h; default 15s */
+  ttl: string | null
+  /** after which ends of their ticks */
+  when: "succeeded" | "failed" | "any"
 }
 
 export interface LockView {
@@ -401,7 +415,7 @@ export interface Preview {
   resolved: string
   ticks: (TickView)[] | null
   time_zone: string
-  /** the schedule in plain English */
+  /** the schedule in plain English, and where crontab(5) reads it otherwise */
   words: string
 }
 
@@ -500,16 +514,6 @@ export interface Rests {
   rests: boolean
 }
 
-export interface RetryView {
-  backoff_ms: number
-  max: number
-  max_backoff_ms: number
-  /** other_node: each try is an attempt of its own; "": inside the run */
-  on?: string
-  /** of each try; 0: none */
-  try_timeout_ms?: number
-}
-
 export interface RewindRequest {
   reason?: string
   to: string | null
@@ -536,7 +540,7 @@ export interface RunView {
   node: string
   /** NotBefore is the earliest that a pending run may start. */
   not_before?: string | null
-  /** Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job. */
+  /** Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job, or what the run waited for that held it. */
   note?: string
   of?: string
   /** "running", also while nobody was granted it yet */
@@ -547,7 +551,7 @@ export interface RunView {
   payload?: unknown
   /** Progress is how far a run that goes on is; null when it has not said so. */
   progress?: ProgressView | null
-  /** begins with "pending", and says why, while nobody was granted it yet */
+  /** Reason begins with "pending", and says why, while nobody was granted the run yet. Of a granted run it may be what the run waits for before it starts. */
   reason: string
   run: string
   shard: number
@@ -584,49 +588,75 @@ export interface ScheduleView {
 }
 
 export interface SettingsChange {
-  /** as in the stored definition: ttl_ms, shards, ... */
+  /** by their names: ttl, retry.max, ... */
   fields: (string)[] | null
   job: string
 }
 
-export interface StoredView {
+export interface StoredJob {
+  /** in place of a schedule: the jobs whose ticks this one follows */
   after?: (string)[]
-  catch_up?: string
+  /** which of the ticks that no node claimed in time run later */
+  catch_up?: "latest" | "all" | "none"
+  /** the most of them that run, the newest ones; default 10 */
   catch_up_max?: number
-  end_at?: string | null
+  /** no tick after this instant */
+  end_at?: string
+  /** days without ticks: dates, ranges of dates, and calendars of config.yaml */
   except?: (string)[]
+  expect?: { success_within?: string }
+  /** the locker of another store whose lock each run takes too */
   guard?: string
+  /** the handler that the runs of a stored job call */
   handler: string
-  jitter_ms?: number
-  labels?: Record<string, string> | null
-  limit?: LimitView | null
-  /** who keeps this job and others together */
+  /** moves all ticks by an offset below this, which the job's name decides; a duration such as 90s, 5m or 2d, 0s to 24h */
+  jitter?: string
+  /** the labels that a node must have to run the job */
+  labels?: Record<string, string>
+  limit?: { group?: string; max?: number }
+  /** who keeps this stored job and others together */
   managed_by?: string
+  /** the job has no more ticks when this many have been granted; 0 is no bound */
   max_runs?: number
+  /** names the job in the whole namespace */
   name: string
-  on_crash?: string
-  on_stall?: string
+  /** what follows a run whose node died, lost its lease, or cancelled the run in a drain */
+  on_crash?: "record" | "rerun"
+  /** what the node does with a stalled run */
+  on_stall?: "tell" | "cancel"
+  /** the only days with ticks, written as those of except */
   only?: (string)[]
-  overlap?: string
+  /** what happens to a tick while another run of the job goes on */
+  overlap?: "skip" | "queue" | "replace" | "allow"
+  /** one text for each shard */
   params?: (string)[]
-  /** any JSON */
+  /** what each run gets which is not given a payload of its own */
   payload?: unknown
-  placement?: string
+  /** which node claims a tick first: the job's owner, or all at once */
+  placement?: "owner" | "race"
+  /** the most further attempts of a tick; default 3 */
   rerun_max?: number
-  retry?: RetryView | null
-  /** "" for a job that follows others */
-  schedule: string
+  retry?: { backoff?: string; max?: number; max_backoff?: string; on?: "same_node" | "other_node"; try_timeout?: string }
+  /** the cron expression, @every, or a word such as @daily */
+  schedule?: string
+  /** the number of parts of each tick, which run on different nodes; default 1 */
   shards?: number
-  stall_after_ms?: number
-  start_at?: string | null
-  start_within_ms?: number
-  success_within_ms?: number
+  /** how long a run may make no progress before it counts as stalled; a duration such as 90s, 5m or 2d, at least 1s */
+  stall_after?: string
+  /** no tick before this instant */
+  start_at?: string
+  /** how late a tick may start; a later one is recorded as missed; a duration such as 90s, 5m or 2d */
+  start_within?: string
+  /** the zone of the schedule, such as Europe/Berlin; default UTC */
   time_zone?: string
-  timeout_ms?: number
-  ttl_ms?: number
-  /** of the job that is stored; it is not a setting */
-  version?: string | null
-  when?: string
+  /** ends a run after this time, all tries and waits included; a duration such as 90s, 5m or 2d */
+  timeout?: string
+  /** the lease time of a run: when a node dies, others record its run after this time; a duration such as 90s, 5m or 2d, 3s to 1h; default 15s */
+  ttl?: string
+  /** of its latest change: Redis' time, or a little more; each change has a later one */
+  version?: string
+  /** after which ends of their ticks */
+  when?: "succeeded" | "failed" | "any"
 }
 
 export interface TickView {

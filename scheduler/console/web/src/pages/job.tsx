@@ -43,7 +43,7 @@ export function Job({ name }: { name: string }) {
             {j.paused ? <Do action={() => ({ ...resumeJob(name), done: again })}>Resume</Do> : <Do action={() => ({ ...pauseJob(name), done: again })}>Pause</Do>}
             {j.stored && may() && <a href={href('store', name)}>Edit</a>}
             {j.stored && <Do action={() => deleteJob(name, j.stored!)} danger>Delete</Do>}
-            {!j.after && (
+            {j.after.length === 0 && (
               <Do action={() => ({ ...rewindJob(name), done: again })} danger>
                 Rewind
               </Do>
@@ -61,8 +61,8 @@ export function Job({ name }: { name: string }) {
       <Facts
         of={[
           ['State', <JobState job={j} />],
-          ['Schedule', j.after ? <>after <JobLinks names={j.upstreams} />, when {(j.upstreams?.length ?? 0) > 1 && 'all '}{j.when}</> : <><code>{j.schedule}</code> {j.time_zone}</>],
-          ['Graph', !!j.after && <a href={href('graph', '', { q: name })}>graph</a>],
+          ['Schedule', j.after.length ? <>after <JobLinks names={j.after} />, when {j.after.length > 1 && 'all '}{j.when}</> : <><code>{j.schedule}</code> {j.time_zone}</>],
+          ['Graph', j.after.length > 0 && <a href={href('graph', '', { q: name })}>graph</a>],
           ['Next', j.next && <><Time at={j.next} tz={j.time_zone} /> <small class="dim">{relative(Date.parse(j.next))}</small></>],
           ['Last', j.last_outcome && <State of={j.last_outcome} />],
           ['Last success', j.last_success && <Time at={j.last_success} tz={j.time_zone} rel />],
@@ -133,7 +133,7 @@ function Next({ job, ticks, error }: { job: JobView; ticks: TickView[]; error: E
   return (
     <Section title={`Next ${nextShown} ticks`} side={<small class="dim">{job.time_zone}</small>}>
       <Failure error={error} />
-      {job.after && <p class="none">It has no schedule: it runs when a tick of {job.after} {job.when === 'any' ? 'has ended' : `has ${job.when}`}.</p>}
+      {job.after.length > 0 && <p class="none">It has no schedule: it runs when a tick of {job.after.join(', ')} {job.when === 'any' ? 'has ended' : `has ${job.when}`}.</p>}
       {job.paused && <p class="dim">Paused: ticks before its end do not run.</p>}
       <ol class="ticks" tabIndex={0} aria-label="next ticks">
         {ticks.map((t) => (
@@ -256,21 +256,21 @@ function Settings({ job: j }: { job: JobView }) {
     <Section title="Settings">
       <Facts
         of={[
-          ['overlap', j.overlap], ['catch_up', j.after ? false : j.catch_up + (j.catch_up === 'all' ? `, at most ${j.catch_up_max}` : '')],
-          ['start_within', j.start_within_ms ? duration(j.start_within_ms) : none], ['timeout', j.timeout_ms ? duration(j.timeout_ms) : none],
-          ['ttl', duration(j.ttl_ms)], ['on_crash', j.on_crash + (j.on_crash === 'rerun' ? `, at most ${j.rerun_max}` : '')],
-          ['retry', j.retry?.max ? `${j.retry.max}, first after ${duration(j.retry.backoff_ms)}${j.retry.on === 'other_node' ? ', on another node' : ''}` : none],
-          ['try_timeout', !!j.retry?.try_timeout_ms && duration(j.retry.try_timeout_ms)], ['shards', String(j.shards)],
-          ['stall_after', !!j.stall_after_ms && `${duration(j.stall_after_ms)}, then ${label(j.on_stall)}`],
-          ['except', !!j.except?.length && some(j.except)], ['only', !!j.only?.length && some(j.only)], ['jitter', !!j.jitter_ms && `below ${duration(j.jitter_ms)}`],
+          ['overlap', j.overlap], ['catch_up', j.after.length ? false : j.catch_up + (j.catch_up === 'all' ? `, at most ${j.catch_up_max}` : '')],
+          ['start_within', j.start_within ?? none], ['timeout', j.timeout ?? none],
+          ['ttl', j.ttl], ['on_crash', j.on_crash + (j.on_crash === 'rerun' ? `, at most ${j.rerun_max}` : '')],
+          ['retry', j.retry?.max ? `${j.retry.max}, first after ${j.retry.backoff}${j.retry.on === 'other_node' ? ', on another node' : ''}` : none],
+          ['try_timeout', j.retry?.try_timeout], ['shards', String(j.shards)],
+          ['stall_after', j.stall_after && `${j.stall_after}, then ${label(j.on_stall)}`],
+          ['except', j.except.length > 0 && some(j.except)], ['only', j.only.length > 0 && some(j.only)], ['jitter', j.jitter && `below ${j.jitter}`],
           ['start_at', !!j.start_at && <Time at={j.start_at} tz={j.time_zone} />], ['end_at', !!j.end_at && <Time at={j.end_at} tz={j.time_zone} />],
           ['max_runs', !!j.max_runs && `${j.ran ?? 0} of ${j.max_runs} have run`],
           ['labels', labels.length ? labels.map(([k, v]) => `${k}=${v}`).join(', ') : none], ['generation', j.generation || none],
-          ['revision', j.revision], ['history from', !j.after && <Time at={j.history_from} tz={j.time_zone} />],
+          ['revision', j.revision], ['history from', !j.after.length && <Time at={j.history_from} tz={j.time_zone} />],
           ['handler', j.handler || false], ['stored', !!j.stored && <Time at={j.stored} tz={j.time_zone} />], ['managed_by', j.managed_by || false],
         ]}
       />
-      {j.payload !== undefined && <pre tabIndex={0} aria-label="payload">{JSON.stringify(j.payload, null, 2)}</pre>}
+      {j.payload !== null && <pre tabIndex={0} aria-label="payload">{JSON.stringify(j.payload, null, 2)}</pre>}
       <p class="dim">
         Since the job was made:{' '}
         {Object.entries(j.counts ?? {})

@@ -200,6 +200,7 @@ export function Jobs() {
 
 function Row(p: { job: JobView; index: number; top: number; ends?: EndView[]; chosen: boolean; choose: (yes: boolean) => void }) {
   const j = p.job
+  const when = j.after.length ? `after ${j.after.join(', ')}` : j.schedule
   return (
     <div role="row" class="vrow" aria-rowindex={p.index + 2} style={{ top: p.top + 'px' }}>
       {may() && (
@@ -217,8 +218,8 @@ function Row(p: { job: JobView; index: number; top: number; ends?: EndView[]; ch
         {j.shards > 1 && <small class="dim"> ×{j.shards}</small>}
         {j.pause && <small class="dim"> {j.pause.author}: {j.pause.reason}</small>}
       </span>
-      <span role="cell" class="c-schedule dim" title={`${j.after ? 'after ' + j.after : j.schedule} ${j.time_zone}`}>
-        {j.after ? `after ${j.after}` : j.schedule} {!j.after && j.time_zone !== 'UTC' && <small>{j.time_zone}</small>}
+      <span role="cell" class="c-schedule dim" title={`${when} ${j.time_zone}`}>
+        {when} {!j.after.length && j.time_zone !== 'UTC' && <small>{j.time_zone}</small>}
       </span>
       <span role="cell" class="c-strip">
         <Strip ends={p.ends} />

@@ -4,7 +4,7 @@ import { act, ApiError, get, me, query, segment } from '../api'
 import { Preview, type Asked } from '../preview'
 import { href } from '../router'
 import { full, zoneFor } from '../time'
-import type { FaultView, StoredView } from '../types'
+import type { FaultView, StoredJob } from '../types'
 import { bodyOf, differing, fields, readStored, valuesOf, type Stored, type Values } from '../stored'
 import { Fields } from '../storefields'
 import { Failure, Title } from '../ui'
@@ -158,14 +158,14 @@ function askedOf(values: Values): Asked {
   const more = soft(values.more)
   return {
     name: values.name?.trim() ?? '', schedule: values.schedule?.trim() ?? '', time_zone: values.time_zone?.trim() ?? '', except: split(values.except), only: split(values.only),
-    start_at: more.start_at ?? undefined, end_at: more.end_at ?? undefined, jitter_ms: more.jitter_ms,
+    start_at: more.start_at, end_at: more.end_at, jitter: more.jitter,
   }
 }
 
 /** What is typed as more settings, as far as it is JSON. */
-function soft(text: string | undefined): Partial<StoredView> {
+function soft(text: string | undefined): Partial<StoredJob> {
   try {
-    return (JSON.parse(text ?? '') as Partial<StoredView> | null) ?? {}
+    return (JSON.parse(text ?? '') as Partial<StoredJob> | null) ?? {}
   } catch {
     return {}
   }
