@@ -409,7 +409,7 @@ func TestGenerationsCompare(t *testing.T) {
 			strings.Join(two.Added.First, " ") != "comes" || strings.Join(two.Removed.First, " ") != "leaves" {
 			c.t.Errorf("standby: %+v", two)
 		}
-		if two.Changed != (scheduler.ChangeCounts{Schedules: 3, Settings: 1}) || two.Settings[0].Job != "changes" || strings.Join(two.Settings[0].Fields, " ") != "ttl_ms" {
+		if two.Changed != (scheduler.ChangeCounts{Schedules: 3, Settings: 1}) || two.Settings[0].Job != "changes" || strings.Join(two.Settings[0].Fields, " ") != "ttl" {
 			c.t.Errorf("changes: %+v", two)
 		}
 		for _, x := range two.Schedules {
