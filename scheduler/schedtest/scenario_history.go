@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
@@ -124,19 +125,7 @@ func (p *played) tick(c *cluster, ms int64) string {
 	if p.scenario.zone != nil {
 		return at.In(p.scenario.zone).Format("2006-01-02T15:04:05-07:00")
 	}
-	return "+" + short(at.Sub(c.began))
-}
-
-// short is a span without the units that are zero: 24h, 1h30m, 10s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return "+" + spec.FormatDuration(at.Sub(c.began))
 }
 
 // whole is a span in whole seconds, as a person reads it who looks at a watch: what takes no time, such as a
@@ -163,7 +152,7 @@ func (p *played) row(r ledger.Row) event {
 	if r.Token != 0 || r.Whole { // it was granted
 		p.lateBy(&e, r.Started-r.Tick)
 		if ran := whole(r.At - r.Started); ran > 0 && r.Outcome != jobs.OutcomeAbandoned && !slices.Contains(p.scenario.hidden, "ran") {
-			e.more = append(e.more, "ran "+short(ran))
+			e.more = append(e.more, "ran "+spec.FormatDuration(ran))
 		}
 	}
 	if p.scenario.nodes && r.NodeName != "" {
@@ -196,7 +185,7 @@ func (p *played) details(attempt int, trigger string) []string {
 
 func (p *played) lateBy(e *event, ms int64) {
 	if late := whole(ms); late > 0 && !slices.Contains(p.scenario.hidden, "late") {
-		e.more = append(e.more, "late "+short(late))
+		e.more = append(e.more, "late "+spec.FormatDuration(late))
 	}
 }
 
