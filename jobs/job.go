@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // Func is a job's function. It must return soon after ctx ends; context.Cause(ctx) is the reason. After an error the run
@@ -193,8 +195,7 @@ func (j Job) bounds() bounds {
 	return b
 }
 
-// defaultTimeZone is that of the table.
-const defaultTimeZone = "UTC"
+var defaultTimeZone = spec.DefaultOf("time_zone")
 
 // defaultZone returns the zone of a job without one. For a bad prefix it is "", so that the fault is reported once, as one
 // of the schedule.

@@ -30,7 +30,7 @@
 //	failover 200 jobs a second as in churn, nodes that ask sentinels for the master, and SIGKILL to it
 //	zombie   the same with SIGSTOP, and SIGCONT 1.5 s after a replica has taken the master's place
 //	masters  the same load on a Cluster, of which one master after another has a slot moved, is full, gets SIGSTOP, and SIGKILL;
-//	         half of the runs at the others, and 99 in 100, start at most 100 ms later (DELAYED)
+//	         half of the runs at the others, and 99 in 100, start at most 20 ms later (DELAYED)
 //	broken   each node in a namespace of its own. The judge must find every double run
 //
 // emptied, failover, zombie and masters are left out of all with -short, which judges no time: other work may keep the machine busy.

@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	// laterMost is how much later the runs of other masters' jobs may start while one is in trouble, 99 in 100 of them: what a busy
-	// machine adds, and far below the second that a call to a master in trouble may take.
-	laterMost = 100 * time.Millisecond
+	// laterMost is how much later the runs of other masters' jobs may start while one is in trouble: 99 in 100 of them.
+	laterMost = 20 * time.Millisecond
 	// calmFor is how long nothing happens before each trouble, and what starts then is compared with.
 	calmFor = 5 * time.Second
 	// troubleFor is for how long a master is full, and what starts in so long after a slot has moved is looked at.

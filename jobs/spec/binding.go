@@ -144,17 +144,6 @@ func (b *Binding[T]) Idle(job *T) {
 	}
 }
 
-// Clear takes settings away.
-func (b *Binding[T]) Clear(job *T, which func(Setting) bool) {
-	v := reflect.ValueOf(job).Elem()
-	for i := range b.rows {
-		r := &b.rows[i]
-		if which(r.Setting) {
-			r.in(v).SetZero()
-		}
-	}
-}
-
 // Set sets a setting of a single value from text: a flag or a scalar of a document. The error is the fault without the setting's name.
 func (b *Binding[T]) Set(job *T, s Setting, text string) error {
 	return b.of(s.Name).set(reflect.ValueOf(job).Elem().FieldByIndex(b.of(s.Name).index), text)

@@ -54,7 +54,7 @@ func (b *Binding[T]) section(d *Decoded, n *Node, section string, v reflect.Valu
 		case row >= 0:
 			d.Lines[name] = value.Line
 			b.rows[row].decode(d, value, b.rows[row].in(v))
-		case section == "" && b.isSection(key.Text):
+		case section == "" && IsSection(key.Text):
 			d.Lines[name] = value.Line
 			if value.Kind == NodeMap {
 				b.section(d, value, key.Text, v, nil)
@@ -65,10 +65,6 @@ func (b *Binding[T]) section(d *Decoded, n *Node, section string, v reflect.Valu
 			d.fault(prefix+Clip(key.Text), key, "unknown key%s", b.meant(section, key.Text, value))
 		}
 	}
-}
-
-func (b *Binding[T]) isSection(name string) bool {
-	return slices.ContainsFunc(b.rows, func(r row) bool { return r.Section() == name })
 }
 
 // keys returns the keys of a section.

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -63,8 +64,6 @@ type Setting struct {
 	Required bool
 	// Sentence says what the setting does: one sentence, without its name and without a full stop.
 	Sentence string
-	// Since is the release that had the setting first.
-	Since string
 	// Judged is what a verdict of schedtest makes of the setting. "": a plan that has the setting is refused, for the reason Unjudged.
 	Judged, Unjudged string
 
@@ -99,8 +98,13 @@ func must(name string) Setting {
 // WordsOf returns the words of a setting.
 func WordsOf(name string) []string { return must(name).Words }
 
-// Max returns the largest value of a setting, as its Kind counts.
-func Max(name string) int64 { return must(name).Max }
+// DefaultOf returns the default of a setting, as a document has it.
+func DefaultOf(name string) string { return must(name).Default }
+
+// IsSection reports whether settings stand in a section of this name.
+func IsSection(name string) bool {
+	return name != "" && slices.ContainsFunc(All(), func(s Setting) bool { return s.Section() == name })
+}
 
 // StoredKey returns the key of the setting in a stored definition, whose numbers are milliseconds: "retry_backoff_ms".
 func (s Setting) StoredKey() string {

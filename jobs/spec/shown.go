@@ -16,7 +16,7 @@ func (b *Binding[T]) withoutNull(n *Node, section string) *Node {
 		if value.Kind == NodeNull {
 			continue
 		}
-		if section == "" && b.isSection(key.Text) {
+		if section == "" && IsSection(key.Text) {
 			value = b.withoutNull(value, key.Text)
 		}
 		kept.Keys, kept.Items = append(kept.Keys, key), append(kept.Items, value)

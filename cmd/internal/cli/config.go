@@ -8,8 +8,9 @@ import (
 
 // Config is config.yaml in memory. The yaml tag of a field is its key; the path
 // of keys in capitals, joined by "_" and prefixed with ESCAPEMENT_, is its
-// environment variable. A words tag lists the only values a text may have, and a
-// secret tag marks what no message shows.
+// environment variable. A words tag lists the only values a text may have, a
+// setting tag names the setting of a job that has them, and a secret tag marks
+// what no message shows.
 type Config struct {
 	// Namespace keeps two installations in one Redis apart. Letters, digits,
 	// ".", "_" and "-", at most 64 bytes. Default "escapement".
@@ -192,9 +193,9 @@ type Webhook struct {
 type Defaults struct {
 	// TTL is the lease time. 3s to 1h, default 15s.
 	TTL     time.Duration `yaml:"ttl"`
-	Overlap string        `yaml:"overlap" words:"skip queue replace allow"`
+	Overlap string        `yaml:"overlap" setting:"overlap"`
 	// CatchUp and TimeZone pass over the jobs with after, which have no schedule.
-	CatchUp  string `yaml:"catch_up" words:"latest all none"`
+	CatchUp  string `yaml:"catch_up" setting:"catch_up"`
 	TimeZone string `yaml:"time_zone"`
 }
 

@@ -39,7 +39,7 @@ func settings(section reflect.Value) []setting {
 		_, secret := tag.Lookup("secret")
 		list = append(list, setting{
 			key:    tag.Get("yaml"),
-			words:  strings.Fields(tag.Get("words")),
+			words:  wordsOf(tag),
 			value:  section.Field(i),
 			secret: secret,
 		})

@@ -99,7 +99,7 @@ func (d *decoder) members(node *spec.Node, n *yaml.Node, path, name string, othe
 		case !free:
 			k.Text = keyName(key.Value)
 		}
-		if free || known || isSection(under) {
+		if free || known || spec.IsSection(under) {
 			v = d.settingNode(value, join(path, k.Text), under)
 		}
 		if v != nil {
@@ -120,7 +120,7 @@ func (d *decoder) settingNode(n *yaml.Node, path, name string) *spec.Node {
 	}
 	node := tableNode(n)
 	switch s, _ := spec.Named(name); {
-	case node.Kind == spec.NodeMap && (s.Kind == spec.Labels || isSection(name)):
+	case node.Kind == spec.NodeMap && (s.Kind == spec.Labels || spec.IsSection(name)):
 		d.members(node, n, path, name, nil)
 	case node.Kind == spec.NodeList && (s.Kind == spec.Texts || s.Kind == spec.Names):
 		for i, item := range n.Content {
@@ -129,11 +129,6 @@ func (d *decoder) settingNode(n *yaml.Node, path, name string) *spec.Node {
 		}
 	}
 	return node
-}
-
-// isSection reports whether settings of a job stand in a section of this name.
-func isSection(name string) bool {
-	return name != "" && slices.ContainsFunc(spec.All(), func(s spec.Setting) bool { return s.Section() == name })
 }
 
 // tableNode is a YAML node for the table: its kind, its line, and a single value as it was written. What is in it is for the caller.

@@ -13,6 +13,14 @@ import (
 
 var durationType = reflect.TypeFor[time.Duration]()
 
+// wordsOf returns the only texts that a field may have: those of its words tag, or those of the job's setting in its setting tag.
+func wordsOf(tag reflect.StructTag) []string {
+	if name := tag.Get("setting"); name != "" {
+		return spec.WordsOf(name)
+	}
+	return strings.Fields(tag.Get("words"))
+}
+
 // setText reads text into v, a string, whole number or duration; words, when
 // there are any, are the only texts allowed. It is how a value comes in from
 // the file, a variable or a flag alike.

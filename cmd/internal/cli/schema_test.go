@@ -179,12 +179,12 @@ func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 		return schemaObject{"type": []string{"array", "null"}, "items": schemaObject{"type": plainTypes}}
 	case t.Kind() == reflect.Int:
 		o["type"] = "integer"
-	case f.Tag.Get("words") != "":
-		o["enum"] = strings.Fields(f.Tag.Get("words"))
+	case len(wordsOf(f.Tag)) > 0:
+		o["enum"] = wordsOf(f.Tag)
 	default:
 		o["type"] = plainTypes
 	}
-	if v.IsValid() && (f.Tag.Get("words") == "" || !v.IsZero()) {
+	if v.IsValid() && (len(wordsOf(f.Tag)) == 0 || !v.IsZero()) {
 		o["default"] = v.Interface()
 	}
 	return o

@@ -72,7 +72,7 @@ var inList = regexp.MustCompile(`^\[[0-9]+\]$`)
 // knownSetting is knownPath in an entry under jobs.
 func knownSetting(path string) string {
 	for p := path; p != ""; p = parentPath(p) {
-		if _, known := spec.Named(p); known || isSection(p) {
+		if _, known := spec.Named(p); known || spec.IsSection(p) {
 			return p + inList.FindString(path[len(p):])
 		}
 	}

@@ -213,8 +213,8 @@ func (t *trial) heldFrom(row *ledger.Row) int64 {
 	}
 	for i := range t.books.Rows {
 		p := &t.books.Rows[i]
-		if t.reran[row.Run] && !t.triedAgain(p) { // else the attempt held the job before a person asked for it
-			continue
+		if t.reran[row.Run] && !t.triedAgain(p) {
+			continue // nothing but the person's request held the job
 		}
 		if !p.Ranged && p.Of == "" && p.Tick == row.Tick && p.Request == row.Request && p.Attempt < row.Attempt && p.Started != 0 {
 			from = min(from, p.Started)

@@ -100,7 +100,7 @@ func (f *epochs) recallOf(ctx context.Context, list []*work.Job, last int64) (be
 	if err != nil {
 		return nil, err
 	}
-	var gaps []ledger.KnownCursor
+	var reports []ledger.KnownCursor
 	for _, a := range again {
 		r := batch[a.At]
 		switch a.Word {
@@ -113,10 +113,10 @@ func (f *epochs) recallOf(ctx context.Context, list []*work.Job, last int64) (be
 			r.Gap = gapOf(known[a.At], r.Cursor, a.Cursor)
 		}
 		if r.Cursor != 0 {
-			gaps = append(gaps, r)
+			reports = append(reports, r)
 		}
 	}
-	_, err = f.remind(ctx, gaps)
+	_, err = f.remind(ctx, reports)
 	return behind, err
 }
 
