@@ -12,16 +12,17 @@ const (
 	pollFirst = 25 * time.Millisecond
 	pollMost  = 500 * time.Millisecond
 
-	// queuedPollEvery is how often a queued waiter asks, besides when it is notified. It keeps the place, and
-	// bounds the cost of a lost notification. With jitter it is at most half of QueueTimeout.
+	// queuedPollEvery is the mean time between two requests of a queued waiter that gets no
+	// notification. Each request keeps the waiter's place, and bounds the cost of a lost
+	// notification. With jitter the pause is at most half of QueueTimeout.
 	queuedPollEvery = time.Second
 
 	// retryPause is the pause after a call with an unknown outcome.
 	retryPause = 50 * time.Millisecond
 )
 
-// QueueTimeout is how long a store keeps a place in a queue for a waiter that does not ask, and the lock
-// that such a waiter was given.
+// QueueTimeout is how long a store keeps the place of a queued waiter, or the lock that was granted
+// to the waiter, without a further request of the waiter.
 const QueueTimeout = 3 * time.Second
 
 // acquisition is one Acquire. All its calls carry the same owner, so a call that is repeated after a lost
@@ -73,7 +74,7 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// call asks the store once. Not all of its errors name the lock.
+// call sends one request to acquire. Not all of its errors name the lock.
 func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 	callCtx, cancel := context.WithTimeout(ctx, a.locker.cfg.CallTimeout)
 	defer cancel()
@@ -100,7 +101,7 @@ func (a *acquisition) call(ctx context.Context) (*Lease, error) {
 	return lease, nil
 }
 
-// next reports whether to ask again after err, and after what pause.
+// next reports whether to send another request after err, and after which pause.
 func (a *acquisition) next(err error) (time.Duration, bool) {
 	left := time.Until(a.giveUpAt)
 	var held *HeldError
@@ -119,8 +120,8 @@ func (a *acquisition) next(err error) (time.Duration, bool) {
 	return jitter(retryPause), left > 0 || a.unknowns == 1
 }
 
-// nextPoll returns the pause after the answer "held". The first in the queue, and a waiter without a place,
-// ask when the holder's lease lapses.
+// nextPoll returns the pause after the answer "held". The first waiter in the queue, and a waiter
+// without a place, send their next request when the holder's lease lapses at the latest.
 func (a *acquisition) nextPoll(held *HeldError) time.Duration {
 	lapse := held.Until + time.Millisecond
 	if held.Until <= 0 { // not known

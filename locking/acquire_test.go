@@ -128,7 +128,7 @@ func TestQueuedWaiterIsNotified(t *testing.T) {
 	})
 }
 
-// A queued waiter asks rarely. Only the first one asks when the holder's lease lapses.
+// A queued waiter polls rarely. Only the first waiter polls when the holder's lease lapses.
 func TestQueuedWaiterAsksRarely(t *testing.T) {
 	for place, most := range map[int]int{1: 30, 2: 20} {
 		synctest.Test(t, func(t *testing.T) {

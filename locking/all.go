@@ -14,12 +14,14 @@ type Leases struct {
 	ctx context.Context
 }
 
-// AcquireAll acquires all locks of names, or none: what was acquired is released when one cannot be had. A
-// name that is given twice counts once. The locks are acquired in the order of their names, so that two calls
-// never wait for each other. What was acquired is held, and renewed, while the others are waited for.
+// AcquireAll acquires all locks of names, or none: when one cannot be acquired, the locks acquired
+// so far are released. A name that is given twice counts once. The locks are acquired in the order
+// of their names, so that two calls never wait for each other. A lock that is acquired is held, and
+// renewed, while the call waits for the remaining locks.
 //
-// o applies to each lock; o.Wait is for all of them together. The errors are those of Acquire; also ErrLost,
-// when a lock was lost while others were waited for. The caller releases the result.
+// o applies to each lock; o.Wait bounds the whole call. The errors are the errors of Acquire; also
+// ErrLost, when an acquired lock was lost before the last one was acquired. The caller releases the
+// result.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, o Options) (*Leases, error) {
 	if len(names) == 0 {
 		return nil, &InputError{Field: "names", Why: "is empty; give the names of the locks"}
@@ -58,8 +60,8 @@ func (s *Leases) Valid() bool {
 	return !slices.ContainsFunc(s.all, func(l *Lease) bool { return !l.Valid() })
 }
 
-// Release releases all locks, the last acquired first. It may be called again. The error joins those of
-// Lease.Release, and wraps ErrLost when a lease was lost before.
+// Release releases all locks, the last acquired first. Release may be called again. The error joins
+// the errors of Lease.Release, and wraps ErrLost when a lease was lost before.
 func (s *Leases) Release(ctx context.Context) error {
 	var errs []error
 	for _, lease := range slices.Backward(s.all) {

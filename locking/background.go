@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxBackground bounds how many releases of a Locker are asked for in the background, and how
+	// maxBackground bounds how many background releases of a Locker call the store at once, and how
 	// many more wait for a late acquire.
 	maxBackground = 1000
 
@@ -21,16 +21,16 @@ const (
 // background.
 type pendingRelease struct {
 	Request
-	driver Driver // that was asked
+	driver Driver // the driver that got the request to acquire
 
-	// lateAcquire: a request to acquire may still be on its way and take the lock after the release,
-	// when nobody would know. The release is then asked for a second time, a third of the time later.
+	// lateAcquire: a request to acquire may still be under way and take the lock after the release,
+	// for an owner that has given up. A second release is then sent, a third of the TTL later.
 	lateAcquire bool
-	reported    bool // the caller has an error that says so: nothing is logged
+	reported    bool // the caller got an error with this fact: nothing is logged
 }
 
-// releaseLater releases p in the background. A closed locker has no background: it asks once, before
-// releaseLater returns, and not at all where Release has asked already.
+// releaseLater releases p in the background. On a closed locker, releaseLater sends one release
+// before it returns, or none where Release has sent one already (p.reported).
 func (l *Locker) releaseLater(p pendingRelease) {
 	if p.reported && l.background.isClosed() {
 		return
@@ -40,8 +40,9 @@ func (l *Locker) releaseLater(p pendingRelease) {
 	}
 }
 
-// repeatRelease asks until the store has answered: for a minute at most, less where p lapses before.
-// It waits for a late acquire only if keepWaiting allows that.
+// repeatRelease repeats the release until the store has answered: for the TTL, at least
+// QueueTimeout and at most a minute. The second release, for a late acquire, is sent only if
+// keepWaiting returns true.
 func (l *Locker) repeatRelease(p pendingRelease, keepWaiting func() bool) {
 	limit := min(max(p.TTL, QueueTimeout), time.Minute)
 	end, again := time.Now().Add(limit), !l.background.isClosed()
@@ -76,8 +77,8 @@ func (l *Locker) logNotReleased(p pendingRelease, err error) {
 
 // background runs the releases that go on after the call that began them has returned.
 type background struct {
-	asking  chan struct{} // one value for each that asks the store
-	waiting chan struct{} // one for each that was answered and waits for a late acquire
+	asking  chan struct{} // one value for each release that calls the store
+	waiting chan struct{} // one value for each release that was answered and waits for a late acquire
 	closing chan struct{} // closed by close
 	running sync.WaitGroup
 
@@ -139,7 +140,7 @@ func (b *background) isClosed() bool {
 	return b.closed
 }
 
-// close lets each release ask once more, and waits for all of them.
+// close lets each release send one more request, and waits for all of them.
 func (b *background) close() {
 	b.mu.Lock()
 	if !b.closed {

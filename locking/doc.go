@@ -13,7 +13,7 @@
 //
 //	Try       acquire, without waiting      Do         run a function under the lock
 //	Acquire   wait, at most Options.Wait    Owner      who holds it, and how many wait
-//	Extend    renew now                     Revoke     ask the holder to end
+//	Extend    renew now                     Revoke     request that the holder ends
 //	Release   give it back                  TakeOver   take it from the holder at once
 //	Holders   all holders of a semaphore    AcquireAll several locks, all or none
 //	Reenter   the same hold once more       ReleaseAll release everything this locker holds
@@ -22,7 +22,7 @@
 //
 //	Acquire ──granted──► held ──renewed, every ttl/3──► held     (Options.Fixed: by Extend only)
 //	   │                  │ ├── Close, Release ─────────► released  (cause ErrReleased)
-//	   │                  │ ├── the store says "gone" ──► lost     (cause ErrLeaseLost)
+//	   │                  │ ├── the store answers "gone" ► lost     (cause ErrLeaseLost)
 //	   │                  │ └── the local deadline passes ► lost     (cause ErrLeaseLost)
 //	   ├── held by another ► *HeldError
 //	   └── no answer ──────► ErrUnreachable
@@ -37,9 +37,9 @@
 // served in the order in which they came, so a waiting writer is not overtaken by readers, and readers wait
 // behind it.
 //
-// All contenders of a name say the same: a lock, the same number of permits, or Read and Write. Another request
-// is refused with an *InputError while somebody holds or waits, because two numbers would mean two limits. The
-// driver must be a [Sharer].
+// All contenders of a name use it in the same way: as a lock, with the same number of permits, or
+// with Read and Write. A request of another kind is refused with an *InputError while the name has
+// a holder or a waiter, because two numbers would mean two limits. The driver must be a [Sharer].
 //
 // The largest token is not the only valid one: with several holders at once, a guard that refuses smaller tokens
 // refuses all but the latest grant. Give such holders guards of their own: one for each thing that they write.
@@ -49,12 +49,12 @@
 // A store gives a lease to another holder only when the lease has lapsed there. The holder's context
 // ends earlier, by a local timer that needs no network:
 //
-//	deadline = asked + ttl − margin − ttl/100
+//	deadline = start + ttl − margin − ttl/100
 //
-// asked is read from the monotonic clock before the request is sent, so the store counts ttl from a
+// start is read from the monotonic clock before the request is sent, so the store counts ttl from a
 // later moment. The margin covers a step of the store's clock: set it to the largest skew that you
 // tolerate (1 s by default). ttl/100 covers clocks that run at different rates. A renewal moves the
-// deadline by the same formula, counted from before the renewal was sent.
+// deadline by the same formula, with a start from before the renewal was sent.
 //
 // A stopped process cannot be notified. When a process was stopped, or its machine was suspended,
 // Valid and the context's Err find the deadline passed, because both compare clocks, and one of the
@@ -64,19 +64,19 @@
 // # Under failures
 //
 //   - A failed renewal is logged, and retried every ttl/15 until the deadline.
-//   - After a lost reply to an acquire, the same owner asks again and gets the same token. A caller
-//     that gives up without an answer releases in the background.
+//   - After a lost reply to an acquire, the same owner repeats the request and gets the same token.
+//     A caller that gives up without an answer releases in the background.
 //   - After a lost reply to a release, the second one gets the same answer.
 //   - When the store loses everything, the next renewal is answered "gone".
 //
 // # Waiting
 //
 // A store with queues (its driver is a [Notifier]) gives each waiter a place, in the order of the
-// store's clock. The script that frees a lock gives it to the first waiter and notifies it; nobody
-// polls. A waiter also asks once in about a second, so a lost notification costs at most a second and
-// a half. A waiter that does not ask for QueueTimeout loses its place, or the lock that it was given
-// meanwhile. The lock of a lost holder is free after TTL and Options.Delay, and the first waiter asks
-// at that moment.
+// store's clock. The script that frees a lock grants it to the first waiter and notifies the
+// waiter; no polling is needed. A waiter also sends a request about once a second, so a lost
+// notification costs at most a second and a half. A waiter that sends no request for QueueTimeout
+// loses its place, or the lock that was granted to it meanwhile. The lock of a lost holder is free
+// after TTL and Options.Delay, and the first waiter sends its request at that moment.
 //
 // # Not promised
 //

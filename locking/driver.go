@@ -17,21 +17,22 @@ type Grant struct {
 	Owner string // unique per acquisition
 	Token Token
 	TTL   time.Duration // how long the lease lasts without a renewal
-	Delay time.Duration // how much longer than TTL the store keeps the lock from others; Release ends the delay
+	Delay time.Duration // after a lapse, the store keeps the lock for this much longer; Release ends the delay
 	// First is how long the lease lasts until its first renewal, which comes after a fifth of it. 0: TTL.
 	First time.Duration
 	Fixed bool // not renewed: the lease ends after TTL, unless Lease.Extend is called
 
-	// Asked is a reading of time.Now, with its monotonic part, from before the first request was sent. The
-	// store counts TTL, or First, from a later moment, so the lease ends there after Asked + TTL.
+	// A reading of time.Now, with its monotonic part, from before the first request was sent. The
+	// store counts TTL, or First, from a later moment, so the lease at the store ends after this
+	// time plus TTL.
 	Asked time.Time
 
-	// Slept is the result of Slept, read together with Asked. 0: not read; then a suspension between Asked
-	// and Hold is not counted.
+	// Slept is the result of the function Slept, read at the same moment. 0: not read; a suspension
+	// before Hold is then not counted.
 	Slept time.Duration
 }
 
-// Renewal asks the store to keep one grant for another TTL, from now.
+// Renewal is a request to keep one grant for another TTL, from now.
 type Renewal struct {
 	Name  string
 	Owner string
@@ -50,8 +51,8 @@ const (
 	Renewed
 	// Gone means that this grant does not hold the lock any more. This is final.
 	Gone
-	// Revoked means that Revoke was called for this grant; the lease ends as with Gone. A driver that
-	// cannot tell the two apart answers Gone.
+	// Revoked means that Revoke was called for this grant; the lease ends as with Gone. A driver
+	// that cannot distinguish the two answers returns Gone.
 	Revoked
 )
 
@@ -72,12 +73,13 @@ func (a RenewAnswer) String() string {
 
 // Renewer renews grants in a store.
 type Renewer interface {
-	// Renew answers each renewal of the batch, in order. The error is the reason for those that are
-	// Unknown; without answers, all are. Renew must return when ctx ends.
+	// Renew answers each renewal of the batch, in order. The error is the reason of the Unknown
+	// answers; when Renew returns no answers, each of them is Unknown. Renew must return when ctx
+	// ends.
 	Renew(ctx context.Context, batch []Renewal) ([]RenewAnswer, error)
 }
 
-// Request asks a store for a lock.
+// Request is a request for a lock.
 type Request struct {
 	Name   string
 	Owner  string        // unique per acquisition
@@ -91,25 +93,25 @@ type Request struct {
 	// From is the token of the grant to take the lock from. 0: none, a held lock stays held.
 	From Token
 
-	// Queue asks for a place in the lock's queue when the lock is held. Each further request keeps the
-	// place; Release gives it up, and so does not asking for QueueTimeout. A store without queues ignores
-	// it.
+	// Queue requests a place in the lock's queue when the lock is held. Each further request keeps
+	// the place; the place ends with Release, or after QueueTimeout without a request. A store
+	// without queues ignores Queue.
 	Queue bool
 }
 
-// Ownership describes who holds a lock. With an empty Owner nobody does.
+// Ownership describes the holder of a lock. A free lock has an empty Owner.
 type Ownership struct {
 	Name    string
 	Owner   string        // the owner value of the acquisition
 	Holder  string        // Options.Holder of the acquisition
 	Token   Token         // of the grant
-	Left    time.Duration // until others can have the lock, unless it is renewed
+	Left    time.Duration // until another owner can have the lock, unless the lease is renewed
 	Revoked bool          // Revoke was called for this grant
 	Waiters int           // length of the queue
 	Share   Share         // of a semaphore or a read-write lock; the zero value of a lock
 }
 
-// Held reports whether somebody holds the lock.
+// Held reports whether the lock has a holder.
 func (o Ownership) Held() bool { return o.Owner != "" }
 
 // Driver is what a store must be able to do. Package locktest tests an implementation. All methods may
@@ -118,9 +120,9 @@ func (o Ownership) Held() bool { return o.Owner != "" }
 type Driver interface {
 	Renewer
 
-	// Acquire takes a lock. The error is a *HeldError when another owner holds it, and wraps ErrUnreachable
-	// when the outcome is unknown. A repeated request of the same owner returns the same token, and an
-	// Asked from which TTL ends before the lease does at the store, whichever request was granted.
+	// Acquire takes a lock. The error is a *HeldError when another owner holds it, and wraps
+	// ErrUnreachable when the outcome is unknown. A repeated request of the same owner returns the
+	// same token, and a Grant.Asked from before the request that was granted.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Release gives back the lock, or the owner's place in its queue. It returns nil when this owner
@@ -139,8 +141,8 @@ type Driver interface {
 
 // Notifier is a driver whose store has queues and notifies waiters.
 type Notifier interface {
-	// Listen returns a channel that gets a value when owner should ask for the lock called name again, and
-	// a function that ends this. It does not call the store.
+	// Listen returns a channel that gets a value when owner should send another request for the
+	// lock called name, and a function that ends the notifications. Listen does not call the store.
 	Listen(name, owner string) (notified <-chan struct{}, stop func())
 
 	// Close closes the connection for notifications, and waits for that. The next waiter opens it again.

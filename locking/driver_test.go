@@ -62,7 +62,7 @@ type script struct {
 	acquire  []error // nil: granted
 	release  []error
 	owners   []string // of the acquisitions, in order
-	queued   bool     // a place in the line was asked for
+	queued   bool     // a request had Queue set
 	released []string
 }
 

@@ -33,13 +33,13 @@ var (
 	ErrReleased = errors.New("lease released")
 )
 
-// HeldError describes the holder of a lock that could not be acquired; of several, the one whose lease lapses
-// first. It matches ErrHeld.
+// HeldError describes the holder of a lock that could not be acquired; of several holders, the one
+// whose lease lapses first. It matches ErrHeld.
 type HeldError struct {
 	Name   string        // of the lock
 	Owner  string        // the owner value of the holder's acquisition
 	Holder string        // the holder's Options.Holder; may be empty
-	Until  time.Duration // time until others can have the lock, Delay included, unless it is renewed; 0: not known
+	Until  time.Duration // until another owner can have the lock, Delay included, unless the lease is renewed; 0: not known
 	Place  int           // the caller's place in the queue, 1 being next; 0: no place
 	Waited time.Duration // how long Acquire has waited
 }
@@ -71,7 +71,7 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 type InputError struct {
 	Lock  string // the lock's name, shortened if too long; may be empty
 	Field string // the argument: "name", "Options.TTL", "masters", ...
-	Why   string // what is wrong with it, the limit, and what to do
+	Why   string // the fault of the value, the limit, and the cure
 }
 
 // Error names the lock, the field and the limit.

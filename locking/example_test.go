@@ -26,7 +26,7 @@ func ExampleKeeper_Hold() {
 	keeper := locking.NewKeeper(memory{}, locking.KeeperConfig{})
 
 	asked, slept := time.Now(), locking.Slept()
-	// ... ask the store, which answers with a token ...
+	// ... call the store, which answers with a token ...
 	lease := keeper.Hold(context.Background(), locking.Grant{
 		Name: "report", Owner: "run-1", Token: 42, TTL: 15 * time.Second, Asked: asked, Slept: slept,
 	})

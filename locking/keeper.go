@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// batchWait is how long a late grant, which is due for renewal at once, waits for others to share its call.
+// batchWait is how long a late grant, which is due for renewal at once, waits for further late
+// grants to share its call.
 const batchWait = time.Millisecond
 
 // checkEvery is how often the keeper checks whether the machine was suspended.
@@ -135,8 +136,8 @@ func (k *Keeper) stopLocked() {
 	k.nudge()
 }
 
-// extendLocked sets the deadline that follows from a request sent at asked. Answers may arrive out of order:
-// that to an older request changes nothing.
+// extendLocked sets the deadline that follows from a request sent at the time asked. Answers may
+// arrive out of order: the answer to an older request changes nothing.
 func (k *Keeper) extendLocked(l *Lease, asked time.Time, slept time.Duration) {
 	if asked.Before(l.asked) {
 		return

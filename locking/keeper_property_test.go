@@ -21,9 +21,9 @@ func (w *twin) granted(asked, served time.Time, ttl, margin time.Duration) {
 	w.holderEnd = asked.Add(ttl - margin - ttl/100)
 }
 
-// TestKeeperAgainstTwin draws a network (each call takes its time, and its
-// request or its reply may be lost) and checks that the lease ends exactly when
-// the twin says, and always before the store may give it away.
+// TestKeeperAgainstTwin draws a network (each call takes its time, and its request or its reply may
+// be lost) and checks that the lease ends exactly at the twin's time, and always before the store
+// may grant the lock again.
 func TestKeeperAgainstTwin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ttl := rapid.SampledFrom([]time.Duration{3 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute}).Draw(rt, "ttl")

@@ -13,7 +13,7 @@ import (
 // The times of these tests: margin 1 s is the default.
 const (
 	testTTL  = 15 * time.Second
-	deadline = testTTL - time.Second - testTTL/100 // after Asked
+	deadline = testTTL - time.Second - testTTL/100 // from Grant.Asked
 )
 
 func testKeeper(answer func(context.Context, int, []Renewal) ([]RenewAnswer, error)) (*Keeper, *renewals) {
@@ -75,7 +75,7 @@ func TestKeeperRenewsAllInOneCall(t *testing.T) {
 	})
 }
 
-// Late grants are due for renewal at once. Those that came together share a call.
+// Late grants are due for renewal at once. Late grants that arrive together share a call.
 func TestKeeperRenewsLateGrantsInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, r := testKeeper(healthy)
@@ -252,7 +252,8 @@ func TestKeeperCountsASuspension(t *testing.T) {
 	})
 }
 
-// The two clocks that tell of a suspension are not read at one instant: a timer that by them is a little early is set again.
+// Two clocks reveal a suspension, and are not read at one instant: a timer that fires a little
+// early by these clocks is set again.
 func TestKeeperTimerByNoisyClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := testKeeper(down)

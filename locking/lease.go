@@ -83,7 +83,7 @@ func (l *Lease) Left() time.Duration {
 	return left
 }
 
-// Margin returns how long after the local deadline nobody else is granted the lock:
+// Margin returns the time after the local deadline in which the lock is granted to no other owner:
 // KeeperConfig.Margin, or Config.Margin of the Locker.
 func (l *Lease) Margin() time.Duration { return l.keeper.cfg.Margin }
 
@@ -137,10 +137,11 @@ func (l *Lease) Close() {
 // `defer lease.Release(ctx)` works; it takes at most three calls of Config.CallTimeout. It may be called
 // again.
 //
-// It returns nil when the lease was valid until now and the store has released the lock. The error wraps
-// ErrLost when the lease was lost before; the store is asked all the same. It wraps ErrUnreachable when
-// the store did not answer: the release is then repeated in the background, for a minute at most, unless
-// the locker is closed; after that the lock lapses. Only leases of a Locker can be released.
+// Release returns nil when the lease was valid until now and the store has released the lock. The
+// error wraps ErrLost when the lease was lost before; the release is sent to the store all the
+// same. The error wraps ErrUnreachable when the store did not answer: the release is then repeated
+// in the background, for a minute at most, unless the locker is closed; after that the lock lapses.
+// Only leases of a Locker can be released.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.outer != nil {
 		return l.exit()

@@ -76,7 +76,7 @@ func TestOlderAnswerMovesNothingBack(t *testing.T) {
 	})
 }
 
-// TestDo: a panic gives the lock back, and an error says whether the function ran.
+// TestDo: a panic releases the lock, and the error shows whether the function ran.
 func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(nil, nil)
@@ -125,7 +125,7 @@ func TestDoLosesItsLock(t *testing.T) {
 	})
 }
 
-// A fixed lease that ends when its time is over is no error; one that was taken away is.
+// The end of a fixed lease at its time is no error; an earlier loss is one.
 func TestFixedLeaseEndsWithoutAnError(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestFixedLeaseEndsWithoutAnError(t *testing.T) {
 				t.Fatal(err)
 			}
 			if gone {
-				_ = lease.Extend(t.Context()) // says ErrLost
+				_ = lease.Extend(t.Context()) // returns ErrLost
 			}
 			<-lease.Context().Done()
 			synctest.Wait()

@@ -37,8 +37,8 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// Options say how to acquire one lock. The zero value tries once, and renews the lock until it is
-// released, with a TTL of 15 s.
+// Options describe how to acquire one lock. The zero value tries once, and renews the lock until it
+// is released, with a TTL of 15 s.
 type Options struct {
 	// TTL is how long the store keeps the lock without a renewal. At least three times the locker's
 	// margin, at most 30 days. Default 15 s.
@@ -67,9 +67,10 @@ type Options struct {
 	// data. Default 0.
 	After Token
 
-	// Permits makes the name a semaphore: so many hold it at once, at most MaxPermits, each with a lease and
-	// a token of its own. All contenders of a name give the same number; another one is refused with an
-	// *InputError while somebody holds or waits. Needs a Sharer (redislock). 0 or 1: a lock.
+	// Permits makes the name a semaphore: so many hold it at once, at most MaxPermits, each with a
+	// lease and a token of its own. All contenders of a name give the same number; a request with
+	// another number is refused with an *InputError while the name has a holder or a waiter. Needs
+	// a Sharer (redislock). 0 or 1: a lock.
 	Permits int
 
 	// Mode makes the name a read-write lock: readers share it, a writer has it alone, and both are served in
@@ -77,11 +78,12 @@ type Options struct {
 	// Read or Write. Needs a Sharer (redislock). Default Exclusive: a lock, or a semaphore.
 	Mode Mode
 
-	// Reenter returns the caller's own hold once more if ctx comes from the Context of a valid lease of
-	// this lock: see Lease.Reenter. What promises more than that lease is refused with an *InputError: a
-	// lock or Write inside a reader's or a permit's lease, a permit of fewer, a reader inside a semaphore or a
-	// permit inside a reader, a longer Delay, an After that is not below the token. TTL, Wait, Fixed and Holder
-	// do nothing: the lease is that of the holder. Default false: a holder that asks again waits for itself.
+	// Reenter returns the caller's own hold once more if ctx comes from the Context of a valid
+	// lease of this lock: see Lease.Reenter. A request for more than the lease holds is refused
+	// with an *InputError: a lock or Write inside a reader's or a permit's lease, a permit of
+	// fewer, a reader inside a semaphore or a permit inside a reader, a longer Delay, an After that
+	// is not below the token. TTL, Wait, Fixed and Holder do nothing: the lease is the holder's
+	// own. Default false: a second Acquire by the holder waits for the holder's own release.
 	Reenter bool
 }
 
@@ -94,7 +96,7 @@ type Locker struct {
 	shares   *Keeper // renews semaphores and read-write locks; nil without sharer
 	cfg      KeeperConfig
 
-	refused error // what is wrong with the Config: the answer to each call
+	refused error // the fault in the Config: the error of each call
 
 	background *background
 }
@@ -111,10 +113,10 @@ func New(d Driver, cfg Config) *Locker {
 	return l
 }
 
-// Close ends the background work of the locker and its driver: each background release asks once more,
-// and the connection for notifications is closed. Close waits for both, two calls at most; close the
-// store's clients after it. It does not release leases: call Release or ReleaseAll before. A locker that
-// is never closed leaks nothing for longer than a TTL.
+// Close ends the background work of the locker and its driver: each background release sends one
+// more request, and the connection for notifications is closed. Close waits for both, two calls at
+// most; close the store's clients afterwards. Close does not release leases: call Release or
+// ReleaseAll before. A locker that is never closed leaks nothing for longer than a TTL.
 func (l *Locker) Close() {
 	var closing sync.WaitGroup
 	if l.notifier != nil {
@@ -151,9 +153,10 @@ func (l *Locker) Try(ctx context.Context, name string, o Options) (*Lease, error
 
 // Do runs f under the lock called name, and then releases it. f gets the lease's context and the lease.
 //
-// When the lock could not be acquired, f has not run, and the error is that of Acquire. Otherwise the
-// error is f's, joined with that of the release; the latter wraps ErrNotReleased. So look for
-// ErrNotReleased first: f has run then, and Do must not be repeated. A nil f is an *InputError.
+// When the lock could not be acquired, f has not run, and Do returns the error of Acquire.
+// Otherwise Do returns f's error, joined with the error of the release, which wraps ErrNotReleased.
+// So look for ErrNotReleased first: f has run then, and Do must not be repeated. A nil f is an
+// *InputError.
 func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx context.Context, lease *Lease) error) (err error) {
 	if f == nil {
 		return &InputError{Lock: shortened(name), Field: "f", Why: "is nil; give the function to run under the lock"}
@@ -173,10 +176,10 @@ func (l *Locker) Do(ctx context.Context, name string, o Options, f func(ctx cont
 // TakeOver takes the lock called name at once from the holder of the grant with token from. A free lock
 // is acquired.
 //
-// It is for an operator who knows that the holder is gone. A holder that is not gone loses its lease at
-// its next renewal, or at its local deadline; until then two work, and only the larger token tells them
-// apart. To let the holder end first, use Revoke and then Acquire. The error is a *HeldError when
-// another grant holds the lock.
+// TakeOver is for an operator who is certain that the holder is gone. A holder that still runs
+// loses its lease at its next renewal, or at its local deadline; until then two holders work, and
+// only the larger token distinguishes the new holder. To let the old holder end first, use Revoke
+// and then Acquire. The error is a *HeldError when another grant holds the lock.
 func (l *Locker) TakeOver(ctx context.Context, name string, from Token, o Options) (*Lease, error) {
 	if from <= 0 {
 		return nil, &InputError{Lock: shortened(name), Field: "from", Why: fmt.Sprintf("is %d; give the token of the grant to take over, as Owner shows it", from)}
@@ -233,8 +236,9 @@ func (l *Locker) acquireAsNewOwner(ctx context.Context, name string, from Token,
 	}
 }
 
-// Owner returns who holds the lock called name; of several holders, the one with the smallest token. When
-// nobody does, the Ownership is not Held. The answer may be out of date when it is read.
+// Owner returns the holder of the lock called name; of several holders, the one with the smallest
+// token. For a free lock, Ownership.Held returns false. The answer may be out of date when the
+// caller reads it.
 func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 	if err := errors.Join(l.refused, checkName(name)); err != nil {
 		return Ownership{}, err
@@ -248,7 +252,7 @@ func (l *Locker) Owner(ctx context.Context, name string) (Ownership, error) {
 	return o, nil
 }
 
-// Revoke asks the holder of the grant with this token to end: its lease is lost at its next renewal.
+// Revoke requests the end of the grant with this token: the lease is lost at its next renewal.
 //
 // Revoke returns when the store has recorded the request. The lock is free when its holder has released
 // it, or when it has lapsed: TTL and Delay after the last renewal. A fixed lease ends when it would

@@ -33,7 +33,7 @@ func (l *Lease) Reenter(ctx context.Context) (*Lease, error) {
 	return in, nil
 }
 
-// reenterAs is Reenter for an acquisition with o, which must not ask for more than l holds.
+// reenterAs is Reenter for an acquisition with o, which must not promise more than l holds.
 func (l *Lease) reenterAs(ctx context.Context, o Options) (*Lease, error) {
 	//guard:reenter-covered P4 a hold that others may share is not taken for one that excludes them
 	if err := l.covers(o); err != nil {
@@ -64,7 +64,7 @@ func (l *Lease) covers(o Options) error {
 	return nil
 }
 
-// hold returns the lease that acquired the lock: l, or the one that Reenter was called on.
+// hold returns the lease that acquired the lock: l, or the outer lease of a result of Reenter.
 func (l *Lease) hold() *Lease {
 	if l.outer != nil {
 		return l.outer

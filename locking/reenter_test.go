@@ -117,7 +117,7 @@ func TestReenterByTheContextOfOneThatWasLeft(t *testing.T) {
 	})
 }
 
-// A holder that acquires its own lock again without Options.Reenter gets an error that says so.
+// A holder that acquires its own lock again without Options.Reenter gets an error with the cure.
 func TestHeldByItsOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript([]error{nil, heldByB}, nil)
@@ -135,7 +135,7 @@ func TestHeldByItsOwnContext(t *testing.T) {
 	})
 }
 
-// The contexts of all holds have ended when the store is asked to take the lock back.
+// The contexts of all holds have ended when the store gets the request to release the lock.
 func TestContextsEndBeforeTheRelease(t *testing.T) {
 	s := newScript(nil, nil)
 	l := New(s, Config{})
@@ -182,7 +182,8 @@ func TestReenteredContextLooksAtTheClock(t *testing.T) {
 	})
 }
 
-// The kit's cases ask each driver. Here a hold without a Sharer, and what a waiter inside is told.
+// The kit's cases test each driver. Here: a hold without a Sharer, and the error of a waiter
+// inside.
 func TestReenterForMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(newScript(nil, nil), Config{})

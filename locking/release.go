@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// releaseTries is how often Release asks before it reports that the outcome is unknown.
+	// releaseTries is how many requests Release sends before it reports an unknown outcome.
 	releaseTries = 3
 
-	// releasesAtOnce bounds the concurrent releases of ReleaseAll. It is large, so that locks on a
-	// master that does not answer do not delay the others.
+	// releasesAtOnce bounds the concurrent releases of ReleaseAll. The number is large, so that
+	// locks on an unreachable master do not delay locks on other masters.
 	releasesAtOnce = 128
 )
 
 // ReleaseAll ends the contexts of all leases of this locker at once, and then releases their locks:
 // when a process ends, or may not hold them any more.
 //
-// It asks until ctx is over; when ctx is over already, for as long as one Release may take. A lock
-// that could not be released by then lapses after its TTL. The error joins those of Release. A lock
-// acquired while ReleaseAll runs is not released.
+// ReleaseAll repeats its requests until ctx is over; when ctx is over already, for as long as one
+// Release may take. A lock that could not be released by then lapses after its TTL. The error joins
+// the errors of Release. A lock acquired while ReleaseAll runs is not released.
 func (l *Locker) ReleaseAll(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -57,8 +57,8 @@ func (l *Locker) releaseLimit() time.Duration {
 	return releaseTries * (min(l.cfg.CallTimeout, maxTTL) + retryPause)
 }
 
-// release gives back at d what was granted, and asks again while the outcome is unknown. closedValid: the
-// lease was valid when it was closed.
+// release gives the grant back at d, and repeats the request while the outcome is unknown.
+// closedValid: the lease was valid when it was closed.
 func (l *Locker) release(ctx context.Context, d Driver, g Grant, closedValid bool) error {
 	var err error
 	for try := range releaseTries {

@@ -77,7 +77,7 @@ type slowNetwork struct {
 	*script
 	late time.Duration
 	held string        // by whom
-	idle time.Duration // how long it was held for nobody
+	idle time.Duration // how long the lock was held for an owner that had released it
 	from time.Time
 }
 
@@ -102,8 +102,8 @@ func (s *slowNetwork) Release(ctx context.Context, name, owner string) error {
 	return nil
 }
 
-// An acquire that reaches the store after its owner has released takes the lock for nobody: until a third of the ttl
-// after that release, not until the whole ttl is over.
+// An acquire may reach the store after its owner's release, and take the lock for an owner that has
+// given up. The lock is then free a third of the ttl after that release, not only after the ttl.
 func TestLateAcquireIsReleased(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ttl, late, idle time.Duration

@@ -87,7 +87,7 @@ func TestReleaseOutlivesItsContext(t *testing.T) {
 	})
 }
 
-// goneFor answers "gone" for the leases of a name and "renewed" for others.
+// goneFor answers "gone" for the leases of a name and "renewed" for the rest.
 func goneFor(name string) func(context.Context, int, []Renewal) ([]RenewAnswer, error) {
 	return func(_ context.Context, _ int, batch []Renewal) ([]RenewAnswer, error) {
 		out := all(Renewed, batch)
@@ -250,7 +250,7 @@ func TestReleaseAllWithLongCallTimeout(t *testing.T) {
 	}
 }
 
-// An outage leaves few goroutines behind, however long the ttls of what was tried meanwhile.
+// An outage leaves few goroutines behind, however long the ttls of the attempted locks.
 func TestBackgroundReleasesAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(newScript([]error{ErrUnreachable}, []error{ErrUnreachable}), Config{Logger: slog.New(slog.DiscardHandler)})

@@ -105,7 +105,7 @@ func (k *Keeper) suspendedLocked() []*Lease {
 	return append([]*Lease(nil), k.leases...)
 }
 
-// renew asks once for the whole batch.
+// renew sends one request for the whole batch.
 func (k *Keeper) renew(p plan) {
 	batch := p.batch
 	renewals := make([]Renewal, len(batch))

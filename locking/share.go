@@ -9,7 +9,7 @@ import (
 // MaxPermits is the largest number of permits of a semaphore, and of readers that hold a read-write lock at once.
 const MaxPermits = 1000
 
-// Mode says how an acquisition shares a name. All contenders of a read-write lock use Read or Write.
+// Mode is how an acquisition shares a name. All contenders of a read-write lock use Read or Write.
 type Mode uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	Exclusive Mode = iota
 	// Read shares a read-write lock with other readers.
 	Read
-	// Write excludes all others from a read-write lock.
+	// Write has a read-write lock alone.
 	Write
 )
 
@@ -34,8 +34,8 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
 
-// Share says what an acquisition takes: one permit of a semaphore, or its part in a read-write lock. The zero
-// value is a lock.
+// Share is the subject of an acquisition: one permit of a semaphore, or a part in a read-write
+// lock. The zero value is a lock.
 type Share struct {
 	Permits int  // of the semaphore; 0 or 1: none
 	Mode    Mode // Exclusive with Permits
@@ -44,7 +44,7 @@ type Share struct {
 // isLock reports whether a plain Driver can grant it.
 func (s Share) isLock() bool { return s.Permits <= 1 && s.Mode == Exclusive }
 
-// String describes what is taken: "a lock", "a permit of 3", "a reader".
+// String describes the share: "a lock", "a permit of 3", "a reader".
 func (s Share) String() string {
 	switch {
 	case s.Mode == Read:
@@ -60,8 +60,8 @@ func (s Share) String() string {
 // isAlone reports whether the holder of s is the only one.
 func (s Share) isAlone() bool { return s.isLock() || s.Mode == Write }
 
-// covers reports whether a holder of s has all that asked promises: nobody else at all, no writer, or at most so
-// many others.
+// covers reports whether a holder of s has all that the share asked promises: no other holder, no
+// writer, or at most so many other holders.
 func (s Share) covers(asked Share) bool {
 	switch {
 	case s.isAlone():
@@ -74,13 +74,13 @@ func (s Share) covers(asked Share) bool {
 
 // Sharer is a driver whose store has semaphores and read-write locks.
 type Sharer interface {
-	// Share returns the driver that acquires, renews and releases s, at the same store. It may be called for
-	// each acquisition. Its Renew and Release do not depend on s. The error of its Acquire is an *InputError
-	// for Options.Permits or Options.Mode while somebody holds or waits for the name as something else; so
-	// is that of the Sharer's own Acquire.
+	// Share returns the driver that acquires, renews and releases s, at the same store. Share may
+	// be called for each acquisition. The result's Renew and Release do not depend on s. The
+	// result's Acquire returns an *InputError for Options.Permits or Options.Mode while the name
+	// has a holder or a waiter of another kind; so does the Sharer's own Acquire.
 	Share(s Share) Driver
 
-	// Holders returns who holds the name, in the order of the tokens; none when nobody does.
+	// Holders returns all holders of the name, in the order of their tokens; none for a free name.
 	Holders(ctx context.Context, name string) ([]Ownership, error)
 }
 
@@ -109,8 +109,8 @@ func (s Share) check(name string, sharer Sharer) error {
 	return errors.Join(errs...)
 }
 
-// Holders returns all who hold name, in the order of their tokens; none when nobody does. A lock has one
-// holder at most.
+// Holders returns all holders of name, in the order of their tokens; none for a free name. A lock
+// has at most one holder.
 func (l *Locker) Holders(ctx context.Context, name string) ([]Ownership, error) {
 	if l.sharer == nil {
 		o, err := l.Owner(ctx, name)

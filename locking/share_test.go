@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// TestSharesNeedASharer: a store that has only locks is never asked for anything else.
+// TestSharesNeedASharer: a store that has only locks gets no request for a permit or a mode.
 func TestSharesNeedASharer(t *testing.T) {
 	for field, options := range map[string][]Options{
 		"Options.Permits": {{Permits: 2}, {Permits: -1}, {Permits: MaxPermits + 1}},

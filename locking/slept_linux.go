@@ -13,8 +13,8 @@ const (
 	clockBoottime  = 7 // does not
 )
 
-// Slept returns how long this machine has been suspended since it booted. The result is never 0, so that 0 in
-// a Grant means "not read". Where the system does not tell, it is constant.
+// Slept returns how long this machine has been suspended since it booted. The result is never 0, so
+// that 0 in a Grant means "not read". Where the system does not report the time, Slept is constant.
 //
 // A suspension stops timers and the monotonic clock of time.Now, but not the store, where leases lapse
 // meanwhile. The clocks are read from the kernel, so the result also holds in a testing/synctest bubble.

@@ -4,6 +4,6 @@ package locking
 
 import "time"
 
-// Slept returns a constant: this system does not tell how long the machine was suspended. A suspended machine
-// learns of a lost lease when its timers run again, or from the store.
+// Slept returns a constant: this system does not report how long the machine was suspended. A
+// suspended machine detects a lost lease when its timers run again, or by an answer of the store.
 func Slept() time.Duration { return 1 }
