@@ -1,18 +1,19 @@
--- Acquire a lock, or get a place in its queue, or say who holds it. May be repeated by
--- the same owner: the lock then lasts another ttl.
+-- Acquires a lock, or gets a place in its queue, or returns its holder. The same owner may repeat
+-- the call: the lock then lasts another ttl.
 --
 -- Behind token.lua and queue.lua, which names the KEYS.
 --
--- ARGV  1 owner   2 ttl in ms. The others may be left out from the end, where they have no value:
+-- ARGV  1 owner   2 ttl in ms. The rest may be left out from the end, where an argument has no
+-- value:
 --       3 the holder's text   4 delay in ms   5 channel for the notification; '' without a queue
 --       6 a token that the new one must exceed   7 token of the grant to take over; 0 for none
 --
 -- Returns the token, a text, when the lock was granted; otherwise {code, text, left, place, who},
--- with left in ms until others can have the lock:
+-- with left in ms until another owner can have the lock:
 --   0  held; text is the holder's owner value, who its text, place the caller's in the queue or 0
 --   2  this owner has released the lock already: the request is a late copy
 --   3  the token to exceed is more than an hour ahead of this server's clock
---   4  this owner's grant was revoked before it was asked for again
+--   4  this owner's grant was revoked before this request
 local owner, ttl, who, delay = ARGV[1], tonumber(ARGV[2]), ARGV[3] or '', tonumber(ARGV[4] or 0)
 local channel, after, from = ARGV[5] or '', tonumber(ARGV[6] or 0), ARGV[7] or '0'
 

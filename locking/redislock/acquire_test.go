@@ -40,7 +40,8 @@ func TestTokenStateIsKept(t *testing.T) {
 	})
 }
 
-// TestForeignKey: a string that somebody else wrote holds the lock and is left alone; another type is an error.
+// TestForeignKey: a string of another program holds the lock and is left alone; another type is an
+// error.
 func TestForeignKey(t *testing.T) {
 	onBoth(t, func(t *testing.T, c *redis.Client) {
 		d, keys := redislock.NewDriver(c, redislock.Config{Namespace: "kit"}), lockKeys("a")
@@ -85,7 +86,8 @@ func (d *askedOften) Acquire(ctx context.Context, r locking.Request) (locking.Gr
 	return d.Driver.Acquire(ctx, r)
 }
 
-// TestLockWithoutExpiryIsNotAskedForOften: a value without an expiry does not make a waiter ask in a tight loop.
+// TestLockWithoutExpiryIsNotAskedForOften: a value without an expiry does not make a waiter poll in
+// a tight loop.
 func TestLockWithoutExpiryIsNotAskedForOften(t *testing.T) {
 	for _, line := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -106,8 +108,9 @@ func TestLockWithoutExpiryIsNotAskedForOften(t *testing.T) {
 	}
 }
 
-// TestLateAcquire: Redis refuses an acquire that comes after its owner's release, when that release gave the lock back, and
-// grants it when the owner had nothing to give back. Then nobody has the lock until the ttl is over, or it is released again.
+// TestLateAcquire: an acquire arrives after its owner's release. Redis refuses the acquire when the
+// release freed the lock, and grants it when the owner held nothing. The lock is then held in vain
+// until the ttl is over, or the owner releases once more.
 func TestLateAcquire(t *testing.T) {
 	inABubble(t, func(t *testing.T, _ *redistest.Embedded, d *redislock.Driver, _ *locking.Locker) {
 		ask := func(owner string) error {
@@ -154,7 +157,8 @@ func (d *lostAnswer) Acquire(ctx context.Context, r locking.Request) (locking.Gr
 	return g, err
 }
 
-// A grant is revoked before its answer arrives. The owner gets an error that says so, or the next grant.
+// A grant is revoked before its answer arrives. The owner gets an error with this reason, or the
+// next grant.
 func TestRevokedBeforeTheAnswer(t *testing.T) {
 	inABubble(t, func(t *testing.T, _ *redistest.Embedded, driver *redislock.Driver, _ *locking.Locker) {
 		d := &lostAnswer{Driver: driver}
@@ -179,8 +183,8 @@ func TestRevokedBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// TestAskedInTheLastMillisecond: of a lock's last millisecond PTTL says 0, which it would say of no time at all. A waiter has
-// the lock when that millisecond is over, and not half a second later.
+// TestAskedInTheLastMillisecond: PTTL returns 0 for a lock's last millisecond, as for a lock
+// without time left. A waiter has the lock when that millisecond is over, not half a second later.
 func TestAskedInTheLastMillisecond(t *testing.T) {
 	inABubble(t, func(t *testing.T, _ *redistest.Embedded, _ *redislock.Driver, l *locking.Locker) {
 		const ttl = 5 * time.Second

@@ -74,8 +74,8 @@ func cutOff(t *testing.T, c *redistest.Cluster, master *redistest.Server) (*redi
 	return n, redislock.NewDriver(client, redislock.Config{Namespace: "kit"}), func(hook func()) { client.AddHook(before(hook)) }
 }
 
-// clusterList lists the locks of all masters, also those with odd names; those of the masters that answer beside the error of one
-// that does not; and all but those of a slot that is on its way.
+// clusterList lists the locks of all masters, odd names included. With one master unreachable, List
+// returns the other masters' locks and an error; with a slot being moved, all locks but the slot's.
 func clusterList(t *testing.T, c *redistest.Cluster) {
 	ctx := bound(t)
 	gone := masterOf(ctx, t, c, lockName)
@@ -124,7 +124,7 @@ func clusterList(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// While a master is unreachable, locks at the others are renewed and released.
+// While a master is unreachable, locks at the other masters are renewed and released.
 func unreachableMaster(t *testing.T, c *redistest.Cluster) {
 	ctx := bound(t)
 	away := masterOf(ctx, t, c, "a-0")
@@ -151,7 +151,7 @@ func unreachableMaster(t *testing.T, c *redistest.Cluster) {
 	}
 	const ttl = 3 * time.Second
 	lost, kept := acquire(there[0], ttl), acquire(elsewhere[0], ttl)
-	network.Cut() // before any renewal: no master knows the script of renewals yet
+	network.Cut() // before any renewal: no master has the script of renewals yet
 	select {
 	case <-kept.Context().Done():
 		t.Errorf("the lease at a master that answers ended: %v", context.Cause(kept.Context()))
@@ -195,7 +195,7 @@ func clusterConfirmed(t *testing.T, c *redistest.Cluster) {
 		return lease.Release(ctx)
 	}
 	client, _ := s.client(t)
-	d := redislock.NewDriver(client, redislock.Config{Namespace: "kit", Confirm: 1}) // asks once
+	d := redislock.NewDriver(client, redislock.Config{Namespace: "kit", Confirm: 1}) // one WAIT each
 	var to *redistest.Server
 	for i := range 4 {
 		if err := take(); err != nil {

@@ -36,7 +36,7 @@ func (d *Driver) runAcquire(ctx context.Context, r locking.Request, args []any) 
 // release it. It returns the refusal, or an error that wraps ErrUnreachable when the lock may still be held.
 func (d *Driver) releaseGrant(ctx context.Context, keys []string, owner string, refused error) error {
 	if ctx.Err() != nil || errors.Is(redisconn.Classify("wait", refused), locking.ErrUnreachable) {
-		return refused // the caller asks again, or releases
+		return refused // the caller repeats the request, or releases
 	}
 	if err := d.scripts.release.Run(ctx, d.client, keys, owner).Err(); err != nil {
 		return fmt.Errorf("%w: %w; the lock could not be released: %w", locking.ErrUnreachable, refused, err)

@@ -60,7 +60,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestConfirmForbidden: a user without the permission for WAIT gets an error that says so, and the lock is free.
+// TestConfirmForbidden: a user without the permission for WAIT gets an error with this reason, and
+// the lock is free.
 func TestConfirmForbidden(t *testing.T) {
 	c := redistest.Start(t).Client(t)
 	l := redislock.New(c, redislock.Config{Confirm: 1})

@@ -16,10 +16,10 @@
 //	{ns:lock:name}:line      sorted set: the queue, owners by the time they came
 //	{ns:lock:name}:waiters   hash: until when each waiter counts as alive, and its channel
 //
-// The second key lives 25 hours longer than the first, so that tokens increase from one holder to the
-// next. Nothing remains of an unused lock after that. The queue and its waiters expire when no waiter
-// has asked for locking.QueueTimeout. A queue has 1,000 places; more waiters poll. Holders whose lease has
-// lapsed are dropped by the next grant.
+// The second key lives 25 hours longer than the first, so that tokens increase from one holder to
+// the next. Nothing remains of an unused lock after that. The queue and its waiters expire when no
+// waiter has sent a request for locking.QueueTimeout. A queue has 1,000 places; more waiters poll.
+// Holders whose lease has lapsed are dropped by the next grant.
 //
 // # Scripts
 //

@@ -50,8 +50,8 @@ func Example_semaphore() {
 	// after a release it is granted: true
 }
 
-// Many serve the price list while nobody changes it. A change waits for those who read, and readers that come later wait
-// for the change.
+// Many readers serve the price list while no writer changes it. A change waits for the present
+// readers, and later readers wait for the change.
 func Example_readWrite() {
 	client, end := shop()
 	defer end()

@@ -61,7 +61,7 @@ func Example_oversold() {
 	// sold 2 of 1
 }
 
-// The same with a lock: the second buyer is told that the first is at it, comes
+// The same with a lock: the second buyer gets the error that the first one holds the lock, comes
 // again, and finds nothing left. Then ten buyers wait in line for three pieces.
 func Example_stock() {
 	client, end := shop()

@@ -99,10 +99,10 @@ func Example_order() {
 	// later: 200
 }
 
-// An id that only grows. The token of a lease is one: it grows from holder to
-// holder, also when Redis has lost everything, and leaves gaps. A counter in
-// Redis starts again. Ids without gaps, for invoices say, belong into the
-// database where the invoices are, counted in the same transaction.
+// Ids that only grow: the token of a lease is such an id. Tokens grow from holder to holder, also
+// when Redis has lost all its data, and have gaps. A counter in Redis starts again. Ids without
+// gaps, for example of invoices, belong into the invoices' database, counted in the same
+// transaction.
 func Example_increasingID() {
 	client, end := shop()
 	defer end()
@@ -132,10 +132,9 @@ func Example_increasingID() {
 	// counter: [1 2 1]
 }
 
-// An item is queued once, however many ask for it at the same time: who has the
-// lock looks whether it is there, and adds it if it is not. Where the queue is in
-// this same Redis, a set or a script does that without a lock; the lock is for a
-// queue that cannot look and add in one step.
+// An item is queued once, however many producers add it at the same time: the holder of the lock
+// looks for the item, and adds a missing one. For a queue in this same Redis, a set or a script
+// does the same without a lock; the lock is for a queue that cannot look and add in one step.
 func Example_enqueueOnce() {
 	client, end := shop()
 	defer end()
@@ -166,8 +165,8 @@ func Example_enqueueOnce() {
 	// [mail 1]
 }
 
-// Do takes the lock, runs a function under it and gives it back. When the lock is
-// lost meanwhile, the function's context ends, and Do says so.
+// Do takes the lock, runs a function under it and gives it back. When the lock is lost meanwhile,
+// the function's context ends, and Do returns an error.
 func Example_do() {
 	client, end := shop()
 	defer end()
@@ -197,7 +196,7 @@ func Example_do() {
 	// lost: true
 }
 
-// A process that ends gives back all it holds, so that nobody waits for a ttl.
+// A process that ends gives back all its locks, so that no waiter waits for a ttl.
 func Example_releaseAll() {
 	client, end := shop()
 	defer end()
@@ -226,8 +225,8 @@ func Example_releaseAll() {
 	// c is free: true
 }
 
-// A function that takes its lock by itself is called by one that has it already.
-// With Options.Reenter it finds the hold in its context.
+// A function that takes its lock by itself is called by a holder of the same lock. With
+// Options.Reenter the function finds the hold in its context.
 func Example_reenter() {
 	client, end := shop()
 	defer end()

@@ -147,8 +147,8 @@ func (w *crew) note(t turn) {
 	w.turns = append(w.turns, t)
 }
 
-// since waits for n turns that were asked for after a moment and whose write was
-// accepted, and returns when the first of them began.
+// since waits for n turns that began to wait after moment and whose write was accepted, and returns
+// when the first of these turns got the lock.
 func (w *crew) since(moment time.Time, n int) time.Time {
 	w.tb.Helper()
 	var first time.Time
@@ -166,8 +166,8 @@ func (w *crew) since(moment time.Time, n int) time.Time {
 	return first
 }
 
-// disorders counts the turns that were asked for after another grant was had, and
-// yet got no larger token.
+// disorders counts the turns that began to wait after another grant had arrived, and yet got no
+// larger token.
 func (w *crew) disorders() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -299,8 +299,8 @@ func TestSentinelMasterKilled(t *testing.T) {
 	sentinelsReplace(t, (*redistest.Server).Kill, (*redistest.Server).Restart).inOrder()
 }
 
-// TestSentinelGrantsLost loses grants that the master has acknowledged: a holder gets the lock when no replica hears of it any
-// more, and holds it while another master gives it away.
+// TestSentinelGrantsLost loses grants that the master has acknowledged: a holder gets the lock when
+// no replica receives it any more, and holds it while another master gives the same lock away.
 func TestSentinelGrantsLost(t *testing.T) {
 	t.Parallel()
 	s := watched(t)

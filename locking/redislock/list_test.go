@@ -20,7 +20,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// wrapped is a client that somebody has added something to.
+// wrapped is a client inside a user's own type.
 type wrapped struct{ *redis.Client }
 
 // oddNames are names of locks that look like keys, or like the part of a key that chooses its slot.
@@ -40,14 +40,14 @@ func TestList(t *testing.T) {
 			if err := acquire(d, name); err != nil {
 				t.Fatal(err)
 			}
-			if i%2 == 0 { // one that waits
+			if i%2 == 0 { // a waiter in the queue
 				_, _ = d.Acquire(t.Context(), locking.Request{Name: name, Owner: "p", TTL: time.Minute, Queue: true})
 			}
 		}
 		if err := errors.Join(acquire(other, "free"), acquire(other, "theirs")); err != nil {
 			t.Fatal(err)
 		}
-		c.Set(t.Context(), "{"+namespace+":lock:foreign}", "1:x", 0) // what is not ours hides nothing
+		c.Set(t.Context(), "{"+namespace+":lock:foreign}", "1:x", 0) // a foreign key hides none of our locks
 		c.Set(t.Context(), "{"+namespace+":lock:foreign}:line", "x", 0)
 		want := slices.Insert(slices.Clone(oddNames), 4, "foreign")
 		for limit, whole := range map[int]bool{100: true, 6: true, 5: false, 0: true} {
@@ -84,7 +84,7 @@ func manyLocks(t *testing.T, d *redislock.Driver, n int) {
 	}
 }
 
-// TestListIsInterrupted: nothing is made up about locks that were not asked for any more.
+// TestListIsInterrupted: List makes up no holders for the locks that it did not read.
 func TestListIsInterrupted(t *testing.T) {
 	_, c := redistest.StartEmbedded(t)
 	d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})
@@ -102,7 +102,8 @@ func TestListIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestListOfManySlotsOnTheirWay: a server that serves none of many slots is not asked for each of their locks.
+// TestListOfManySlotsOnTheirWay: from a server that serves none of many slots, List does not
+// request each of their locks.
 func TestListOfManySlotsOnTheirWay(t *testing.T) {
 	e, c := redistest.StartEmbedded(t)
 	d := redislock.NewDriver(c, redislock.Config{Namespace: "kit"})

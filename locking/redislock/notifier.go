@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// notifier receives the notifications for the queued waiters of this process. It has one connection, on a
-// Cluster one for each master concerned, while there are waiters and for a few seconds longer. A
-// notification may be lost: waiters also ask by themselves.
+// notifier receives the notifications for the queued waiters of this process. It has one
+// connection, on a Cluster one for each master concerned, while there are waiters and for a few
+// seconds longer. A notification may be lost: each waiter also polls.
 type notifier struct {
 	client    redis.UniversalClient
 	cluster   *redis.ClusterClient // client, or nil

@@ -109,8 +109,8 @@ func queued(tb testing.TB, l *locking.Locker, name string, place int) <-chan *lo
 	return got
 }
 
-// handedOver lets several lockers hand a lock round, and wants each hand-over to cost three calls: the
-// release, the acquire of the one that is called, and the place in line of the one that released.
+// handedOver lets several lockers hand a lock round, and wants each hand-over to cost three calls:
+// the release, the acquire of the notified waiter, and the new place in line of the last holder.
 func handedOver(t *testing.T, s shape) {
 	const clients, rounds = 8, 25
 	var mu sync.Mutex
@@ -151,7 +151,7 @@ func handedOver(t *testing.T, s shape) {
 	give(t, lease)
 	all.Wait()
 	calls, spent := s.scripts(t)-before, time.Since(begun)
-	most := 3*len(took) + int(2*spent.Seconds()*float64(clients)) + clients // a waiter also asks by itself, twice a second at most
+	most := 3*len(took) + int(2*spent.Seconds()*float64(clients)) + clients // a waiter also polls, twice a second at most
 	slices.Sort(took)
 	t.Logf("%d hand-overs: %.2f calls each, p50 %s, in %s", len(took), float64(calls)/float64(len(took)), took[len(took)/2], spent)
 	if calls > most {
@@ -159,8 +159,8 @@ func handedOver(t *testing.T, s shape) {
 	}
 }
 
-// Dead processes in the queue cost QueueTimeout once, and the time until the next waiter asks: only a dead one was
-// notified. testNotifications checks that a queue of dead ones expires.
+// Dead processes in the queue cost QueueTimeout once, and the time until the next waiter polls:
+// only a dead waiter was notified. testNotifications checks that a queue of dead waiters expires.
 func deadAreSkipped(t *testing.T, s shape) {
 	const dead = 3
 	first := s.locker(t, redislock.Config{})
@@ -190,7 +190,8 @@ func deadAreSkipped(t *testing.T, s shape) {
 	give(t, next)
 }
 
-// lostCall breaks what a call needs while somebody waits, and wants the lock to be had when the waiter asks by itself at the latest.
+// lostNotification breaks the way of a notification while a locker waits, and wants the waiter to
+// have the lock by its next poll at the latest.
 func lostNotification(t *testing.T, s shape, cfg redislock.Config, lose func(c *redis.Client) error) {
 	lease := hold(t, s.locker(t, redislock.Config{}), lockName)
 	got := queued(t, s.locker(t, cfg), lockName, 1)
@@ -266,7 +267,8 @@ func oneConnection(t *testing.T, s shape) {
 	await(t, "the connections end after the last waiter", func() bool { return slices.Max(s.listening(t)) == 0 })
 }
 
-// movedSlot moves the lock's slot while somebody waits for it, and wants the lock to be had soon, and calls to arrive again.
+// movedSlot moves the lock's slot while a locker waits, and wants the waiter to have the lock soon,
+// and notifications to arrive again.
 func movedSlot(t *testing.T, s shape, c *redistest.Cluster) {
 	ctx := bound(t)
 	lease, l := hold(t, s.locker(t, redislock.Config{}), lockName), s.locker(t, redislock.Config{})

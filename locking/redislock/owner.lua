@@ -2,9 +2,9 @@
 --
 -- Behind token.lua, queue.lua, which names the KEYS, and share.lua.
 --
--- Returns {waiters, kind, then for each holder {value, left, who, weight}}: the number of living waiters; the kind, see
--- share.lua, '1' for a lock; "token:owner", with '-' in front once it was revoked; ms until others can have it; the
--- holder's text; how many permits it takes.
+-- Returns {waiters, kind, then for each holder {value, left, who, weight}}: the number of living
+-- waiters; the kind, see share.lua, '1' for a lock; "token:owner", with '-' in front once it was
+-- revoked; ms until another owner can have it; the holder's text; how many permits it takes.
 local value = redis.pcall('GET', lock)
 local channel_of, waiting, all = the_queue().channel_of, 0, redis.call('HVALS', waiters)
 local is_share = type(value) == 'table'

@@ -87,15 +87,15 @@ local function the_queue()
     return n
   end
 
-  -- notify(owner, channel) publishes that the owner was given the lock. Without the permission, or without
-  -- sharded channels, this fails, and the waiter finds out when it asks by itself.
+  -- notify(owner, channel) publishes that the owner was given the lock. Without the permission, or
+  -- without sharded channels, this fails, and the waiter gets the lock at its next poll.
   local function notify(owner, channel)
     local kind = string.sub(channel, 1, 1) == 'S' and 'SPUBLISH' or 'PUBLISH'
     redis.pcall(kind, string.sub(channel, 2), owner)
   end
 
-  -- hand_over(now) -> owner, token: gives the free lock to the first waiter and notifies
-  -- it; nil without a waiter. The lock lapses after queue_timeout unless the waiter asks.
+  -- hand_over(now) -> owner, token: gives the free lock to the first waiter and notifies it; nil
+  -- without a waiter. The lock lapses after queue_timeout without a request of the waiter.
   local function hand_over(now)
     local owner, channel = first_waiter(now / 1000)
     if not owner then return nil end

@@ -17,7 +17,7 @@ import (
 // maxQueue is the places of a queue.
 const maxQueue = 1000
 
-// joins asks for lock a and wants that place in its queue; 0: the queue is full.
+// joins requests lock a and wants that place in its queue; 0: the queue is full.
 func joins(t *testing.T, d *redislock.Driver, owner string, want int) {
 	t.Helper()
 	r := request(owner, time.Minute)
@@ -78,7 +78,7 @@ func TestDeadWaiters(t *testing.T) {
 		}
 		dies("1", "2", "4", "6")
 		waiters(2)
-		joins(t, d, "5", 4) // the dead in front of 3 remain until 3 asks
+		joins(t, d, "5", 4) // the dead in front of 3 remain until 3 polls
 		joins(t, d, "3", 1)
 		joins(t, d, "5", 2)
 		joins(t, d, "7", 3)

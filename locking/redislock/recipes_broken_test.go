@@ -50,7 +50,8 @@ func inside(a, b, c holding) string {
 	return "inside: " + strings.Join(names, " and ")
 }
 
-// freeAfter says when m can have the lock, which was taken at from: it tries each second, after a minute each minute.
+// freeAfter returns when m can have the lock, which was taken at from: m tries each second, after a
+// minute each minute.
 func (m *machine) freeAfter(t *testing.T, from time.Time) string {
 	t.Helper()
 	const most = 24 * time.Hour
@@ -139,7 +140,8 @@ func TestRecipeSetPXDel(t *testing.T) { // d
 	play(t, holderOverstays, setPXDel, "inside: b and c", notKept, "inside: b")
 }
 
-// The machine a gives the lock back just before its time is over, and hears from Redis 700 ms late. Meanwhile b takes the lock; then c comes.
+// The machine a gives the lock back just before its time is over, and gets the reply of Redis 700
+// ms late. Meanwhile b takes the lock; then c comes.
 func TestRecipeGetThenDel(t *testing.T) { // e
 	play(t, func(t *testing.T, a, b, c *machine) string {
 		first := a.take(t)
@@ -168,7 +170,7 @@ func TestRecipeRetry(t *testing.T) { // f: a reply is lost, and the command repe
 	}, retried, "a hears taken, b hears taken; inside: ", kept, "a hears yours, b hears taken; inside: a")
 }
 
-func TestRecipeWatchdog(t *testing.T) { // g: the holder is cut off, and b asks ten times a second
+func TestRecipeWatchdog(t *testing.T) { // g: the holder is cut off, and b tries ten times a second
 	play(t, func(t *testing.T, a, b, _ *machine) string {
 		first := a.take(t)
 		a.net.Cut()
@@ -285,9 +287,10 @@ func TestRecipeIncr(t *testing.T) { // i: INCR beside the lock, for a fencing to
 	}
 }
 
-// A lock on each node for each tick of a cron, given back when the job is done. A lock of this library, used so, is no better: what is
-// wanted is that somebody remembers the tick. The scheduler does; a lease in the name of the tick does it for as long as its ttl. Two
-// nodes have the job each minute; the clock of b is 2 s behind, and the job takes 100 ms.
+// A lock on each node for each tick of a cron, given back when the job is done. A lock of this
+// library, used so, is no better: a record of the tick is missing. The scheduler keeps one; a lease
+// in the name of the tick is one for as long as its ttl. Two nodes have the job each minute; the
+// clock of b is 2 s behind, and the job takes 100 ms.
 func TestRecipeCron(t *testing.T) { // j
 	for name, tt := range map[string]struct {
 		recipe recipe

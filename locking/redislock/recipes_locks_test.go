@@ -17,8 +17,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// The older recipes of a lock in Redis, letters as in docs/locks.md, which tells the story. recipes_broken_test.go has the
-// schedules on which they break.
+// The older recipes of a lock in Redis, with the letters of docs/locks.md. recipes_broken_test.go
+// has the schedules on which they break.
 
 const (
 	recipeKey = "lock:stock"
@@ -36,7 +36,7 @@ type holding interface {
 // recipe takes the lock for a machine. The error matches locking.ErrHeld when another machine has it.
 type recipe func(ctx context.Context, m *machine, wait bool) (holding, error)
 
-// machine is one that wants the lock, with a network of its own.
+// machine contends for the lock, over a network of its own.
 type machine struct {
 	name   string
 	server *redistest.Embedded
@@ -45,7 +45,7 @@ type machine struct {
 	locker *locking.Locker // over client
 	recipe recipe
 	lock   string        // what it locks with this library
-	ttl    time.Duration // what it asks for
+	ttl    time.Duration // the ttl of its requests
 	skew   time.Duration // of its wall clock; this library has no use for one
 	gap    func()        // runs after recipe c reads and before it writes; nil: nothing
 	taken  int
@@ -116,8 +116,8 @@ var (
 	notKept = lease(locking.Options{Fixed: true}) // most recipes keep nothing alive neither
 )
 
-// believed is the holding of a recipe: its machine goes on working until the time is over that it asked for, or it gave
-// the lock back.
+// believed is the holding of a recipe: its machine goes on working until the requested time is
+// over, or the machine gave the lock back.
 type believed struct {
 	until time.Time // zero: it never doubts
 	back  func(ctx context.Context) error
@@ -133,7 +133,8 @@ func (b *believed) Release(ctx context.Context) error {
 	return b.back(ctx)
 }
 
-// tries makes a recipe of a way to try once, with a value that nobody else has. While it waits it tries again each half second.
+// tries makes a recipe of a way to try once, with a unique value. A waiting machine tries again
+// each half second.
 func tries(once func(ctx context.Context, m *machine, value string) (*believed, error)) recipe {
 	return func(ctx context.Context, m *machine, wait bool) (holding, error) {
 		for {
@@ -175,8 +176,8 @@ var setNXExpire = tries(func(ctx context.Context, m *machine, value string) (*be
 	return b, m.client.PExpire(ctx, recipeKey, m.ttl).Err()
 })
 
-// getSet is recipe c: the value says when the lock ends, by the clock of the machine that wrote it, and one that finds it ended
-// writes its own with GETSET.
+// getSet is recipe c: the value is the lock's end, by the clock of the machine that wrote it. A
+// machine that finds the end passed writes its own with GETSET.
 var getSet = tries(func(ctx context.Context, m *machine, _ string) (*believed, error) {
 	now := func() time.Time { return time.Now().Add(m.skew) }
 	ended := func(ms int64) bool { return ms <= now().UnixMilli() }
@@ -195,7 +196,7 @@ var getSet = tries(func(ctx context.Context, m *machine, _ string) (*believed, e
 	}
 	was, err := m.client.Do(ctx, "GETSET", recipeKey, until).Int64()
 	if err != nil || !ended(was) {
-		return nil, errors.Join(err, errTaken) // somebody was faster; its value is written over
+		return nil, errors.Join(err, errTaken) // another machine was faster; its value is overwritten
 	}
 	return b, nil
 })
@@ -229,7 +230,8 @@ var (
 	setPXScript = setPX(deletesOwn)
 )
 
-// retried is recipe f: the same over a client that repeats commands by itself, as go-redis does unless it is told not to.
+// retried is recipe f: the same over a client that repeats commands by itself, as go-redis does by
+// default.
 func retried(ctx context.Context, m *machine, wait bool) (holding, error) {
 	o := m.server.Options()
 	o.MaxRetries = 3
@@ -241,8 +243,8 @@ func retried(ctx context.Context, m *machine, wait bool) (holding, error) {
 
 var renewRaw = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
 
-// watchdog is recipe g: a goroutine keeps the lock alive. It tries again after an error, ends when the lock is another's, and
-// tells nobody.
+// watchdog is recipe g: a goroutine keeps the lock alive. It tries again after an error, ends when
+// the lock is another machine's, and reports nothing.
 var watchdog = tries(func(ctx context.Context, m *machine, value string) (*believed, error) {
 	if err := m.set(ctx, "SET", recipeKey, value, "NX", "PX", m.ttl.Milliseconds()); err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ type Driver struct {
 	client    redis.UniversalClient
 	namespace string
 	confirm   int
-	refused   error // what is wrong with the client or the Config: the answer to each call
+	refused   error // the fault of the client or the Config: the error of each call
 	notifier  *notifier
 	scripts   scripts
 	kind      string // of a share, see share.lua; "" of a lock
@@ -133,7 +133,8 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	}, nil
 }
 
-// acquireArgs returns the arguments of acquire.lua or share_acquire.lua, without the last ones that have no value: each costs time.
+// acquireArgs returns the arguments of acquire.lua or share_acquire.lua, without trailing arguments
+// that have no value: each costs time.
 func (d *Driver) acquireArgs(r locking.Request, channel string) []any {
 	args := []any{r.Owner, lockredis.Millis(r.TTL), r.Holder, lockredis.Millis(r.Delay), channel, r.After, r.From}
 	given := []bool{true, true, r.Holder != "", r.Delay > 0, channel != "", r.After > 0, r.From > 0}

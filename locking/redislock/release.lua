@@ -5,7 +5,7 @@
 --
 -- ARGV  1 owner
 --
--- Returns 1 released, now or before; 0 another owner holds the lock; -1 nobody does.
+-- Returns 1 released, now or before; 0 another owner holds the lock; -1 the lock is free.
 local owner = ARGV[1]
 
 local value = redis.call('GET', lock)

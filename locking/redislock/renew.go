@@ -29,7 +29,7 @@ func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.
 	return answers(cmds, func(err error) error { return d.explain(ctx, "renew at redis "+redisconn.Addr(d.client), err) })
 }
 
-// byMaster groups the indices of a batch by the master of each lock, as the client knows it.
+// byMaster groups the indices of a batch by the master of each lock, in the client's view.
 func (d *Driver) byMaster(ctx context.Context, batch []locking.Renewal) map[*redis.Client][]int {
 	groups := make(map[*redis.Client][]int, 1)
 	cluster, yes := d.client.(interface {
@@ -89,7 +89,7 @@ func extendsState(now time.Time, ttl time.Duration) bool {
 	return !now.Truncate(time.Hour).Equal(now.Add(-ttl).Truncate(time.Hour))
 }
 
-// answers converts replies to answers. The error is the first of those that are Unknown.
+// answers converts replies to answers. The error is the error of the first Unknown answer.
 func answers(cmds []*redis.Cmd, explain func(error) error) (out []locking.RenewAnswer, first error) {
 	out = make([]locking.RenewAnswer, len(cmds))
 	for i, cmd := range cmds {

@@ -38,7 +38,8 @@ func TestRenewManyLocks(t *testing.T) {
 	})
 }
 
-// TestRenewAnswersWhatItCan: one lock's trouble does not hide the answers for the others, nor is it hidden by them.
+// TestRenewAnswersWhatItCan: one lock's error does not hide the answers for the other locks, and
+// they do not hide the error.
 func TestRenewAnswersWhatItCan(t *testing.T) {
 	server := redistest.Start(t).Client(t)
 	d := redislock.NewDriver(server, redislock.Config{Namespace: "kit"})

@@ -63,7 +63,7 @@ func (d *Driver) readAcquired(r locking.Request, reply []any, op string) (lockin
 // valuePattern matches a lock's value: "token:owner", with "-" in front once it was revoked.
 var valuePattern = regexp.MustCompile(`^(-?)(\d{1,16}):(.*)$`)
 
-// readOwners converts the reply of owner.lua. nobody is an Ownership without an owner.
+// readOwners converts the reply of owner.lua. The second result is the Ownership of a free lock.
 func readOwners(name string, reply []any, op string) (holders []locking.Ownership, nobody locking.Ownership, err error) {
 	var waiters, left, weight int64
 	var kind, value, who string

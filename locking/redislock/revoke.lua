@@ -4,7 +4,7 @@
 --
 -- ARGV  1 the grant's token
 --
--- Returns 1 revoked, now or before; 0 another grant holds the lock; -1 nobody does.
+-- Returns 1 revoked, now or before; 0 another grant holds the lock; -1 the lock is free.
 local value = redis.pcall('GET', lock)
 if not value then return -1 end
 if type(value) == 'table' then -- a hash

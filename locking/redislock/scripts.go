@@ -35,7 +35,7 @@ var (
 	ownerScript  = script("lock owner", shareLua+ownerLua)
 )
 
-// scripts are those that differ between a lock, which has one holder, and a share.
+// scripts are the scripts that differ between a lock, which has one holder, and a share.
 type scripts struct{ acquire, renew, release *redisconn.Script }
 
 var (

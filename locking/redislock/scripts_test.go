@@ -18,9 +18,9 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestSameTrace gives both servers the same random operations and compares
-// every answer and every key, but for the clock in them. Who waits is forgotten after
-// locking.QueueTimeout by each server's own clock: a trace that took longer says nothing and is played again.
+// TestSameTrace gives both servers the same random operations and compares every answer and every
+// key, but for the clock in them. Each server forgets waiters after locking.QueueTimeout by its own
+// clock: a trace that took longer proves nothing and is played again.
 func TestSameTrace(t *testing.T) {
 	for what, share := range map[string]*locking.Share{"locks": nil, "permits": {Permits: 2}, "a read-write lock": {Mode: locking.Read}} {
 		t.Run(what, func(t *testing.T) { sameTraces(t, share) })
@@ -49,7 +49,7 @@ func sameTraces(t *testing.T, share *locking.Share) {
 	}
 }
 
-// trace gives a hundred operations to both servers, empty at first, and says where they differ.
+// trace gives a hundred operations to both servers, empty at first, and returns where they differ.
 func trace(t *testing.T, clients []*redis.Client, share *locking.Share, seed uint64) (differs string) {
 	var drivers []*redislock.Driver
 	for _, c := range clients {

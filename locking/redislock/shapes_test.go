@@ -83,7 +83,7 @@ func mastersOf(servers []*redistest.Server) func(tb testing.TB, f func(c *redis.
 	}
 }
 
-// network is a redistest.Net whose lost replies are those of scripts.
+// network is a redistest.Net that loses the replies of scripts only.
 type network struct{ *redistest.Net }
 
 func (n network) LoseReply() { n.LoseReplies(1, "eval") }
@@ -236,7 +236,7 @@ func give(tb testing.TB, lease *locking.Lease) {
 	}
 }
 
-// await asks again and again until the answer is yes, and fails after a time.
+// await calls yes again and again until it returns true, and fails after a time.
 func await(tb testing.TB, what string, yes func() bool) time.Duration {
 	tb.Helper()
 	begun := time.Now()

@@ -13,7 +13,8 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// readWrite is the kind of a read-write lock. That of a semaphore is the number of its permits; "1" is a lock.
+// readWrite is the kind of a read-write lock. The kind of a semaphore is the number of its permits;
+// "1" is a lock.
 const readWrite = "rw"
 
 // Share implements locking.Sharer. One of a single permit is a semaphore too: a lock with other keys.

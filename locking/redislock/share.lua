@@ -1,7 +1,7 @@
 -- The holders of a semaphore or a read-write lock. Part of the scripts share_*.lua, owner and revoke, behind
 -- queue.lua, which names the KEYS.
 --
--- The first key is a hash here, while somebody holds or waits:
+-- The first key is a hash here, while the name has a holder or a waiter:
 --   ''      the kind: how many permits there are, or rw
 --   owner   "lapses token weight who": when the lease lapses, in ms; the token, with '-' in front once it was
 --           revoked; how many permits it takes; the holder's text

@@ -1,16 +1,16 @@
--- Acquire permits, or get a place in the queue, or say who holds them. May be repeated by the same owner: its
--- lease then lasts another ttl.
+-- Acquires permits, or gets a place in the queue, or returns the holders. The same owner may repeat
+-- the call: its lease then lasts another ttl.
 --
 -- Behind token.lua, queue.lua, which names the KEYS, and share.lua.
 --
 -- ARGV  1 the kind: how many permits there are, or rw   2 how many to take
---       3 owner   4 ttl in ms. The others may be left out from the end, where they have no value:
+--       3 owner   4 ttl in ms. The rest may be left out from the end, where an argument has no value:
 --       5 the holder's text   6 delay in ms   7 channel for the notification; '' without a queue
 --       8 a token that the new one must exceed   9 token of the grant to take over; 0 for none
 --
 -- Returns the token, a text, when it was granted; otherwise {code, text, left, place, who}, with left in ms until
 -- the first lease lapses:
---   0 to 4  see acquire.lua; of the holders, text and who are of the one whose lease lapses first
+--   0 to 4  see acquire.lua; text and who describe the holder whose lease lapses first
 --   5       the name is in use as something else: text is the kind, 1 for a lock
 local kind, weight, owner, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local who, delay, channel = ARGV[5] or '', tonumber(ARGV[6] or 0), ARGV[7] or ''
@@ -42,7 +42,8 @@ if is_among(owner, last[1]) then return {2, '', 0, 0, ''} end
 if after > now + 3600000000 then return {3, '', 0, 0, ''} end
 drop_lapsed(share)
 
--- What this grant replaces: one that was handed over with a token that is not above `after`, or the one to take over.
+-- The grant that this grant replaces: the caller's own, handed over with a token that is not above
+-- `after`, or the grant to take over.
 local replaced = mine and owner
 for other, held in pairs(share.of) do
   if from ~= '0' and held.token == from then replaced = other end

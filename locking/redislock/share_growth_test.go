@@ -100,7 +100,7 @@ func TestLapsedHoldersAreDropped(t *testing.T) {
 			}
 			<-time.After(300 * time.Millisecond)
 		}
-		if n := c.HLen(t.Context(), lockKeys("a")[0]).Val(); n > 7 { // those of the last second, one more, and the kind
+		if n := c.HLen(t.Context(), lockKeys("a")[0]).Val(); n > 7 { // the holders of the last second, one more, and the kind
 			t.Errorf("%d fields, of readers that lapsed after a second", n)
 		}
 		writers := d.Share(locking.Share{Mode: locking.Write})
@@ -115,7 +115,7 @@ func TestLapsedHoldersAreDropped(t *testing.T) {
 				t.Errorf("key %s is left", key)
 			}
 		}
-		// Nobody waits any more, so the name is free for another kind.
+		// The queue is empty, so the name is free for another kind.
 		lease, err := l.Acquire(t.Context(), "a", locking.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +124,8 @@ func TestLapsedHoldersAreDropped(t *testing.T) {
 	})
 }
 
-// TestSharesOnAFullServer: what is held is renewed and released though Redis takes no more writes; new grants are refused.
+// TestSharesOnAFullServer: held permits are renewed and released though Redis takes no more writes;
+// new grants are refused.
 func TestSharesOnAFullServer(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t).Client(t)

@@ -25,7 +25,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// What a process of these tests gets: the address of Redis, that of the sink, and what it acquires.
+// The environment of a process of these tests: the address of Redis, the address of the sink, and
+// the share to acquire.
 const (
 	redisVariable = "REDISLOCK_TEST_REDIS"
 	sinkVariable  = "REDISLOCK_TEST_SINK"
@@ -34,8 +35,8 @@ const (
 
 const processTTL = 3 * time.Second
 
-// contend is the main function of such a process: it acquires, tells the sink, waits for its answer, tells that it
-// leaves, and releases, until the sink answers "stop".
+// contend is the main function of such a process: it acquires, reports to the sink, waits for the
+// sink's answer, reports its leaving, and releases, until the sink answers "stop".
 func contend() error {
 	client := redis.NewClient(redistest.ClientOptions(os.Getenv(redisVariable)))
 	locker := redislock.New(client, redislock.Config{})
@@ -88,8 +89,8 @@ func contends() {
 	os.Exit(0)
 }
 
-// recorder records who is inside, by what the processes say, and by the end of their connections. It knows nothing of
-// Redis.
+// recorder records which processes are inside, by their reports and by the end of their
+// connections. It has no connection to Redis.
 type recorder struct {
 	t        *testing.T
 	listener net.Listener
@@ -193,7 +194,7 @@ func (s *recorder) start(redisAddr, share string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { // one that was waited for already has ended
+	s.t.Cleanup(func() { // a process that was waited for already has ended
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})

@@ -5,7 +5,7 @@
 --
 -- ARGV  1 owner
 --
--- Returns 1 released, now or before; 0 others hold permits; -1 nobody does.
+-- Returns 1 released, now or before; 0 other owners hold permits; -1 the name is free.
 local owner = ARGV[1]
 
 local now, last = server_micros(), redis.call('HMGET', state, 'o', 'q', 't')

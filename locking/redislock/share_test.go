@@ -79,9 +79,9 @@ func TestHistoriesSeveral(t *testing.T) {
 // broken is a driver whose shares have a fault.
 type broken struct {
 	*redislock.Driver
-	share func(s locking.Share) locking.Share // what is acquired instead
-	ttl   time.Duration                       // at the store, instead of what was asked for
-	keeps bool                                // what is released stays held
+	share func(s locking.Share) locking.Share // the share to acquire instead
+	ttl   time.Duration                       // at the store, instead of the requested one
+	keeps bool                                // a released permit stays held
 }
 
 func (b broken) Share(s locking.Share) locking.Driver {
@@ -184,7 +184,7 @@ func TestWaitersOfAnotherKind(t *testing.T) {
 				}
 				<-time.After(time.Second + 2*time.Millisecond) // the holders lapse
 				_, err := other.Acquire(t.Context(), request("other", time.Second))
-				if asked == "a lock" { // which hands the free name over to nobody of another kind
+				if asked == "a lock" { // a free name is not handed over to waiters of another kind
 					if err == nil {
 						t.Errorf("a lock is granted before the waiter for %s", held)
 					}
@@ -194,7 +194,7 @@ func TestWaitersOfAnotherKind(t *testing.T) {
 						t.Errorf("%v; want that the name is in use as %s", err, held)
 					}
 				}
-				<-time.After(2 * locking.QueueTimeout) // nobody waits any more
+				<-time.After(2 * locking.QueueTimeout) // all waiters have lapsed
 			}
 		}
 	})

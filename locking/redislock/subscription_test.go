@@ -57,7 +57,7 @@ func TestDeadConnectionIsReplaced(t *testing.T) {
 		defer l.Close()
 		first := hold(t, holder, lockName)
 		got := queued(t, l, lockName, 1)
-		kill := func() (n int) { // those that are subscribed and alive
+		kill := func() (n int) { // the subscribed connections that are alive
 			for range len(conns) {
 				w := <-conns
 				if w.listens.Load() && !w.dead.Swap(true) {

@@ -17,9 +17,9 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestTokensSurvive lets a store lose history and looks for a token that does
-// not grow. Each event hits a lock that has been in use for longer than the
-// guard, unless its age says otherwise. docs/guarantees.md has what comes of each.
+// TestTokensSurvive lets a store lose history and looks for a token that does not grow. Each event
+// hits a lock that has been in use for longer than the guard, unless the event is for a young lock.
+// docs/guarantees.md lists each event's result.
 func TestTokensSurvive(t *testing.T) {
 	const sec = time.Second
 	flush := func(l *lossy) { l.client.FlushAll(l.t.Context()) }
@@ -126,7 +126,7 @@ func (l *lossy) restarted() {
 	l.pass(2 * time.Second)
 }
 
-// failedTwice goes to one server and on to a third, which has not heard of what the second granted.
+// failedTwice goes to one server and on to a third, which lacks the second server's grants.
 func (l *lossy) failedTwice() {
 	key := lockKeys("a")[1]
 	known := l.client.HGetAll(l.t.Context(), key).Val()
@@ -135,14 +135,15 @@ func (l *lossy) failedTwice() {
 	l.server.SetRunID(strings.Repeat("e", 40))
 }
 
-// failover goes to a server that has not heard of the last three grants.
+// failover goes to a server that lacks the last three grants.
 func (l *lossy) failover() {
 	l.server.SetRunID(strings.Repeat("f", 40))
 	l.client.HSet(l.t.Context(), lockKeys("a")[1], "t", l.tokens[len(l.tokens)-4])
 }
 
-// TestTokensOfASplit has two masters grant, each in turn, after a failover of which the old one has not heard. A guard that has seen the
-// new one's token refuses the old one's, for as long as the jump to the new one reached.
+// TestTokensOfASplit has two masters grant, each in turn, after a failover of which the old master
+// is not aware. A guard that has accepted the new master's token refuses the old master's, for as
+// long as the jump to the new one reached.
 func TestTokensOfASplit(t *testing.T) {
 	old, now := newLossy(t), newLossy(t)
 	old.grant()
