@@ -13,8 +13,8 @@ import (
 
 // Acquire implements locking.Driver. A TTL is rounded up to milliseconds, and Request.Queue is ignored.
 //
-// A failed attempt is withdrawn, in the background, when a master refused it. When masters only gave no answer it is
-// left, so that the same owner may ask again.
+// A failed attempt is withdrawn, in the background, when a master refused it. After mere silence of
+// masters, the attempt is left there, so that the same owner may repeat the request.
 func (d *driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
 	if asks := r.TTL + r.Delay; asks > d.cfg.MaxTTL {
 		return locking.Grant{}, refuse(r.Name, "Options.TTL", "and Delay are %s together, more than Config.MaxTTL %s; ask for less, or raise MaxTTL", asks, d.cfg.MaxTTL)
@@ -64,9 +64,9 @@ func (a *attempt) op() string {
 	return fmt.Sprintf("acquire at %d redis masters", len(a.driver.masters))
 }
 
-// renewOwn renews the lock that this driver has granted to the owner, and returns its token; 0 without one.
-// To ask again could return another token: another quorum can have promised a larger one than the quorum that
-// granted the lock.
+// renewOwn renews the lock that this driver has granted to the owner, and returns its token; 0
+// without a grant. A new request could return another token: another quorum can have promised a
+// larger one than the quorum that granted the lock.
 func (a *attempt) renewOwn(ctx context.Context) (locking.Token, error) {
 	d, r := a.driver, a.request
 	token := d.grants.of(r.Owner).token
@@ -80,7 +80,7 @@ func (a *attempt) renewOwn(ctx context.Context) (locking.Token, error) {
 	return token, nil
 }
 
-// agree asks until a majority has promised the same token: once or twice.
+// agree sends requests until a majority has promised the same token: one round or two.
 func (a *attempt) agree(ctx context.Context) (locking.Token, error) {
 	masters, after := a.driver.masters, a.request.After
 	for {
@@ -118,7 +118,7 @@ func (a *attempt) run(ctx context.Context) (locking.Token, error) {
 	return token, nil
 }
 
-// promise asks masters for tokens larger than after.
+// promise requests tokens larger than after from masters.
 func (a *attempt) promise(ctx context.Context, masters []*master, after locking.Token) {
 	d, r := a.driver, a.request
 	a.ballot = newBallot(len(d.masters))
@@ -167,7 +167,7 @@ func (a *attempt) end() {
 	}
 }
 
-// takeBack takes back a promise, or one that may have been given.
+// takeBack withdraws a promise from its master, also after an error, when the outcome is unknown.
 func (a *attempt) takeBack(p answer[promise]) {
 	if p.err != nil || p.value.code == codePromised {
 		a.driver.repeatRelease(p.master, a.request.Name, a.request.Owner, a.number, a.granted, 0)

@@ -1,5 +1,5 @@
--- Acquire the lock at this master and promise a token. May be repeated by the same owner:
--- the lock then lasts another ttl, and the token is the same, or larger where 5 asks for it.
+-- Acquires the lock at this master and promises a token. The same owner may repeat the call: the
+-- lock then lasts another ttl, and the token is the same, or larger where argument 5 requires it.
 --
 -- Behind token.lua and head.lua, which names the KEYS.
 --
@@ -10,7 +10,7 @@
 --
 -- Returns {code, token, owner, left, who, id}, with the server's id:
 --   1  granted at this master, with this token
---   0  held by owner, for left ms until others can have it; who is the holder's text
+--   0  held by owner, for left ms until another owner can have it; who is the holder's text
 --   2  this owner has released the lock already: the request is a late copy
 --   3  the token to exceed is more than an hour ahead of this server's clock
 --   4  this master is new or has lost its state, and does not vote

@@ -15,8 +15,8 @@ const (
 	codeTooFar   = 3
 )
 
-// contenders is the Owner of a *locking.HeldError when a majority of the masters is held, but not by one owner:
-// several ask at the same time, or one left a lock at a few masters.
+// contenders is the Owner of a *locking.HeldError when a majority of the masters is held, but not
+// by one owner: several owners contend at the same time, or an owner left a lock at a few masters.
 const contenders = "several contenders"
 
 // promise is one master's answer to Acquire.
@@ -76,7 +76,8 @@ func (b *ballot) won() bool { return b.of[codePromised] >= majority(b.n) }
 // refused is the number of masters that have voted for no.
 func (b *ballot) refused() int { return b.of[codeHeld] + b.of[codeReturned] + b.of[codeTooFar] }
 
-// heldError returns who holds the lock at a majority. Until is the time until they are free, if nobody renews.
+// heldError returns an error with the holder of the lock at a majority of the masters. Until is the
+// time until these locks lapse, if they are not renewed.
 func (b *ballot) heldError(name string) *locking.HeldError {
 	if c := agreed(b.claims); c.masters >= majority(b.n) {
 		return &locking.HeldError{Name: name, Owner: c.owner, Holder: c.holder, Until: c.left}

@@ -26,10 +26,11 @@ const (
 // its state, by FLUSHALL or by restarts within a few minutes of each other. While a majority votes it does
 // nothing. Tokens go on above all known tokens, and a minute ahead of the median of the masters' clocks.
 //
-// When all masters answer and none has any state, they vote at once. By calling Bootstrap, the operator then
-// states that no earlier lock is in use; wait for MaxTTL before if you cannot tell. When one of them votes, has
-// a token or gives no answer, the others vote after their loss has been known for 1.1 times the longest MaxTTL
-// and a second. Until then the error says how long that is; call Bootstrap again.
+// When all masters answer and none has any state, they vote at once. By calling Bootstrap, the
+// operator then states that no earlier lock is in use; if you cannot be certain, wait for MaxTTL
+// before the call. When a master votes, has a token or gives no answer, the remaining masters vote
+// after their loss has been known for 1.1 times the longest MaxTTL and a second. Until then
+// Bootstrap returns an error with the time left; call Bootstrap again.
 //
 // The error wraps locking.ErrUnreachable when masters that may be a voting majority gave no answer, or when it
 // is too early. It is an *locking.InputError when a master's clock is more than an hour from the median.
@@ -60,7 +61,8 @@ func Bootstrap(ctx context.Context, clients []redis.UniversalClient, cfg Config)
 		return err
 	}
 	need := quarantine(s.longest)
-	// A master without an answer may have state, and locks that the others have lost may still be held.
+	// A master without an answer may have state, and locks that the other masters have lost may
+	// still be held.
 	if s.voting == 0 && s.largest == 0 && unanswered == 0 {
 		need = 0
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/locking/redlock"
 )
 
-// thin has H hold lock a at masters 0 and 2 alone, and then empties those of lost.
+// thin has H hold lock a at masters 0 and 2 alone, and then empties the masters in lost.
 func thin(t *testing.T, lost ...int) cluster {
 	t.Helper()
 	c, all := embedded(t, 3)
@@ -51,8 +51,8 @@ func TestBootstrapOfUnseenMajority(t *testing.T) {
 	})
 }
 
-// TestBootstrapWaits: where a master remembers something, those that do not may
-// have granted what is still held.
+// TestBootstrapWaits: where a master has state, the masters without state may have granted locks
+// that are still held.
 func TestBootstrapWaits(t *testing.T) {
 	for what, lost := range map[string][]int{"one votes": {1, 2}, "none votes, one remembers": {1, 2, 0}} {
 		t.Run(what, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestBootstrapWaits(t *testing.T) {
 	}
 }
 
-// TestBootstrapWaitsForTheLongest: the longest ttl of all clients counts, not that
-// of the one who calls Bootstrap.
+// TestBootstrapWaitsForTheLongest: the longest ttl of all clients counts, not the ttl of
+// Bootstrap's caller.
 func TestBootstrapWaitsForTheLongest(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)
@@ -104,7 +104,7 @@ func TestBootstrapWaitsForTheLongest(t *testing.T) {
 			t.Errorf("bootstrap: %v; want it to wait for 1.1 hours and a second", err)
 		}
 		time.Sleep(66*time.Minute + time.Second)
-		c.bootstrap(t) // that it was asked for once is enough
+		c.bootstrap(t) // one request for it is enough
 	})
 }
 
@@ -147,8 +147,8 @@ func TestBootstrapClocks(t *testing.T) {
 	}
 }
 
-// TestBootstrapBesideUnseen: masters that know of nothing are new only if all of them say so. One that gives no answer may
-// remember what the others have forgotten.
+// TestBootstrapBesideUnseen: empty masters are new only if all masters answer and all are empty. A
+// master that gives no answer may have state that the other masters have lost.
 func TestBootstrapBesideUnseen(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)
@@ -161,7 +161,7 @@ func TestBootstrapBesideUnseen(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Wait()
-		nets[0].Cut() // by everybody, until the end
+		nets[0].Cut() // from all clients, until the end
 		empty(t, all[1])
 		empty(t, all[2])
 

@@ -11,29 +11,33 @@
 //	err := redlock.Bootstrap(ctx, clients, cfg) // or: escapement locks bootstrap
 //	locker, err := redlock.New(clients, cfg)
 //
-// A new master grants no locks until Bootstrap is called, because it cannot know whether it is new or has
-// lost its data. Without Bootstrap each Acquire returns ErrUnreachable and says so. Bootstrap may be called
-// at each start of a program: once a majority of the masters grants locks, it does nothing.
+// A new master grants no locks until Bootstrap is called, because it cannot distinguish a first
+// start from a loss of its data. Without Bootstrap each Acquire returns ErrUnreachable with this
+// reason. Bootstrap may be called at each start of a program: once a majority of the masters grants
+// locks, it does nothing.
 //
 // # Acquire
 //
-// All masters are asked at once. A master where the lock is free, or held by the same owner, sets it for its
-// ttl and promises a token: the largest that it ever gave for this lock plus one, or the client's clock in
-// microseconds if that is larger. The lock is granted when a majority has promised the same token and
+// The request goes to all masters at once. A master where the lock is free, or held by the same
+// owner, sets the lock for its ttl and promises a token: the largest token that the master ever
+// gave for this lock plus one, or the client's clock in microseconds if that is larger. The lock is
+// granted when a majority has promised the same token and
 //
 //	validity = ttl − elapsed − ttl/100 − 2 ms > 0
 //
-// with elapsed counted from before the first request, as the lease's own deadline is. When a majority has
-// promised, but not the same token, each of these masters is asked once more, for a token that is at least
-// the largest promise. Mostly the client's clock is the largest, and one round trip is enough.
+// with elapsed counted from before the first request, as for the lease's own deadline. When a
+// majority has promised, but not the same token, each of these masters gets one more request, for a
+// token that is at least the largest promise. Mostly the client's clock is the largest, and one
+// round trip is enough.
 //
 // Acquire waits for no master longer than Config.MasterTimeout, and for none after a majority has answered.
 //
 // # Why tokens increase
 //
-// Let A and then B be granted the lock. The majorities that promised their tokens share a master. B's hold
-// there began after A's token was stored, and this master's promises to B are larger than all that it gave
-// before. This needs no clock. A clock is needed so that there is one holder at a time.
+// Let A and then B be granted the lock. The majorities that promised their tokens share a master.
+// B's hold there began after A's token was stored, and this master's promises to B are larger than
+// all its earlier ones. This needs no clock. A clock is needed so that there is one holder at a
+// time.
 //
 // # A master that lost its data
 //
@@ -41,22 +45,23 @@
 // was emptied or restarted, and may have lost what it promised: it does not vote. Locks that it still has
 // can be renewed and released.
 //
-// It votes again by itself when the loss has been known for 1.1 times the longest MaxTTL and a second: no
-// lock from before is held any more. A client that finds it on Acquire then asks the others, and stores
-// their largest token there. A majority must vote and answer: one of them knows any token that was granted.
-// So masters may lose their data one after another, each after the one before votes again, and tokens
-// still increase without a clock. Restart masters one at a time, some minutes apart.
+// The master votes again by itself when the loss has been known for 1.1 times the longest MaxTTL
+// and a second: no lock from before is held any more. A client whose Acquire finds such a master
+// then reads the state of the other masters, and stores their largest token there. A majority must
+// vote and answer: one of these masters has any token that was granted. So masters may lose their
+// data one after another, each after the previous one votes again, and tokens still increase
+// without a clock. Restart masters one at a time, some minutes apart.
 //
 // # Under failures, with N masters and a majority of N/2+1
 //
-//	fewer than half are dead, hung or cut off   nothing: the others answer
+//	fewer than half are dead, hung or cut off   nothing: the other masters answer
 //	half or more do not answer                  ErrUnreachable after MasterTimeout; a holder's context ends at
 //	                                            its local deadline
-//	a reply to Acquire is lost                  the same owner asks again and gets the same promises; a lock
+//	a reply to Acquire is lost                  the owner's next request gets the same promises; a lock
 //	                                            granted already is renewed, with its token
-//	a reply to Release is lost                  asked again, the same answer
+//	a reply to Release is lost                  the next request gets the same answer
 //	a release misses a master                   repeated there twice; then the lock lapses there
-//	contenders split the masters                ErrHeld for those who see a majority held, with the owner
+//	contenders split the masters                ErrHeld for a contender that sees a majority held, with the owner
 //	                                            "several contenders"; all release what they got
 //	a lock is missing at some masters           the next renewal sets it there
 //	a lock has another token at some masters    it lapses there, and a later renewal sets it
@@ -75,15 +80,16 @@
 // guard refuses the older one. Tokens may decrease only when a majority loses its data at the same time,
 // Bootstrap is called, and the clocks are behind by more than a minute.
 //
-// Owner asks the masters one by one. While a lock changes hands, or has another token at too few masters,
-// it returns ErrUnreachable. During an Acquire it may show a token that is smaller than the granted one. A
-// Release that is repeated after an Acquire of the same owner, or after a contender's release at a few
-// masters, may return ErrLost: each master keeps only the last owner who released there.
+// Owner reads the masters one by one. While a lock changes hands, or has another token at too few
+// masters, Owner returns ErrUnreachable. During an Acquire it may return a token that is smaller
+// than the granted one. A Release that is repeated after an Acquire of the same owner, or after a
+// contender's release at a few masters, may return ErrLost: each master keeps only the last owner
+// who released there.
 //
 // Release returns when a majority has answered. An Acquire that follows at once may find the lock still held
 // at another master; with a master down at that moment it may return ErrUnreachable, and a Locker repeats it.
 //
-// Where a service forbids INFO in scripts, a restart is not noticed, only an empty master. There is no
-// queue: waiters poll, with jitter, in no order. A Redis Cluster cannot be a master; one that Sentinels
-// watch can.
+// Where a service forbids INFO in scripts, a restart is not noticed, only an empty master. There is
+// no queue: waiters poll, with jitter, in no order. A Redis Cluster cannot be a master; a server
+// that Sentinels watch can.
 package redlock

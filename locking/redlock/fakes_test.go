@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// fakeMasters are masters that answer each script as a test says.
+// fakeMasters are masters whose answer to each script is set by a test.
 type fakeMasters struct {
 	answer func(master int, script string) (any, error)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// grants holds the grants of this driver until they are released or have lapsed. An owner that asks again, and
-// fails, keeps its grant.
+// grants holds the grants of this driver until they are released or have lapsed. An owner whose
+// repeated request fails keeps its grant.
 type grants struct {
 	mu      sync.Mutex
 	given   map[string]grant // by owner

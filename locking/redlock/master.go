@@ -19,7 +19,7 @@ type master struct {
 	client redis.UniversalClient
 	addr   string
 	index  int         // among the masters
-	lost   atomic.Bool // it did not vote when an acquisition asked last
+	lost   atomic.Bool // it did not vote at the last acquisition
 }
 
 // question is a call to several masters at once.
@@ -39,11 +39,13 @@ type answer[T any] struct {
 	err    error // names the master
 }
 
-// ask calls call for each master, each in a goroutine of its own, and passes the answers to take until it has
-// enough. A master without an answer within timeout, or before ctx ends, counts with an error.
+// ask calls call for each master, each in a goroutine of its own, and passes the answers to take
+// until take returns true. For a master without an answer within timeout, or before ctx ends, take
+// gets an error.
 //
-// The end of the caller's ctx does not end a call, because go-redis closes the connection of a call that is
-// cancelled, and timeout is short. Calls that go on after ask has returned end by their timeouts.
+// The end of the caller's ctx does not end a call, because go-redis closes the connection of a
+// cancelled call, and timeout is short. Calls that go on after ask has returned end by their
+// timeouts.
 func ask[T any](ctx context.Context, d *driver, q question[T]) {
 	if q.masters == nil {
 		q.masters = d.masters

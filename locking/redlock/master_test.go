@@ -39,7 +39,7 @@ func TestOneMasterOut(t *testing.T) {
 			}
 		}
 		cycle("all well")
-		d.Wait() // the last release may be under way to one of the others
+		d.Wait() // the last release may still be under way to a master
 		if err := all[0].Pause(); err != nil {
 			t.Fatal(err)
 		}

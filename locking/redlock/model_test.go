@@ -87,7 +87,7 @@ func (f *follower) step(i int) (what, got, want string) {
 	switch kind := f.rng.IntN(40); {
 	case kind < 12:
 		return f.acquire(keys, simAsk{name: name, owner: owner, attempt: number, ttl: never, hint: locking.Token(i*2 + f.rng.IntN(100))})
-	case kind < 16: // asks for a larger token
+	case kind < 16: // requests a larger token
 		return f.acquire(keys, simAsk{name: name, owner: owner, attempt: number, ttl: never, after: near})
 	case kind < 29:
 		q := simRenew{name: name, owner: owner, token: near, number: number, until: never}

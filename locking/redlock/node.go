@@ -50,7 +50,7 @@ type survey struct {
 	errs    []error
 }
 
-// survey asks all masters for their states.
+// survey reads the states of all masters.
 func (d *driver) survey(ctx context.Context) survey {
 	s := survey{runIDs: make([]string, len(d.masters)), longest: d.cfg.MaxTTL}
 	ask(ctx, d, question[node]{
@@ -73,8 +73,8 @@ func (d *driver) survey(ctx context.Context) survey {
 	return s
 }
 
-// restore lets those masters vote whose losses have been known for need, with tokens above floor. It returns how many
-// do, and why others do not.
+// restore lets the masters vote whose losses have been known for need, with tokens above floor. It
+// returns how many vote now, and an error for each that does not.
 func (d *driver) restore(ctx context.Context, nodes []node, need time.Duration, floor locking.Token, longest time.Duration) (voting int, errs []error) {
 	var masters []*master
 	losses := make(map[*master]string)
@@ -124,8 +124,9 @@ func (d *driver) noteLoss(m *master, lost bool, runID string) {
 
 // rejoin lets masters vote again whose losses have been known for long enough, while a majority votes.
 //
-// It asks twice. What was granted before a loss is over at the first answers, and its token is known to the majority that
-// votes at the second ones, because both majorities share a master.
+// rejoin reads the states twice. A lock granted before a loss has lapsed at the first answers. Its
+// token is stored at the majority that votes at the second answers, because both majorities share a
+// master.
 func (d *driver) rejoin(ctx context.Context) {
 	d.mu.Lock()
 	due := time.Since(d.rejoined) >= rejoinEvery

@@ -14,7 +14,8 @@ func votes(c cluster, e *redistest.Embedded) bool {
 	return e.Mini().HGet("{"+c.cfg.Namespace+":redlock}", "r") != ""
 }
 
-// hold acquires a lock that nothing else acquires: its holder and a standby say nothing of other locks' tokens.
+// hold acquires a lock that has no other contender: its holder and a standby learn nothing of other
+// locks' tokens.
 func hold(t *testing.T, c cluster) locking.Grant {
 	t.Helper()
 	d, _ := c.driver(t)
@@ -26,8 +27,8 @@ func hold(t *testing.T, c cluster) locking.Grant {
 	return g
 }
 
-// rejoins renews g and asks for its lock each second until one of all, which was emptied, votes again and has the lock. It
-// returns how long the vote took.
+// rejoins renews g and requests its lock each second until the master emptied votes again and has
+// the lock. It returns how long the vote took.
 func rejoins(t *testing.T, c cluster, all []*redistest.Embedded, emptied int, g locking.Grant) (took time.Duration) {
 	t.Helper()
 	d, _ := c.driver(t) // without connections that broke
@@ -86,7 +87,8 @@ func TestEmptiedOneByOne(t *testing.T) {
 	}
 }
 
-// TestRejoinWaitsForTheLongest: the longest ttl of all clients counts, not that of the client who finds the emptied master.
+// TestRejoinWaitsForTheLongest: the longest ttl of all clients counts, not the ttl of the client
+// that finds the emptied master.
 func TestRejoinWaitsForTheLongest(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)
@@ -101,7 +103,8 @@ func TestRejoinWaitsForTheLongest(t *testing.T) {
 	})
 }
 
-// TestNoMajorityRejoins: when half or more have lost their state nobody votes by itself, however long that is known.
+// TestNoMajorityRejoins: when half or more have lost their state no master votes by itself, however
+// long the loss is known.
 func TestNoMajorityRejoins(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)
@@ -123,8 +126,8 @@ func TestNoMajorityRejoins(t *testing.T) {
 	})
 }
 
-// TestThinThroughRestarts: a holder outlives the restart of every master, one at a
-// time and five minutes apart, while a standby asks every second.
+// TestThinThroughRestarts: a holder outlives the restart of every master, one at a time and five
+// minutes apart, while a standby requests the lock every second.
 func TestThinThroughRestarts(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)

@@ -53,8 +53,8 @@ func (d *driver) Owner(ctx context.Context, name string) (locking.Ownership, err
 	case v.lost():
 		return locking.Ownership{Name: name}, nil
 	}
-	// Without a common owner the lock need not be free: the masters were asked at different moments, and the lock
-	// may have been taken over in between.
+	// Without a common owner the lock need not be free: the masters answered at different moments,
+	// and the lock may have been taken over in between.
 	return locking.Ownership{}, fmt.Errorf("owner at %d redis masters: %w: free at %d, held by %q with token %d at %d; need %d: %w",
 		v.n, locking.ErrUnreachable, v.no, c.owner, c.token, c.masters, majority(v.n), reason(errs))
 }

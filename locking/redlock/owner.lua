@@ -2,9 +2,9 @@
 --
 -- Behind token.lua and head.lua, which names the KEYS.
 --
--- Returns {votes, owner, token, revoked, left, who}: votes is 1, or 0 when nobody holds the
--- lock and this master does not vote; owner is '' when it is free; revoked is 1 or 0;
--- left is in ms until others can have it; who is the holder's text.
+-- Returns {votes, owner, token, revoked, left, who}: votes is 1, or 0 when the lock is free here
+-- and this master does not vote; owner is '' when it is free; revoked is 1 or 0; left is in ms
+-- until another owner can have it; who is the holder's text.
 local value = redis.call('GET', lock)
 if not value then return {own(server_id()) and 1 or 0, '', 0, 0, 0, ''} end
 local owner, token, _, revoked = holder_of(value)

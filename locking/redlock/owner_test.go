@@ -8,8 +8,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// TestAskedAgain: an owner that asks again gets the token that it was granted, also from a quorum in which one master has
-// promised it a larger one.
+// TestAskedAgain: an owner that repeats its request gets the granted token again, also from a
+// quorum in which a master has promised it a larger one.
 func TestAskedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)

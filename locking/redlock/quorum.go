@@ -11,8 +11,8 @@ import (
 // majority is the size of a quorum of n masters: any two quorums share a master.
 func majority(n int) int { return n/2 + 1 }
 
-// chooseToken returns the token of an acquisition whose quorum made these promises. settled: a majority of n
-// masters has promised this very token, so none needs to be asked again.
+// chooseToken returns the token of an acquisition whose quorum made these promises. settled: a
+// majority of n masters has promised this very token, so no second round is needed.
 func chooseToken(n int, promised []locking.Token) (t locking.Token, settled bool) {
 	same := 0
 	for _, p := range promised {
@@ -38,7 +38,7 @@ func quarantine(longest time.Duration) time.Duration {
 	return longest + longest/10 + time.Second
 }
 
-// Codes of the scripts: 0 and less are "no". acquire.lua has others, see codeHeld.
+// Codes of the scripts: 0 and less are "no". acquire.lua has more codes, see codeHeld.
 const (
 	codeYes        = 1
 	codeOtherToken = 2

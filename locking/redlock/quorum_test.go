@@ -53,10 +53,9 @@ func TestVotes(t *testing.T) {
 	}
 }
 
-// TestOwnerVotes has masters say who holds a lock: x and y with token 7, X is x with
-// token 9, f free, a free and without its state, e unreachable. The owner and the
-// token that are named are those of a majority, and free is what a majority says is
-// free: a lock that is taken over while the masters are asked seems split.
+// TestOwnerVotes has masters answer with a lock's holder: x and y with token 7, X is x with token
+// 9, f free, a free and without its state, e unreachable. The result is the owner and the token of
+// a majority, or free by a majority: a lock that is taken over between the answers seems split.
 func TestOwnerVotes(t *testing.T) {
 	for answers, want := range map[string]string{
 		"xxx": "x 7", "xxe": "x 7", "xxf": "x 7", "xxX": "x 7", "XXx": "x 9", "xxy": "x 7",

@@ -155,7 +155,7 @@ func checkClients(clients []redis.UniversalClient) error {
 	return errors.Join(errs...)
 }
 
-// checkClient returns what is wrong with one client.
+// checkClient returns an error for a client that cannot be a master.
 func checkClient(field string, c redis.UniversalClient) error {
 	if _, is := c.(*redis.ClusterClient); is {
 		return refuse("", field, "is a Redis Cluster; use one server for each master, or package redislock")
@@ -166,7 +166,7 @@ func checkClient(field string, c redis.UniversalClient) error {
 	return nil
 }
 
-// sentinel reports whether c asks Sentinels for its server, so that its address is not known.
+// sentinel reports whether c gets its server from Sentinels, so that its address is not known.
 func sentinel(c redis.UniversalClient) bool {
 	o, is := c.(interface{ Options() *redis.Options })
 	return is && o.Options().Addr == "FailoverClient"

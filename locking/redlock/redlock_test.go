@@ -34,8 +34,8 @@ func (n network) LoseReply()   { n.each(func(net *redistest.Net) { net.LoseRepli
 
 func (n network) Delay(d time.Duration) { n.each(func(net *redistest.Net) { net.Delay(d) }) }
 
-// link is a network whose next request is one that the test sends: what the driver
-// still has under way has ended first.
+// link is a network whose next request is the test's own: the driver's earlier calls have ended
+// first.
 type link struct {
 	network
 	driver *redlock.Driver
@@ -84,8 +84,8 @@ func (c cluster) bootstrap(tb testing.TB) {
 	}
 }
 
-// first makes masters vote that hold nothing. On a busy machine some give no answer
-// in time, and then the others would have to wait for a ttl of theirs.
+// first makes empty masters vote. On a busy machine a master may give no answer in time, and the
+// others would then have to wait for a ttl; first empties all and tries again.
 func (c cluster) first(tb testing.TB) {
 	tb.Helper()
 	clients, _ := c.clients(tb)
@@ -101,7 +101,7 @@ func (c cluster) first(tb testing.TB) {
 	}
 }
 
-// empty removes what is in the namespace, as FLUSHALL does everything.
+// empty removes all keys of the namespace, as FLUSHALL removes all keys.
 func (c cluster) empty(tb testing.TB) {
 	clients, _ := c.clients(tb)
 	for _, client := range clients {
@@ -118,7 +118,7 @@ func (c cluster) empty(tb testing.TB) {
 // forget empties all masters and does what an operator must do then.
 func (c cluster) forget(tb testing.TB) {
 	c.empty(tb)
-	<-time.After(time.Millisecond) // what is left is the clock, in microseconds
+	<-time.After(time.Millisecond) // only the clock is left, in microseconds
 	c.first(tb)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Release implements locking.Driver. It returns when a majority has answered; a master that gives no answer is asked
-// twice more in the background.
+// Release implements locking.Driver. It returns when a majority has answered; a master that gives
+// no answer gets the request twice more, in the background.
 func (d *driver) Release(ctx context.Context, name, owner string) error {
 	d.grants.remove(owner, 0)
 	number := d.nextAttempt()

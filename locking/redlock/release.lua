@@ -9,8 +9,8 @@
 -- Returns
 --   1  released, now or before
 --   0  another owner holds the lock, or this one after a later attempt
---  -1  nobody does
---   4  nobody does, and this master does not vote
+--  -1  the lock is free
+--   4  the lock is free here, and this master does not vote
 local owner, upto, release, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 
 local value = redis.call('GET', lock)

@@ -113,8 +113,9 @@ func (b *batch) decide(elapsed time.Duration) {
 	close(b.decided)
 }
 
-// setMissing sets the locks that were renewed, and that this master does not have. Each is renewed once more before:
-// whoever was granted the lock before that has taken a majority from this grant, and then it is not set.
+// setMissing sets the renewed locks at a master that does not have them. Each lock is renewed once
+// more before: a contender that was granted the lock meanwhile has taken a majority from this
+// grant, and the lock is then not set.
 func (b *batch) setMissing(a answer[[]*redis.Cmd]) {
 	lacks := func(cmd *redis.Cmd) bool { code, err := cmd.Int64(); return err == nil && code < 0 }
 	if !slices.ContainsFunc(a.value, lacks) {

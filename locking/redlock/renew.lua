@@ -1,7 +1,7 @@
--- Renew a lock for another ttl at this master, if this grant holds it. A lock counts also
--- on a master that does not vote, because nobody else can have it there.
+-- Renews a lock for another ttl at this master, if this grant holds it. A lock counts also on a
+-- master that does not vote, because no other owner can have it there.
 --
--- With a c from its earlier answer it sets the lock where nobody has it, unless a token was
+-- With a c from its earlier answer, the script sets a lock that is free here, unless a token was
 -- promised here in between. A majority must have renewed in between. May be repeated.
 --
 -- Behind token.lua and head.lua, which names the KEYS.
@@ -13,10 +13,10 @@
 -- Returns
 --   1  renewed, or set
 --   0  another owner holds it
---  -c  nobody does; c is the largest token of the lock here
+--  -c  the lock is free; c is the largest token of the lock here
 --   2  the owner holds it with another token
 --   3  it was revoked; it stays until its holder releases it
---   4  nobody does, and this master does not vote
+--   4  the lock is free here, and this master does not vote
 local owner, token, px, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local number = tonumber(ARGV[5])
 

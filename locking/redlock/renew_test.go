@@ -25,9 +25,8 @@ func renewal(g locking.Grant) []locking.Renewal {
 	return []locking.Renewal{{Name: g.Name, Owner: g.Owner, Token: g.Token, TTL: g.TTL}}
 }
 
-// TestThinAmongOthers: a master that missed a lock gets it with a renewal also
-// when it has granted other locks since, with larger tokens, or has been asked for
-// this one by somebody who waits.
+// TestThinAmongOthers: a master that missed a lock gets it with a renewal, also when the master has
+// granted other locks since, with larger tokens, or has refused this lock to a waiter.
 func TestThinAmongOthers(t *testing.T) {
 	for what, r := range map[string]locking.Request{"alone": {}, "another lock": request("b", "X"), "a standby": request("a", "S")} {
 		t.Run(what, func(t *testing.T) {
@@ -89,8 +88,8 @@ func TestHeldForADay(t *testing.T) {
 	})
 }
 
-// TestRepeatedRelease: a release that is repeated in the background does not take
-// what the same owner has asked for since.
+// TestRepeatedRelease: a release that is repeated in the background does not take a lock that the
+// same owner has acquired since.
 func TestRepeatedRelease(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, all := embedded(t, 3)

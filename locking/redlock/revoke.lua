@@ -7,8 +7,8 @@
 -- Returns
 --   1  revoked, now or before
 --   0  another grant holds the lock
---  -1  nobody does
---   4  nobody does, and this master does not vote
+--  -1  the lock is free
+--   4  the lock is free here, and this master does not vote
 local value = redis.call('GET', lock)
 if not value then return own(server_id()) and -1 or 4 end
 local holder, token, _, revoked = holder_of(value)

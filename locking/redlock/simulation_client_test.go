@@ -20,8 +20,8 @@ const (
 
 var errLost = errors.New("the reply was lost")
 
-// simClient asks for a lock, again and again, mostly each time as another owner.
-// Its messages arrive one at a time, in any order, or never.
+// simClient requests a lock, again and again, mostly each time as another owner. Its messages
+// arrive one at a time, in any order, or never.
 type simClient struct {
 	id      int
 	skew    locking.Token
@@ -37,15 +37,15 @@ type simClient struct {
 	arrived []int // when the ballot's promises came
 	votes   votes
 	token   locking.Token // the largest promise
-	after   locking.Token // what the promises must exceed; 0 when it asks for the first time
+	after   locking.Token // the promises must exceed it; 0 in the first round
 	asked   int           // when this operation began
 
-	held, past int // number of the grant in world.grants, and of the one that this owner had before; 0: none
-	known      int // until when the driver remembers the grant
+	held, past int // numbers of the grant in world.grants, and of this owner's previous grant; 0: none
+	known      int // until then the driver keeps the grant
 	renewed    int // the grant that is being renewed
 	second     bool
-	missed     []letter // what masters without the lock are sent after one more renewal that begins now
-	lacking    []letter // and of the renewal under way, or the last one
+	missed     []letter // the second renewals for masters without the lock, after one more round that begins now
+	lacking    []letter // the same of the round under way, or of the last one
 }
 
 func (w *world) act(c *simClient) {
@@ -61,7 +61,7 @@ func (w *world) act(c *simClient) {
 	}
 }
 
-// start asks as another owner, or again as the same.
+// start begins an acquisition as another owner, or again as the same.
 func (w *world) start(c *simClient) {
 	if c.owner != "" && w.chance(3) {
 		w.askAgain(c)
@@ -81,14 +81,14 @@ func (w *world) start(c *simClient) {
 	w.begin(c)
 }
 
-// begin asks for the first time.
+// begin begins a new acquisition, without a grant of this owner.
 func (w *world) begin(c *simClient) {
 	w.operation(c, asking)
 	c.attempt, c.after = w.begun, 0
 	w.newBallot(c)
 }
 
-// operation begins something that asks all masters.
+// operation begins a round of requests to all masters.
 func (w *world) operation(c *simClient, p phase) {
 	w.begun++
 	c.phase, c.began, c.asked = p, w.begun, w.now
@@ -197,7 +197,7 @@ func (w *world) grant(c *simClient, accepted int) {
 	c.phase, c.known = holding, w.now+c.ttl
 }
 
-// giveUp ends an acquisition that failed. When a master said why, it is taken back.
+// giveUp ends an acquisition that failed. After a refusal by a master the attempt is withdrawn.
 func (w *world) giveUp(c *simClient, takeBack bool) {
 	c.phase, c.known = idle, 0
 	if takeBack {
@@ -205,8 +205,8 @@ func (w *world) giveUp(c *simClient, takeBack bool) {
 	}
 }
 
-// giveBack releases, or withdraws what was asked for so far. Some masters are told
-// late, some not at all.
+// giveBack releases, or withdraws the attempts so far. Some masters get the request late, some
+// never.
 func (w *world) giveBack(c *simClient, release bool) {
 	upto, what := c.attempt, lateWithdraw
 	if release {

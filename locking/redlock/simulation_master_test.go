@@ -11,7 +11,7 @@ type simLock struct {
 	life    int // the run_id under which the counter was last set
 	counter locking.Token
 	back    string   // who gave it back last
-	set     simGiven // what a second renewal has set here, while nothing has taken it away: for a check, no script knows it
+	set     simGiven // the lock that a second renewal has set here, until another takes it away: for a check, no script reads it
 }
 
 // simGiven is to whom a lock was given, and with which token.

@@ -21,7 +21,7 @@ func (w *world) hold(c *simClient) {
 	}
 }
 
-// askAgain asks as the same owner. What the driver remembers is renewed.
+// askAgain repeats the request as the same owner. A grant that the driver keeps is renewed.
 func (w *world) askAgain(c *simClient) {
 	w.count.again++
 	if c.held != 0 && w.now < c.known && !w.rules.freshSecond {
@@ -59,7 +59,7 @@ func (w *world) renew(c *simClient) {
 	}
 }
 
-// decide ends a renewal. Masters that have not been asked get it later.
+// decide ends a renewal. Masters that have no request yet get it later.
 func (w *world) decide(c *simClient, g *granted) {
 	answer := c.votes.renewal(w.elapsed(c))
 	for _, i := range c.toSend {
@@ -79,7 +79,7 @@ func (w *world) decide(c *simClient, g *granted) {
 	case locking.Gone, locking.Revoked:
 		w.gone(c, g)
 		if c.renewed != c.held {
-			return // the driver knows a later one
+			return // the driver has a later grant
 		}
 		c.known, c.phase = 0, idle
 		if c.second {

@@ -23,8 +23,8 @@ type named struct {
 	at    int
 }
 
-// nameOne returns a token to be taken over: what a majority shows, as Owner would, or
-// an earlier one, as somebody remembers who has not looked since.
+// nameOne returns a token to be taken over: the token at a majority, as Owner would return it, or
+// an earlier one, as an operator may remember it.
 func (w *world) nameOne(name int) (from locking.Token) {
 	for _, m := range w.masters {
 		same := 0
@@ -114,7 +114,7 @@ func (w *world) kept(c *simClient, g *granted) {
 	w.extend(c, g)
 }
 
-// gone: nobody is told so who is right to be sure.
+// gone: a holder that may rely on its lease is never answered "gone".
 func (w *world) gone(c *simClient, g *granted) {
 	w.count.gone++
 	if w.sure(g) {
@@ -130,8 +130,9 @@ func (w *world) ends(c *simClient) {
 	}
 }
 
-// verdict checks the grants: no token twice, and a larger one for an acquisition that began after another was granted, or was
-// answered later, unless the lock was taken over before. A take-over has a larger token than the one that it names.
+// verdict checks the grants: no token twice, and a larger one for an acquisition that began after
+// another was granted, or was answered later, unless the lock was taken over before. A take-over
+// has a larger token than the named one.
 func (w *world) verdict() string {
 	for i := range w.grants {
 		b := &w.grants[i]

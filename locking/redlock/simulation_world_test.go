@@ -10,19 +10,19 @@ import (
 // rules are what a mutant breaks. The zero value is the protocol.
 type rules struct {
 	blindWrite    bool // a master raises the token whatever holds the lock
-	noWriteBack   bool // the largest promise is the token, and nobody is asked for it again
+	noWriteBack   bool // the largest promise is the token, without a second round for it
 	amnesiacVote  bool // a master that lost its state votes at once
-	noQuarantine  bool // it rejoins without waiting for what was under way
-	lowFloor      bool // it rejoins without what the others know
-	earlyFloor    bool // it asks the others before it has waited
+	noQuarantine  bool // a master rejoins without waiting for earlier operations to end
+	lowFloor      bool // a master rejoins without the other masters' largest token
+	earlyFloor    bool // a master reads the others' tokens before it has waited
 	plainAccept   bool // a master lowers its promise
-	lateRaises    bool // a master raises the token though its owner has asked again
+	lateRaises    bool // a master raises the token after a later attempt of its owner
 	renewAnyToken bool // a renewal compares the owner only
 	setBlind      bool // a second renewal sets the lock whatever is there
-	setLate       bool // it sets the lock though it was granted to another since
-	setAtOnce     bool // it sets the lock without another round
-	takeOverKeeps bool // who takes a lock over gets the token of who had it
-	freshSecond   bool // an owner that asks again asks for promises
+	setLate       bool // a second renewal sets the lock though it was granted to another owner since
+	setAtOnce     bool // a second renewal sets the lock without another round
+	takeOverKeeps bool // a take-over gets the token of the previous holder
+	freshSecond   bool // an owner that repeats its request starts a new round of promises
 }
 
 // kind is what sort of schedules are played.
@@ -55,7 +55,7 @@ type world struct {
 	rejoins []rejoin
 	runIDs  []string
 	indexes []master
-	bad     string // what is wrong
+	bad     string // the fault; "": none
 	count   counts
 }
 
@@ -79,7 +79,7 @@ func newWorld(seed uint64, k kind, r rules) *world {
 	return w
 }
 
-// play runs the schedule and returns what is wrong with it.
+// play runs the schedule and returns its fault; "": none.
 func (w *world) play() string {
 	for range simSteps {
 		w.now++
@@ -146,7 +146,7 @@ func (w *world) until(ttl int) int {
 
 func (w *world) hint(c *simClient) locking.Token { return locking.Token(w.now) + c.skew }
 
-// letter is a request that comes late: a copy, or one that nobody waits for.
+// letter is a request that comes late: a copy, or a request without a waiting sender.
 type letter struct {
 	what    what
 	to      int
@@ -244,11 +244,11 @@ func (w *world) renewAt(l letter) int {
 	return code
 }
 
-// rejoin is one that has begun: a master whose loss was old enough when it answered.
+// rejoin is a rejoin under way: of a master whose loss was old enough when it answered.
 type rejoin struct {
 	master *simMaster
 	life   int
-	asked  bool // a majority has been asked for its tokens
+	asked  bool // the tokens of a majority have been read
 	floor  locking.Token
 }
 
