@@ -100,7 +100,7 @@ func (a Address) String() string {
 	switch {
 	case a.Cluster != nil:
 		return "the Cluster of " + strings.Join(a.Cluster.Addrs, ",")
-	case a.Sentinel != nil && len(a.Sentinel.SentinelAddrs) == 0: // of a client, which does not tell them
+	case a.Sentinel != nil && len(a.Sentinel.SentinelAddrs) == 0: // of a client, which does not show its sentinels
 		return sentinelMaster
 	case a.Sentinel != nil:
 		return fmt.Sprintf("the master %s of the sentinels %s", a.Sentinel.MasterName, strings.Join(a.Sentinel.SentinelAddrs, ","))

@@ -37,12 +37,12 @@ func TestOneServer(t *testing.T) {
 	}
 }
 
-// TestPasswordsStaySecret tries passwords with the special characters of a URL, escaped or not, for one server and for many, and
-// looks for them in what is said and shown.
+// TestPasswordsStaySecret tries passwords with the special characters of a URL, escaped or not, for
+// one server and for many, and looks for the passwords in errors and printed addresses.
 func TestPasswordsStaySecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		password := rapid.StringMatching(`Zq[a-c@:/#?%\[\] &=]{0,6}Zq[@:/#?%& ]{0,2}Zq`).Draw(t, "password")
-		password = rapid.SampledFrom([]string{"", "12/", "12?", "12#", "/"}).Draw(t, "port") + password // what is read as a port ends there
+		password = rapid.SampledFrom([]string{"", "12/", "12?", "12#", "/"}).Draw(t, "port") + password // a text that is read as a port ends there
 		if rapid.Bool().Draw(t, "escaped") {
 			password = url.PathEscape(password)
 		}
@@ -101,7 +101,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseFaults wants an error that says what is wrong and what to write.
+// TestParseFaults wants an error with the fault and the cure.
 func TestParseFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "is empty",
@@ -124,7 +124,7 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// TestMaskedURLsReadBack wants what is printed to be a URL that is read again.
+// TestMaskedURLsReadBack wants the printed text to be a URL that Parse accepts.
 func TestMaskedURLsReadBack(t *testing.T) {
 	for text, want := range map[string]string{
 		"redis+cluster://u:p@a,b:2/?read_timeout=1s": "redis+cluster://u:xxxxx@a,b:2/?read_timeout=1s",

@@ -67,7 +67,7 @@ func checkOptions(client redis.UniversalClient, kind string, retries int, ctxTim
 	return errors.Join(errs...)
 }
 
-// failoverAddr is go-redis' address of a client that asks sentinels.
+// failoverAddr is go-redis' address of a client of sentinels.
 const failoverAddr = "FailoverClient"
 
 // sentinelMaster names the Redis of such a client.

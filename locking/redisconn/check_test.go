@@ -72,7 +72,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// withMore is a Cluster client that somebody has added something to: the library would not know it for one.
+// withMore is a Cluster client inside a user's own type: a type switch does not recognize it.
 type withMore struct{ *redis.ClusterClient }
 
 func TestAddr(t *testing.T) {

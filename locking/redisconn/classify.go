@@ -55,7 +55,7 @@ func declassified(err error) error {
 // unreachable reports whether err means no answer, or an answer to retry later. The caller's own cancellation is
 // neither.
 func unreachable(err error) bool {
-	// Several Sentinels: one that was not reached may know the master.
+	// Several Sentinels: an unreachable one may have the master's address.
 	if each := interface{ Unwrap() []error }(nil); errors.As(err, &each) && !errors.Is(err, context.Canceled) {
 		return slices.ContainsFunc(each.Unwrap(), unreachable)
 	}
@@ -74,8 +74,9 @@ func unreachable(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }
 
-// retryLaterPrefixes begin the replies of a server that starts, changes its role or loses its Cluster: the same
-// request may succeed soon. MOVED and ASK are seen only when the client ran out of redirects.
+// retryLaterPrefixes begin the replies of a server that starts, changes its role or loses its
+// Cluster: the same request may succeed soon. MOVED and ASK are seen only when the client ran out
+// of redirects.
 var retryLaterPrefixes = []string{
 	"LOADING ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "BUSY ",
 	"MOVED ", "ASK ", "ERR max number of clients ",
@@ -102,8 +103,8 @@ func ReadOnly(err error) bool {
 	return isReply(err, "LOADING ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ")
 }
 
-// OfSlot reports whether err is the reply of a Cluster's server that cannot serve one slot now, and may serve
-// others. For Classify it is locking.ErrUnreachable.
+// OfSlot reports whether err is the reply of a Cluster's server that cannot serve one slot now, and
+// may serve other slots. For Classify it is locking.ErrUnreachable.
 func OfSlot(err error) bool {
 	return isReply(err, "TRYAGAIN ", "MOVED ", "ASK ", "CLUSTERDOWN Hash slot ")
 }

@@ -85,7 +85,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Of what a server says, Full knows a server that takes no more writes, and OfSlot what concerns one slot only.
+// Full recognizes the replies of a server that takes no more writes, OfSlot the replies about one
+// slot.
 func TestFullAndOfSlot(t *testing.T) {
 	const full, ofSlot = 1, 2
 	for text, want := range map[string]int{
@@ -111,7 +112,8 @@ func TestFullAndOfSlot(t *testing.T) {
 	}
 }
 
-// A Sentinel that has yet to hear of the master answers nil, which is no answer while the others are away.
+// A Sentinel without the master's address answers nil, which is no answer while another is
+// unreachable.
 func TestClassifySentinels(t *testing.T) {
 	knowsNothing := redistest.Start(t) // answers, and names no master
 	away, err := net.Listen("tcp", "127.0.0.1:0")

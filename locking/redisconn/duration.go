@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Duration is n units, for a number that somebody else has written: where a time.Duration does not reach that far, it is the longest
-// one, and does not change its sign.
+// Duration is n units, for a number from outside: beyond the range of time.Duration, the longest
+// one with the sign of n.
 func Duration(n int64, unit time.Duration) time.Duration {
 	//guard:foreign-number P8 a number of a Redis, a file or a request does not become another one
 	if n > math.MaxInt64/int64(unit) {

@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// UseDialledEndpoints makes a Cluster client follow servers that do not tell their addresses
-// (cluster-preferred-endpoint-type unknown-endpoint, or hostname without a name). Such a server means the host at which
-// it was called, with another port. go-redis fails there with "redis: nil". Call it before the client's first use.
-// Address.Client does.
+// UseDialledEndpoints makes a Cluster client follow servers that do not announce their addresses
+// (cluster-preferred-endpoint-type unknown-endpoint, or hostname without a name). Such a server's
+// redirects mean the host at which the client called it, with another port. go-redis fails there
+// with "redis: nil". Call UseDialledEndpoints before the client's first use; Address.Client does.
 func UseDialledEndpoints(c *redis.ClusterClient) {
 	seed := ""
 	if addrs := c.Options().Addrs; len(addrs) > 0 {
@@ -31,8 +31,8 @@ func UseDialledEndpoints(c *redis.ClusterClient) {
 // unknownHost reports whether a server gave no address: "?" stands for a host name that is not set.
 func unknownHost(host string) bool { return host == "" || host == "?" }
 
-// endpointHook is part of the client of one server of a Cluster, and puts the host of that server in the place of hosts
-// that are not told.
+// endpointHook is part of the client of one server of a Cluster, and fills in the host of that
+// server where a redirect has none.
 type endpointHook struct{ host string }
 
 // DialHook dials a redirect's address without a host.

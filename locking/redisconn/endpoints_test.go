@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// A client follows a Cluster whose servers do not tell their addresses: their host is the one that was dialled.
+// A client follows a Cluster whose servers do not announce their addresses: the dialled host is
+// used.
 func TestUnknownEndpoints(t *testing.T) {
 	t.Parallel()
 	var servers [2]*redis.Client

@@ -10,9 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Evicts returns the policy by which a server evicts keys when its memory is full, from INFO: "" when it evicts
-// none or has no limit. On a Cluster it is the policy of a master that has one. An evicted lock is free, so call
-// Evicts at a program's start, and warn. The error is that of INFO, which a service may forbid.
+// Evicts returns the policy by which a server evicts keys when its memory is full, from INFO: ""
+// when the server evicts none or has no limit. On a Cluster it is the policy of a master that has
+// one. An evicted lock is free, so call Evicts at a program's start, and warn. The error is INFO's,
+// which a service may forbid.
 func Evicts(ctx context.Context, client redis.UniversalClient) (policy string, err error) {
 	var mu sync.Mutex
 	ask := func(ctx context.Context, c redis.Cmdable) error {
@@ -40,8 +41,8 @@ func EachMaster(ctx context.Context, client redis.UniversalClient, f func(ctx co
 	return cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return f(ctx, c) })
 }
 
-// IsClosed reports whether the program has closed client. A Cluster client closes those of servers that it does not need
-// any more, so one error of redis.ErrClosed does not tell.
+// IsClosed reports whether the program has closed client. A Cluster client closes its clients of
+// unused servers by itself, so a single redis.ErrClosed does not prove it.
 func IsClosed(ctx context.Context, client redis.UniversalClient) bool {
 	var open atomic.Bool
 	err := EachMaster(ctx, client, func(ctx context.Context, c redis.Cmdable) error {

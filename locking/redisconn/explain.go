@@ -21,11 +21,11 @@ const (
 	KindReadOnly                    // the server answers, and takes no writes; wraps locking.ErrUnreachable
 	KindFull                        // the server has no memory or disk left
 	KindRights                      // the server's user lacks a permission
-	KindSetting                     // the address, TLS or password is wrong: asked again, the server answers the same
+	KindSetting                     // the address, TLS or password is wrong: the server repeats its answer
 	KindClosed                      // the program has closed the client
 )
 
-// Setting is what is to be corrected for a Trouble.
+// Setting is the setting to correct for a Trouble.
 type Setting string
 
 // The settings of a connection.
@@ -41,15 +41,15 @@ const (
 // Explain or Address.Explain.
 type Trouble struct {
 	Kind     Kind
-	Setting  Setting // what is to be corrected; "" where no setting helps
+	Setting  Setting // to correct; "" where no setting helps
 	Password bool    // the correction holds a password, which belongs into a file
 	Redis    string  // the address, without user and password
-	Text     string  // what is wrong, with the address
+	Text     string  // the fault, with the address
 	Cure     string  // what to do
 	Err      error   // the client's error; wraps locking.ErrUnreachable only for the kinds that do
 }
 
-// Error is what is wrong, the client's error where that adds something, and what to do.
+// Error is the fault, the client's error where it adds a fact, and the cure.
 func (t *Trouble) Error() string {
 	if t.Kind == KindSetting || t.Kind == KindClosed {
 		return t.Text + ": " + t.Cure
@@ -94,8 +94,8 @@ func Explain(client redis.UniversalClient, namespace string, err error) error {
 	return explained(a, namespace, err)
 }
 
-// Explain is the function Explain for a client of this address. Where the client's error leaves open what is wrong, it
-// asks the servers, each for CallTimeout at most.
+// Explain is the function Explain for a client of this address. Where the client's error leaves the
+// cause open, Explain calls the servers, each for CallTimeout at most.
 func (a Address) Explain(ctx context.Context, namespace string, err error) error {
 	if err == nil {
 		return nil
@@ -128,7 +128,7 @@ func explained(a Address, namespace string, err error) error {
 	return err
 }
 
-// addressOf is the address of a client. That of sentinels is not known to it.
+// addressOf is the address of a client. A client of sentinels does not show it.
 func addressOf(client redis.UniversalClient) Address {
 	switch c := client.(type) {
 	case interface{ Options() *redis.Options }:
@@ -149,7 +149,7 @@ func closedClient(_ Address, _ string, err error) *Trouble {
 	return &Trouble{Kind: KindClosed, Text: "the Redis client is closed", Cure: "close it after everything that uses it has returned"}
 }
 
-// otherKind finds a server that is of another kind than the address says.
+// otherKind finds a server of another kind than in the address.
 func otherKind(a Address, _ string, err error) *Trouble {
 	wrong := func(s Setting, what, cure string) *Trouble {
 		return &Trouble{Kind: KindSetting, Setting: s, Text: "Redis at " + a.String() + " " + what, Cure: cure}
@@ -182,7 +182,8 @@ func unknownMaster(a Address, _ string, err error) *Trouble {
 		Cure: "write the one that `sentinel monitor NAME ...` gives them"}
 }
 
-// badPassword finds a refused or missing password of the server itself; refusedBySentinels finds those of sentinels.
+// badPassword finds a refused or missing password of the server itself; refusedBySentinels finds
+// the sentinels' passwords.
 func badPassword(a Address, _ string, err error) *Trouble {
 	reply := redis.Error(nil)
 	if !errors.As(err, &reply) || !isReply(err, "NOAUTH ", "WRONGPASS ") && !strings.Contains(reply.Error(), "without any password configured") {
@@ -246,8 +247,8 @@ func refusing(a Address, _ string, err error) *Trouble {
 	return nil
 }
 
-// Replica asks a server whether it is a replica. It returns err as the cause of a Trouble of KindReadOnly, and nil where
-// the server is a master, or does not tell.
+// Replica reads a server's role. It returns err as the cause of a Trouble of KindReadOnly for a
+// replica, and nil for a master, or without an answer.
 func Replica(ctx context.Context, client redis.UniversalClient, err error) *Trouble {
 	one, is := client.(*redis.Client)
 	if !is {

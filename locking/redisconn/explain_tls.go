@@ -20,7 +20,7 @@ func badFiles(a Address, _ string, err error) *Trouble {
 		Cure: "put a certificate and its key there; both are read again for each connection"}
 }
 
-// badTLS finds what is wrong between both ends of TLS.
+// badTLS finds a mismatch between both ends of TLS.
 func badTLS(a Address, _ string, err error) *Trouble {
 	t := &Trouble{Kind: KindSetting, Setting: SettingTLS, Text: "Redis at " + a.String() + " "}
 	authority, name, invalid, plain := x509.UnknownAuthorityError{}, x509.HostnameError{}, x509.CertificateInvalidError{}, tls.RecordHeaderError{}

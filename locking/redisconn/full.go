@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// OutOfMemory reports whether a server has no memory left for what is written, as INFO says: it then answers writes with an error that
-// Full knows. On a Cluster it reports whether a master has none. It is false where INFO is not answered.
+// OutOfMemory reports whether a server has no memory left for writes, by its INFO: the server then
+// answers writes with an error that Full recognizes. On a Cluster it reports whether a master has
+// none. Without an answer to INFO it is false.
 func OutOfMemory(ctx context.Context, client redis.UniversalClient) bool {
 	var full atomic.Bool
 	_ = EachMaster(ctx, client, func(ctx context.Context, c redis.Cmdable) error {
@@ -23,7 +24,7 @@ func OutOfMemory(ctx context.Context, client redis.UniversalClient) bool {
 	return full.Load()
 }
 
-// outOfMemory reads what INFO says of memory.
+// outOfMemory reads the memory figures of INFO.
 func outOfMemory(info string) bool {
 	bytes := map[string]int64{}
 	for line := range strings.Lines(info) {

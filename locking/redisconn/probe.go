@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// asked asks the servers of an address what is wrong, where err leaves that open: whose password was refused, and why
-// a connection was closed without a word.
+// asked calls the servers of an address to find a cause that err leaves open: whose password was
+// refused, and why a connection was closed without a word.
 func (a Address) asked(ctx context.Context, err error) *Trouble {
 	var t *Trouble
 	switch {
@@ -79,11 +79,11 @@ type serverReply string
 func (r serverReply) Error() string { return string(r) }
 func (r serverReply) RedisError()   {}
 
-// tlsAlert is the first byte of an alert, by which a server with TLS answers what is none.
+// tlsAlert is the first byte of an alert, by which a server with TLS answers text that is not TLS.
 const tlsAlert = 0x15
 
-// plainReply is the beginning of a server's answer to PING, "" for none. A server that refuses a connection says why at
-// once, and go-redis loses that.
+// plainReply is the beginning of a server's answer to PING, "" for none. A server that refuses a
+// connection sends its reason at once, and go-redis loses the reason.
 func plainReply(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -96,7 +96,7 @@ func plainReply(ctx context.Context, addr string) string {
 	if conn.SetDeadline(end) != nil {
 		return ""
 	}
-	_, _ = io.WriteString(conn, "PING\r\n") // a server that has closed the connection may have said why before
+	_, _ = io.WriteString(conn, "PING\r\n") // a server that has closed the connection may have sent its reason before
 	reply := make([]byte, 256)
 	n, _ := conn.Read(reply)
 	return string(reply[:n])
@@ -114,8 +114,8 @@ func speaksTLS(ctx context.Context, addr string) bool {
 	return err == nil || strings.Contains(err.Error(), "remote error: tls: ")
 }
 
-// refusedBySentinels finds sentinels that refuse their password. The error of a client does not tell whether a sentinel or
-// the master has refused one.
+// refusedBySentinels finds sentinels that refuse their password. A client's error leaves open
+// whether a sentinel or the master has refused a password.
 func (a Address) refusedBySentinels(ctx context.Context) *Trouble {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

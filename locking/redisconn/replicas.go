@@ -41,7 +41,8 @@ func Majority(ctx context.Context, client redis.UniversalClient) (int, error) {
 	return max(1, (fewest+1)/2), Classify("count the replicas", err)
 }
 
-// Replicas returns how many replicas are connected to a master, from INFO; 0 when INFO does not say.
+// Replicas returns how many replicas are connected to a master, from INFO; 0 when INFO has no
+// number.
 func Replicas(ctx context.Context, master redis.UniversalClient) (int, error) {
 	info, err := master.Info(ctx, "replication").Result()
 	for line := range strings.Lines(info) {
@@ -63,7 +64,7 @@ func Master(ctx context.Context, client redis.UniversalClient, key string) (*red
 	return nil, fmt.Errorf("redis client: to wait for replicas takes a *redis.Client or *redis.ClusterClient, not a %T", client)
 }
 
-// Wait says how many replicas must have stored a call's writes.
+// Wait is how many replicas must have stored a call's writes.
 type Wait struct {
 	Replicas int           // 0: none, and no WAIT
 	Most     time.Duration // the longest wait

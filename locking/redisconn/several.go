@@ -71,7 +71,7 @@ func optionsWithoutHosts(text string) (*redis.Options, error) {
 		return nil, err
 	}
 	if o.TLSConfig != nil {
-		o.TLSConfig.ServerName = "" // that of each server
+		o.TLSConfig.ServerName = "" // empty: the host of each server
 	}
 	return o, nil
 }

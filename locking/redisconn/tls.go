@@ -27,7 +27,7 @@ const (
 // TLS is what a connection with TLS needs beside the scheme rediss. The zero value trusts the authorities of the
 // system, shows no certificate, and expects the host's name in the server's.
 type TLS struct {
-	CAFile     string // PEM: the authorities to trust, in place of those of the system
+	CAFile     string // PEM: the authorities to trust, in place of the system's
 	CertFile   string // PEM: the client's certificate; read again for each connection, as KeyFile; the last pair while the two do not fit
 	KeyFile    string // PEM: the key of CertFile
 	ServerName string // expected in the certificate of each server, in place of the host's name
@@ -42,7 +42,7 @@ type TLSError struct {
 // Error names the setting.
 func (e *TLSError) Error() string { return fmt.Sprintf("has a %s that %v", e.Setting, e.Err) }
 
-// Unwrap returns what is wrong with the setting, without its name.
+// Unwrap returns the fault of the setting, without its name.
 func (e *TLSError) Unwrap() error { return e.Err }
 
 // Config returns a configuration for clients. It reads the files. The error is a *TLSError.
@@ -54,7 +54,7 @@ func (t TLS) Config() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// apply changes cfg as t says.
+// apply sets cfg to the settings of t.
 func (t TLS) apply(cfg *tls.Config) error {
 	if t.ServerName != "" {
 		cfg.ServerName = t.ServerName
@@ -80,8 +80,9 @@ func (t TLS) apply(cfg *tls.Config) error {
 	return nil
 }
 
-// renewed reads the certificate for each connection: certificates are short-lived, and nodes are not. While the files do
-// not fit, for one of them is replaced before the other, connections have the last one that did, until it expires.
+// renewed reads the certificate for each connection: certificates are short-lived, and nodes are
+// not. While the two files do not match, because only one is replaced yet, connections get the last
+// matching pair, until its certificate expires.
 func (t TLS) renewed(first *tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	var good atomic.Pointer[tls.Certificate]
 	good.Store(first)
@@ -130,8 +131,8 @@ func readPEM(setting, name string) ([]byte, error) {
 	return data, nil
 }
 
-// SetTLS changes how a connects. It reads the files of t. The error is a *TLSError, or says that a is an address
-// without TLS.
+// SetTLS changes how a connects. It reads the files of t. The error is a *TLSError, or an error
+// about an address without TLS.
 func (a Address) SetTLS(t TLS) error {
 	if t == (TLS{}) {
 		return nil

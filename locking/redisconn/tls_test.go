@@ -22,7 +22,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// ping connects as a URL says.
+// ping connects to a URL.
 func ping(t *testing.T, text string) error {
 	t.Helper()
 	a, err := redisconn.Parse(text)
@@ -73,7 +73,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// timeouts are those of a machine that is busy.
+// timeouts are long enough for a busy machine.
 const timeouts = "&dial_timeout=20s&read_timeout=20s"
 
 // closedEarly reports whether the server had closed the connection before the client read why.

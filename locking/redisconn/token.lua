@@ -14,11 +14,10 @@ local function server_micros()
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
--- server_id() -> the master's replication id. It changes with the server, with a restart,
--- and each time that a replica becomes a master, also one that was master before and lost
--- writes. On a replica it is 'replica'. Where a service hides the replication id it is the
--- run_id. Where INFO is forbidden in scripts it is '', and a failover to a server whose
--- clock is behind is not covered.
+-- server_id() -> the master's replication id. It changes with the server, with a restart, and each
+-- time that a replica becomes a master, also a former master that lost writes. On a replica it is
+-- 'replica'. Where a service hides the replication id it is the run_id. Where INFO is forbidden in
+-- scripts it is '', and a failover to a server whose clock is behind is not covered.
 local function server_id()
   local info, word = redis.pcall('INFO', 'replication'), 'master_replid:'
   if type(info) ~= 'string' then return '' end

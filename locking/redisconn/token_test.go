@@ -92,7 +92,8 @@ return {string.format('%.0f', server_micros()), server_id()}`)
 	})
 }
 
-// TestServerIDOfAReplica: a replica has none of its own, and one that is promoted has a new one, each time.
+// TestServerIDOfAReplica: a replica has no server id, and a promoted replica has a new one, each
+// time.
 func TestServerIDOfAReplica(t *testing.T) {
 	ask := redisconn.NewScript("id", redisconn.TokenLua+"return server_id()\n")
 	master, replicas := redistest.StartReplicas(t, 1)

@@ -20,8 +20,8 @@ const timeoutMax = 24 * time.Hour
 
 var errPassword = errors.New(`cannot be read; write redis://USER:PASSWORD@HOST:6379/0 and percent-encode what is special in the password ("@" is %40, "/" is %2F, "#" is %23)`)
 
-// options parses the URL of one server. Its errors hold no part of the URL that could be a password; those of
-// url.Parse and redis.ParseURL may, when a password has special characters.
+// options parses the URL of one server. Its errors hold no part of the URL that could be a
+// password; the errors of url.Parse and redis.ParseURL may, when a password has special characters.
 func options(text string) (*redis.Options, error) {
 	u, err := url.Parse(text)
 	if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment+u.Opaque, "@") {

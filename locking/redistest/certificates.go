@@ -43,8 +43,8 @@ func NewCertificates(tb TB) *Certificates {
 	return c
 }
 
-// Issue signs a certificate for a host name and the loopback addresses, and returns its file and that of its key. A second one of
-// the same name takes the place of the first.
+// Issue signs a certificate for a host name and the loopback addresses, and returns the files of
+// the certificate and its key. A second certificate of the same name takes the place of the first.
 func (c *Certificates) Issue(tb TB, name, host string) (certFile, keyFile string) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -25,12 +25,12 @@ const (
 	// busOffset is how far above its port a node listens for the other nodes.
 	busOffset = 10000
 
-	// nodeAnswers is how long one node may take to answer a question that is asked again; a
-	// paused one does not answer.
+	// nodeAnswers is how long one node may take to answer a question that is repeated; a paused
+	// node does not answer.
 	nodeAnswers = 500 * time.Millisecond
 )
 
-// ClusterConfig says how StartClusterProcess starts its processes.
+// ClusterConfig is how StartClusterProcess starts its processes.
 type ClusterConfig struct {
 	Dir  string   // where their data goes; required, must exist
 	Args []string // more arguments of each, after the usual ones
@@ -94,7 +94,8 @@ func (c *Cluster) start(cfg ClusterConfig) error {
 		if err != nil {
 			return err
 		}
-		// A node may be known by the others before it knows them.
+		// The other nodes may see a node before it sees them: then the command fails and is
+		// repeated.
 		if err := until(ctx, "the cluster has its replicas", func(ctx context.Context) (bool, error) {
 			err := tell(ctx, replica, "cluster", "replicate", id).Err()
 			return err == nil, err
@@ -105,7 +106,7 @@ func (c *Cluster) start(cfg ClusterConfig) error {
 	return until(ctx, "every node of the cluster serves", c.serves)
 }
 
-// startNode starts one node, which knows no other yet.
+// startNode starts one node, which has no connection to other nodes yet.
 func startNode(dir string, more []string) (s *Server, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -128,9 +129,8 @@ func startNode(dir string, more []string) (s *Server, err error) {
 	return s, err
 }
 
-// freeNodePort returns a port that is free together with the one of its bus.
-// Both lie below those that the system gives to outgoing connections, which
-// would take one now and then.
+// freeNodePort returns a port that is free together with the port of its bus. Both lie below the
+// ports that the system gives to outgoing connections, which would take one now and then.
 func freeNodePort() (int, error) {
 	for range 200 {
 		port := 11000 + rand.IntN(11000)
@@ -169,7 +169,7 @@ func (c *Cluster) assignSlots(ctx context.Context) error {
 	return nil
 }
 
-// connected reports whether every node knows all others.
+// connected reports whether every node sees all other nodes.
 func (c *Cluster) connected(ctx context.Context) (bool, error) {
 	return c.all(ctx, func(known []node) bool {
 		return len(known) == len(c.servers) && !slices.ContainsFunc(known, func(n node) bool { return n.has("handshake") })
@@ -210,15 +210,14 @@ func (c *Cluster) all(ctx context.Context, yes func(known []node) bool) (bool, e
 	return true, nil
 }
 
-// Servers returns the masters and the replicas; which is which changes. One that
-// was killed holds nothing when it is started again: call its Restart only when
-// its replica has taken its place.
+// Servers returns the masters and the replicas; which is which changes. A killed server is empty
+// when it is started again: call its Restart only when its replica has taken its place.
 func (c *Cluster) Servers() []*Server { return c.servers }
 
-// Options returns the settings of Client: those of ClientOptions, and the usual
-// redirections, without which a client cannot follow a slot. A client that
-// follows one also repeats a call whose connection broke: redisconn.Check lets
-// it, because every script of this library may be repeated.
+// Options returns the settings of Client: ClientOptions with the usual redirections, without which
+// a client cannot follow a slot. A client that follows redirections also repeats a call whose
+// connection broke: redisconn.Check permits it, because every script of this library may be
+// repeated.
 func (c *Cluster) Options() *redis.ClusterOptions {
 	addrs := make([]string, len(c.servers))
 	for i, s := range c.servers {

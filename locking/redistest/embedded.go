@@ -103,17 +103,16 @@ func (e *Embedded) SetUptime(d time.Duration) {
 	e.began = time.Now().Add(-d)
 }
 
-// SetHook puts a function before every command, also those that scripts call;
-// it returns true when it has answered itself. It outlives a Restart. nil
-// takes it away.
+// SetHook puts a function before every command, also before the commands of scripts; the function
+// returns true when it has answered itself. The hook outlives a Restart. nil removes it.
 func (e *Embedded) SetHook(h server.Hook) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.hook = h
 }
 
-// RefuseWrites makes the server answer all commands that write, also those of scripts, with an error such as
-// "OOM command not allowed when used memory > 'maxmemory'.". An empty text ends the refusal.
+// RefuseWrites makes the server answer all commands that write, also in scripts, with an error such
+// as "OOM command not allowed when used memory > 'maxmemory'.". An empty text ends the refusal.
 func (e *Embedded) RefuseWrites(reply string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

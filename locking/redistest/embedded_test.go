@@ -121,7 +121,7 @@ func TestStepClock(t *testing.T) {
 	})
 }
 
-// A snapshot stands still: what is written later is neither in it nor left after it was restored.
+// A snapshot stands still: later writes are not in it, and are gone after a restore.
 func TestSnapshot(t *testing.T) {
 	bubble(t, func(t *testing.T, e *Embedded) {
 		s := e.Session()
@@ -157,7 +157,8 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// The server answers at length while the client's network is slow, and somebody else asks it meanwhile: nobody waits for ever.
+// The server answers at length while one client's network is slow, and another client calls the
+// server meanwhile: neither client waits for ever.
 func TestLongAnswersOverASlowNetwork(t *testing.T) {
 	bubble(t, func(t *testing.T, e *Embedded) {
 		var network Net

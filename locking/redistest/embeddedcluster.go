@@ -113,8 +113,8 @@ func (c *EmbeddedCluster) MoveSlot(key string, to *Embedded) {
 	delete(c.open, slot)
 }
 
-// answer answers for master i what an embedded server alone would not: where the slots are, and commands for keys of others.
-// Redis looks at the keys of a script before the script runs.
+// answer gives master i's answers that an embedded server alone lacks: to CLUSTER SLOTS, and to
+// commands with other masters' keys. Redis checks the keys of a script before the script runs.
 func (c *EmbeddedCluster) answer(i int, p *server.Peer, cmd string, args []string) bool {
 	if cmd == "CLUSTER" && len(args) > 0 && strings.EqualFold(args[0], "slots") {
 		c.writeSlots(p)

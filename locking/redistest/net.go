@@ -77,10 +77,9 @@ func (n *Net) silence(out, in bool) {
 	}
 }
 
-// Delay makes all that comes back arrive d later, in its order. The time counts
-// from when the connection's reader meets the bytes, so that those which arrive
-// while others are held back come later by up to twice d. 0 ends it for what is
-// not held back yet.
+// Delay makes all replies arrive d later, in their order. The time counts from when the
+// connection's reader meets the bytes, so bytes that arrive while earlier bytes are held back come
+// later by up to twice d. 0 ends the delay for bytes that are not held back yet.
 func (n *Net) Delay(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

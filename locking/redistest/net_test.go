@@ -20,7 +20,7 @@ func within(t *testing.T, cmd func(ctx context.Context) error) (time.Duration, e
 	return time.Since(start), err
 }
 
-// counted asks another network what n is, and then heals the first one.
+// counted reads the count n over another network, and then heals the first one.
 func counted(t *testing.T, e *Embedded, n *Net, want string) {
 	t.Helper()
 	c := e.Client()

@@ -20,7 +20,7 @@ type conn struct {
 	lostIn      bool // the same of what came back
 	deadline    time.Time
 
-	// Of the one who reads; a connection has one reader.
+	// For the reader alone; a connection has one reader.
 	held []byte // came back, not delivered yet
 	due  time.Time
 }
@@ -76,7 +76,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// vanish drops what was held back when replies are cut.
+// vanish drops the bytes that are held back, once replies are cut.
 func (c *conn) vanish() bool {
 	if _, in, _ := c.net.state(); !in {
 		return false
@@ -88,8 +88,8 @@ func (c *conn) vanish() bool {
 	return true
 }
 
-// arrive says what becomes of bytes that came back: how long they are held back,
-// whether they arrive at all, or that the connection is broken.
+// arrive returns the fate of bytes that came back: their delay, whether they arrive at all, or the
+// error of a broken connection.
 func (c *conn) arrive() (delay time.Duration, arrived bool, err error) {
 	out, in, delay := c.net.state()
 	c.mu.Lock()
@@ -104,7 +104,7 @@ func (c *conn) arrive() (delay time.Duration, arrived bool, err error) {
 	return delay, !c.dropReplies, nil
 }
 
-// hold waits until what is held back is due, or until the reader's deadline.
+// hold waits until the bytes that are held back are due, or until the reader's deadline.
 func (c *conn) hold() error {
 	c.mu.Lock()
 	end := c.deadline

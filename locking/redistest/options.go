@@ -41,7 +41,7 @@ func ClientOptions(addr string) *redis.Options {
 // standstill is longer than anything takes on a machine that still does something: how fast a machine is fails no test.
 const standstill = 3 * time.Minute
 
-// patientOptions returns the settings for what a test itself asks of a server: only a standstill ends a call.
+// patientOptions returns the settings for a test's own calls: only a standstill ends a call.
 func patientOptions(addr string) *redis.Options {
 	o := ClientOptions(addr)
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = standstill, standstill, standstill

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// output collects what a redis-server prints and tells when it is ready.
+// output collects the output of a redis-server and signals when the server is ready.
 type output struct {
 	ready chan struct{} // closed when it accepts connections
-	whole io.Writer     // gets all of it; nil: nobody does
+	whole io.Writer     // gets a copy of all output; may be nil
 
 	mu   sync.Mutex
 	text string

@@ -42,7 +42,7 @@ func StartReplicas(tb TB, some int) (master *Server, replicas []*Server) {
 	return master, replicas
 }
 
-// follow waits until so many replicas answer for what was just written.
+// follow waits until so many replicas have acknowledged a write.
 func follow(master *Server, replicas int) (err error) {
 	client := redis.NewClient(ClientOptions(master.Addr()))
 	defer func() { err = errors.Join(err, client.Close()) }()

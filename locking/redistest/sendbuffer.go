@@ -10,7 +10,7 @@ import (
 // a long answer while it holds its lock. In a synctest bubble time stops while a goroutine waits for that lock, so a client over a
 // slow network would never read.
 type buffered struct {
-	net.Conn             // what was received, and the deadlines
+	net.Conn             // the received bytes, and the deadlines
 	out, in  *sendBuffer // to the server, and from it to the client
 }
 
@@ -34,9 +34,9 @@ func (b *buffered) Close() error {
 	return b.out.Close()
 }
 
-// sendBuffer is one direction: room for what was sent
-// and not read yet. Without it a long pipeline deadlocks, the client still
-// sending and the server already answering, each waiting for the other to read.
+// sendBuffer is one direction: room for bytes that were sent and not read yet. Without it a long
+// pipeline deadlocks, the client still sending and the server already answering, each waiting for
+// the other to read.
 type sendBuffer struct {
 	net.Conn
 
@@ -70,7 +70,7 @@ func (b *sendBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// finish closes the pipe when all that was written has been read.
+// finish closes the pipe when all written bytes have been read.
 func (b *sendBuffer) finish() {
 	b.mu.Lock()
 	b.last = true

@@ -23,10 +23,10 @@ const (
 	sentinels  = 3
 )
 
-// answerWithin is how long a server may take to answer a question that is asked again.
+// answerWithin is how long a server may take to answer a question that is repeated.
 const answerWithin = 2 * time.Second
 
-// SentinelsConfig says how StartSentinelsProcess starts its processes.
+// SentinelsConfig is how StartSentinelsProcess starts its processes.
 type SentinelsConfig struct {
 	Dir string // where their data and logs go; required, must exist
 
@@ -58,7 +58,7 @@ func StartSentinels(tb TB) *Sentinels {
 	return s
 }
 
-// StartSentinelsProcess starts Sentinels and returns when each sentinel knows the replicas and the
+// StartSentinelsProcess starts Sentinels and returns when each sentinel sees the replicas and the
 // other sentinels. The caller ends them with Kill; on Linux they also end with this process.
 func StartSentinelsProcess(cfg SentinelsConfig) (*Sentinels, error) {
 	if cfg.Dir == "" {
@@ -84,7 +84,7 @@ func (s *Sentinels) start(cfg SentinelsConfig) error {
 			args = append(args, "--replicaof", "127.0.0.1", strconv.Itoa(server.cfg.Port))
 		}
 	}
-	// A sentinel asks a master for its replicas every ten seconds only, so they come first.
+	// A sentinel reads a master's replicas every ten seconds only, so the replicas come first.
 	if err := until(ctx, "the replicas have the master's data", s.replicated); err != nil {
 		return err
 	}
@@ -105,9 +105,11 @@ func (s *Sentinels) start(cfg SentinelsConfig) error {
 	return until(ctx, "the sentinels know each other", s.complete)
 }
 
-// attend makes a sentinel look more often than once a second. A server that is promoted drops the connections of the sentinels.
-// With the usual second between two tries to connect again they would think it gone, and promote the next one. Much less is no
-// good either: a replica is not promoted when the last word of it is older than five such periods, and it is asked once a second.
+// attend makes a sentinel check more often than once a second. A promoted server drops the
+// connections of the sentinels. With the usual second between two tries to reconnect the sentinels
+// would take the server for dead, and promote the next one. A much shorter period is no good
+// either: a replica whose last reply is older than five periods is not promoted, and a sentinel
+// reads it once a second.
 func attend(ctx context.Context, sentinel *Server, attentive bool) error {
 	c := redis.NewClient(ClientOptions(sentinel.Addr()))
 	defer c.Close()
@@ -135,7 +137,8 @@ func (s *Sentinels) startIn(dir, kind string, i int, cfg ProcessConfig) (*Server
 	return StartProcess(cfg)
 }
 
-// settings are what a sentinel is told at its start; it writes to the same file what it learns.
+// settings is the file that a sentinel starts with; the sentinel writes its later state to the same
+// file.
 func (s *Sentinels) settings() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "sentinel monitor %s 127.0.0.1 %d 2\n", masterName, s.servers[0].cfg.Port)
@@ -167,8 +170,9 @@ func (s *Sentinels) complete(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// ask returns what one sentinel knows of the master, and the address that it gives to clients. In
-// the middle of a failover that is the new one's already, and the rest still speaks of the old one.
+// ask returns one sentinel's state of the master, and the address that the sentinel gives to
+// clients. In the middle of a failover the address is already the new master's, and the rest is
+// still the old master's.
 func ask(ctx context.Context, sentinel *Server) (known map[string]string, addr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -196,12 +200,13 @@ func (s *Sentinels) Addrs() []string {
 // MasterName returns the name by which the sentinels know the master.
 func (s *Sentinels) MasterName() string { return masterName }
 
-// Servers returns the master and the replicas; which is which changes. One that was killed holds
-// nothing when it is started again, and would empty its replicas if it were still master: call its
-// Restart only when another one is.
+// Servers returns the master and the replicas; which is which changes. A killed server is empty
+// when it is started again, and would empty its replicas if it were still master: call its Restart
+// only when another server is master.
 func (s *Sentinels) Servers() []*Server { return s.servers }
 
-// Master asks the sentinels who is master now. Of different answers the latest counts.
+// Master returns the present master according to the sentinels. Of different answers the latest
+// counts.
 func (s *Sentinels) Master() (*Server, error) {
 	var addr string
 	var errs []error
@@ -243,8 +248,8 @@ func (s *Sentinels) Demoted(ctx context.Context, server *Server) error {
 	})
 }
 
-// Options returns the settings of Client: those of ClientOptions. Calls to a master that hangs end
-// with their contexts.
+// Options returns the settings of Client, from ClientOptions. Calls to a master that hangs end with
+// their contexts.
 func (s *Sentinels) Options() *redis.FailoverOptions {
 	o := ClientOptions("")
 	return &redis.FailoverOptions{

@@ -22,14 +22,14 @@ import (
 // stopWithin is how long a server may take to end after SIGTERM; a paused one does not.
 const stopWithin = 30 * time.Second
 
-// ProcessConfig says how StartProcess starts a redis-server.
+// ProcessConfig is how StartProcess starts a redis-server.
 type ProcessConfig struct {
 	Dir  string   // where its data goes; required, must exist
 	Port int      // 0: a free one
 	Args []string // more arguments, after the usual ones, as in "--maxmemory", "100mb"
 
 	tls      *Certificates // of a server that speaks TLS alone; nil: without TLS
-	sentinel string        // the file in which a sentinel keeps what it knows; "": an ordinary server
+	sentinel string        // the file in which a sentinel keeps its state; "": an ordinary server
 	log      io.Writer     // gets what the process prints; nil: only the last of it is kept
 }
 
@@ -91,8 +91,8 @@ func (s *Server) Addr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.cfg.Port))
 }
 
-// Client returns a client for what a test asks, closed when the test ends. Its settings are those of ClientOptions, but that only
-// a standstill of the machine ends a call without a deadline.
+// Client returns a client for a test's own calls, closed when the test ends. Its settings are
+// ClientOptions, except that only a standstill of the machine ends a call without a deadline.
 func (s *Server) Client(tb TB) *redis.Client {
 	tb.Helper()
 	c := redis.NewClient(patientOptions(s.Addr()))
@@ -113,7 +113,8 @@ func (s *Server) Pid() int {
 	return cmd.Process.Pid
 }
 
-// running returns the process, and what is closed at its end; nil when there is none, or it has ended by itself.
+// running returns the process, and the channel that is closed at its end; nil when there is none,
+// or it has ended by itself.
 func (s *Server) running() (*exec.Cmd, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +149,7 @@ func (s *Server) Restart() error {
 	}
 	exited := make(chan struct{})
 	go func() { // ends with the process
-		_ = cmd.Wait() // its exit status says nothing that its output does not
+		_ = cmd.Wait() // its exit status adds nothing to its output
 		close(exited)
 	}()
 	s.mu.Lock()
@@ -246,7 +247,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// until asks again and again until the answer is yes.
+// until calls yes again and again until it returns true.
 func until(ctx context.Context, what string, yes func(context.Context) (bool, error)) error {
 	for {
 		ok, err := yes(ctx)

@@ -96,7 +96,8 @@ func keepsItsData(t *testing.T, s *Server) {
 	}
 }
 
-// TestServerEndedByItself: one that crashed, or that somebody else ended, is not running, and its pid may be another process' by now.
+// TestServerEndedByItself: a server that crashed, or was ended from outside, is not running, and
+// its pid may be another process' by now.
 func TestServerEndedByItself(t *testing.T) {
 	s := Start(t)
 	exited := s.exited

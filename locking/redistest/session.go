@@ -11,10 +11,10 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// Session is one client of an embedded server, without a connection: each command is carried out
-// in the caller's goroutine. A simulation that carries messages itself uses it instead of a dialer,
-// so that the server does one thing at a time and in an order that the simulation knows. It is not
-// safe for concurrent use; nor are two sessions of one server if the order is to be known.
+// Session is one client of an embedded server, without a connection: each command is carried out in
+// the caller's goroutine. A simulation that carries messages itself uses a Session instead of a
+// dialer, so that the server does one thing at a time, in the simulation's order. A Session is not
+// safe for concurrent use; nor are two sessions of one server if the order is to be fixed.
 type Session struct {
 	server *server.Server
 	peer   *server.Peer
@@ -72,7 +72,7 @@ func copyKey(m *miniredis.Miniredis, key string) keep {
 	k := keep{ttl: m.TTL(key)}
 	switch kind := m.DB(0).Type(key); kind {
 	case "string":
-		text, _ := m.Get(key) // its kind was asked for
+		text, _ := m.Get(key) // its kind was read above
 		k.text = &text
 	case "hash":
 		fields, _ := m.HKeys(key)
@@ -105,7 +105,7 @@ func (e *Embedded) Restore(s Snapshot) {
 func (k keep) put(m *miniredis.Miniredis, key string) {
 	switch {
 	case k.text != nil:
-		_ = m.Set(key, *k.text) // an error says that the key has another kind, but there is none
+		_ = m.Set(key, *k.text) // an error would mean another kind of key, but there is none
 	case k.hash != nil:
 		for f, v := range k.hash {
 			m.HSet(key, f, v)

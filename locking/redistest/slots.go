@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// node is a line of CLUSTER NODES: what one node knows of one, perhaps of itself.
+// node is a line of CLUSTER NODES: one node's view of a node, perhaps of itself.
 type node struct {
 	id     string
 	flags  string // with commas: myself, master, slave, fail, handshake, ...
@@ -37,7 +37,7 @@ func (n node) serves(slot int) bool {
 	})
 }
 
-// nodes returns what s knows of the cluster.
+// nodes returns the cluster in the view of s.
 func nodes(ctx context.Context, s *Server) ([]node, error) {
 	text, err := tell(ctx, s, "cluster", "nodes").Text()
 	if err != nil {
@@ -58,7 +58,7 @@ func nodes(ctx context.Context, s *Server) ([]node, error) {
 	return known, nil
 }
 
-// tell sends a command to a server that may be paused. The caller asks again.
+// tell sends a command to a server that may be paused. The caller repeats it.
 func tell(ctx context.Context, s *Server, args ...any) *redis.Cmd {
 	ctx, cancel := context.WithTimeout(ctx, nodeAnswers)
 	defer cancel()
@@ -82,8 +82,8 @@ func inSync(ctx context.Context, s *Server) (bool, error) {
 	return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up"), err
 }
 
-// Master asks the nodes which of them is master of key's slot, until there is one. Of two that claim
-// it the later one counts.
+// Master returns the master of key's slot, from the nodes, once there is one. Of two nodes that
+// claim the slot the later one counts.
 func (c *Cluster) Master(ctx context.Context, key string) (s *Server, err error) {
 	ctx, cancel := context.WithTimeout(ctx, standstill)
 	defer cancel()
@@ -127,7 +127,7 @@ func (c *Cluster) Promoted(ctx context.Context, key string, old *Server) (now *S
 	return now, err
 }
 
-// Replica asks the nodes which of them follows master.
+// Replica returns the replica of master, from the nodes.
 func (c *Cluster) Replica(ctx context.Context, master *Server) (*Server, error) {
 	_, port, _ := strings.Cut(master.Addr(), ":")
 	var errs []error
@@ -162,9 +162,8 @@ func (c *Cluster) MoveSlot(ctx context.Context, key string, to *Server) error {
 	return c.closeSlot(ctx, slot, from, to)
 }
 
-// OpenSlot tells both masters that key's slot is on its way to another master,
-// and moves nothing: as while a slot with many keys is being moved. MoveSlot to
-// the same master does the rest.
+// OpenSlot informs both masters that key's slot is on its way to another master, and moves nothing:
+// as while a slot with many keys is being moved. MoveSlot to the same master does the rest.
 func (c *Cluster) OpenSlot(ctx context.Context, key string, to *Server) error {
 	slot := keySlot(key)
 	from, err := c.Master(ctx, key)

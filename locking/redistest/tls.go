@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// settings are those of a redis-server that speaks TLS alone, with clients, other servers and sentinels, and wants a certificate of
-// each of them.
+// settings is for a redis-server that speaks TLS alone, with clients, other servers and sentinels,
+// and requires a certificate from each of them.
 func (c *Certificates) settings(port int) []string {
 	return []string{
 		"--port", "0", "--tls-port", strconv.Itoa(port), "--tls-auth-clients", "yes", "--tls-replication", "yes", "--tls-cluster", "yes",
@@ -24,7 +24,7 @@ func (c *Certificates) settings(port int) []string {
 	}
 }
 
-// options are those of a client of such a server.
+// options is for a client of such a server.
 func (c *Certificates) options(addr string) (*redis.Options, error) {
 	authority, err := os.ReadFile(c.CAFile)
 	if err != nil {
@@ -61,7 +61,8 @@ func startTLS(tb TB, cfg ProcessConfig) *Server {
 	return s
 }
 
-// StartTLSSentinel starts a master and a sentinel that knows it, called "main". Both are as StartTLS' server.
+// StartTLSSentinel starts a master and a sentinel that watches it, called "main". Both have the
+// settings of StartTLS' server.
 func StartTLSSentinel(tb TB, c *Certificates) (sentinel, master *Server) {
 	tb.Helper()
 	master = StartTLS(tb, c)
