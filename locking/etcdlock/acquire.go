@@ -17,7 +17,8 @@ const (
 	// microseconds, it is an hour.
 	maxAhead = locking.Token(3600 * 1e6)
 
-	// maxSteps bounds the transactions of one Acquire. Each further one means that others were quicker.
+	// maxSteps bounds the transactions of one Acquire. Each further one means that other owners
+	// were quicker.
 	maxSteps = 20
 )
 
@@ -105,7 +106,7 @@ func (a *acquisition) learn(v view) {
 	a.d.notifier.placed(a.waiter, a.created)
 }
 
-// renewLeases makes the lease for the lock last its length from now, and that of the place in the queue.
+// renewLeases makes the lease for the lock last its length from now, and the place's lease too.
 func (a *acquisition) renewLeases(ctx context.Context) (err error) {
 	length := seconds(a.r.TTL + a.r.Delay)
 	if a.created > 0 {
@@ -184,7 +185,7 @@ func (a *acquisition) again(ctx context.Context, v view) error {
 	return a.granted(tokenOf(v.holder), v.term)
 }
 
-// held describes the holder, and watches for the moment to ask again.
+// held describes the holder, and starts the watch for the next request.
 func (a *acquisition) held(ctx context.Context, v view) error {
 	e := &locking.HeldError{Name: a.r.Name, Place: v.place}
 	before := v.holder

@@ -16,7 +16,7 @@ const (
 	cleanTimeout = time.Second
 )
 
-// cleaner revokes leases that nobody needs, in the background. It tries once: a lease that stays lapses.
+// cleaner revokes unneeded leases, in the background. It tries once: a lease that stays lapses.
 type cleaner struct {
 	leases pb.LeaseClient
 

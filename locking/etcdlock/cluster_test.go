@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/locking/etcdlock"
 )
 
-// sink is a resource that notes the tokens of those who use it.
+// sink is a resource that notes the tokens of its writers.
 type sink struct {
 	mu     sync.Mutex
 	tokens []locking.Token
@@ -134,7 +134,8 @@ func TestLeaderKilled(t *testing.T) {
 	t.Logf("%d grants", n)
 }
 
-// TestMinority leaves one member of three: nobody gets a lock there, and a holder's context ends by its deadline.
+// TestMinority leaves one member of three: it grants no lock, and a holder's context ends by its
+// deadline.
 func TestMinority(t *testing.T) {
 	servers := startServers(t, 3)
 	prefix := newPrefix()

@@ -87,7 +87,8 @@ func TestConformance(t *testing.T) {
 	locktest.RunParallel(t, func(testing.TB) locktest.Store { return store(servers...) })
 }
 
-// TestHistories plays several histories at a time: their leases are ten times as long as those of other stores.
+// TestHistories plays several histories at a time: their leases are ten times as long as at other
+// stores.
 func TestHistories(t *testing.T) {
 	const lanes = 10
 	servers := startServers(t, 1)

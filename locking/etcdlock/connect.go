@@ -13,14 +13,15 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ClientConfig says how Connect reaches a cluster.
+// ClientConfig is how Connect reaches a cluster.
 type ClientConfig struct {
 	Endpoints []string    // of all members: host:port, or URLs. Required
 	Username  string      // empty: no authentication
 	Password  string      // of Username; never logged
-	TLS       *tls.Config // nil: none, unless an endpoint says https
+	TLS       *tls.Config // nil: none, unless an endpoint's URL is https
 
-	// DialOptions are added to those of gRPC, for a dialer or an interceptor. Default none.
+	// DialOptions are added to Connect's own options of gRPC, for a dialer or an interceptor.
+	// Default none.
 	DialOptions []grpc.DialOption
 }
 

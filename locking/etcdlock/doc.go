@@ -19,27 +19,28 @@
 //
 // Each of these is one transaction, so that all of it is decided at one revision:
 //
-//   - take: nobody holds the lock, the owner's place in the queue is the first (or nobody waits), and the
-//     owner was not the last to release. Then the holder's key is made.
+//   - take: the lock has no holder, the owner's place in the queue is the first (or the queue is
+//     empty), and the owner was not the last to release. Then the holder's key is made.
 //   - join: the owner has no place. Then its key is put at the end of the queue.
-//   - take over: the holder's key has the create revision that was asked for. Then it is replaced.
+//   - take over: the holder's key has the requested create revision. Then the key is replaced.
 //   - release: the owner's key is there. Then it is deleted, and the owner noted as the last.
 //
 // Each may be repeated: the owner's key, or the note, shows that it was done. A lease ends in the
 // background after its release.
 //
 // A free lock costs two requests, a lease and take; its release one, and one in the background. A
-// try for a held lock costs three, and one in the background. A waiter watches the key before its own in the queue, or the holder's, and its own key; nobody else is woken. A
-// hand-over is the release, the notification, a keep-alive and take. A hundred renewals are two requests:
-// the keep-alives on one stream, and one transaction that reads the keys.
+// try for a held lock costs three, and one in the background. A waiter watches the key before its
+// own in the queue, or the holder's, and its own key; no other waiter is woken. A hand-over is the
+// release, the notification, a keep-alive and take. A hundred renewals are two requests: the
+// keep-alives on one stream, and one transaction that reads the keys.
 //
 // # Leases
 //
-// A lease in etcd has whole seconds and a minimum, one and a half times the election timeout (2 s by
-// default). The holder's deadline follows from the TTL as asked; others wait for etcd's lease: TTL and
-// Delay, rounded up, and up to about a second until etcd has noticed the lapse. After a change of the
-// leader, etcd begins each lease anew, so others wait longer. Time left is shown in whole seconds,
-// rounded up.
+// A lease in etcd has whole seconds and a minimum, one and a half times the election timeout (2 s
+// by default). The holder's deadline follows from the requested TTL; waiters wait for etcd's lease:
+// TTL and Delay, rounded up, and up to about a second until etcd has noticed the lapse. After a
+// change of the leader, etcd begins each lease anew, so waiters wait longer. Time left is shown in
+// whole seconds, rounded up.
 //
 // A keep-alive is answered by the leader alone. A leader that was replaced, and does not know yet,
 // answers too. So a renewal counts only when a later read, which went through a majority, found the key
@@ -47,10 +48,10 @@
 //
 // # Tokens
 //
-// A token is the create revision of the holder's key and the offset that was current in the transaction
-// that made the key. Tokens of a lock increase: take and take over need the key before to be gone, so the
-// next key has a larger create revision; and the offset is only ever raised. A token says nothing about
-// another lock's.
+// A token is the create revision of the holder's key and the offset that was current in the
+// transaction that made the key. Tokens of a lock increase: take and take over need the previous
+// key to be gone, so the next key has a larger create revision; and the offset is only ever raised.
+// Tokens of different locks are not related.
 //
 // A cluster restored from a snapshot, or made anew, begins with smaller revisions. Guards refuse its
 // tokens then. Acquire with Options.After set to the token that the guard names: the offset is raised, so

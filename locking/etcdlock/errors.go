@@ -12,8 +12,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// explain says what was asked, and wraps locking.ErrUnreachable when the outcome is unknown or a retry helps.
-// etcd's own refusals stay as they are: no permission, no space, a wrong password.
+// explain adds the operation, and wraps locking.ErrUnreachable when the outcome is unknown or a
+// retry helps. etcd's own refusals stay as they are: no permission, no space, a wrong password.
 func explain(op string, err error) error {
 	if refused(err) {
 		return fmt.Errorf("%s at etcd: %w", op, err)
@@ -21,7 +21,8 @@ func explain(op string, err error) error {
 	return fmt.Errorf("%s at etcd: %w: %w", op, locking.ErrUnreachable, err)
 }
 
-// refused reports whether err says that etcd has not done what it was asked, and will not do it next time.
+// refused reports whether err means that etcd has not carried out the request, and will refuse it
+// again.
 func refused(err error) bool {
 	switch codeOf(err) {
 	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.Unimplemented, codes.FailedPrecondition, codes.NotFound:

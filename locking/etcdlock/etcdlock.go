@@ -42,7 +42,7 @@ type Driver struct {
 	client  *clientv3.Client
 	leases  pb.LeaseClient
 	prefix  string
-	refused error // what is wrong with the Config: the answer to each call
+	refused error // the fault of the Config: the error of each call
 
 	notifier   *notifier
 	cleaner    *cleaner

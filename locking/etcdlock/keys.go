@@ -51,11 +51,11 @@ const (
 	queued  role = "queue" // the place in the queue
 )
 
-// resized is the role of a hold lease with another length than that of the acquisition.
+// resized is the role of a hold lease with another length than the acquisition's.
 func resized(seconds int64) role { return role("hold " + strconv.FormatInt(seconds, 10)) }
 
-// leaseID returns the lease of an owner in a role. It follows from the names, so that a repeated request finds
-// the lease of the first one, and Release knows it without asking.
+// leaseID returns the lease of an owner in a role. It follows from the names, so that a repeated
+// request finds the lease of the first one, and Release needs no request to find it.
 func (d *Driver) leaseID(name, owner string, r role) clientv3.LeaseID {
 	h := sha256.New()
 	for _, part := range []string{d.prefix, name, owner, string(r)} {
@@ -65,5 +65,5 @@ func (d *Driver) leaseID(name, owner string, r role) clientv3.LeaseID {
 	return clientv3.LeaseID(binary.BigEndian.Uint64(h.Sum(nil))>>1 | 1)
 }
 
-// newLeaseID returns a lease that nobody has.
+// newLeaseID returns the id of a new lease.
 func newLeaseID() clientv3.LeaseID { return clientv3.LeaseID(rand.Int64N(math.MaxInt64-1) + 1) }

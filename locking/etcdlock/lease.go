@@ -16,14 +16,15 @@ func seconds(d time.Duration) int64 { return max(int64((d+time.Second-1)/time.Se
 // alive is the answer to one keep-alive.
 type alive struct {
 	seconds int64  // the lease's length; 0: there is no such lease
-	term    uint64 // of the leader, as the member that was asked knew it
+	term    uint64 // of the leader, in the answering member's view
 }
 
-// keepAlive renews leases, which then last their length, counted from after the call began. It is one round trip,
-// whatever their number.
+// keepAlive renews leases, which then last their length, counted from after the call began. It is
+// one round trip, whatever their number.
 //
-// A leader that was replaced a moment ago, and does not know, answers too, and its answer means nothing. So an answer
-// counts only together with a later read or write of the same term: see sameTerm.
+// A leader that was replaced a moment ago, and has not noticed, answers too, and its answer means
+// nothing. So an answer counts only together with a later read or write of the same term: see
+// sameTerm.
 func (d *Driver) keepAlive(ctx context.Context, ids []clientv3.LeaseID) ([]alive, error) {
 	return attempt(ctx, func() ([]alive, error) {
 		ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
@@ -49,13 +50,14 @@ func (d *Driver) keepAlive(ctx context.Context, ids []clientv3.LeaseID) ([]alive
 			}
 			out[i] = alive{max(reply.GetTTL(), 0), reply.GetHeader().GetRaftTerm()}
 		}
-		_, _ = stream.Recv() // the end of the stream: etcd logs one that is broken off
+		_, _ = stream.Recv() // the end of the stream: etcd logs a broken stream
 		return out, nil
 	})
 }
 
-// sameTerm reports whether a keep-alive counts, given the term in the answer to a later request that went through
-// a majority. Term 0 is that of a lease that was granted, which went through a majority itself.
+// sameTerm reports whether a keep-alive counts, given the term in the answer to a later request
+// that went through a majority. Term 0 stands for a new lease, whose grant went through a majority
+// itself.
 func sameTerm(keptAlive, later uint64) bool { return keptAlive == 0 || keptAlive == later }
 
 // ensure makes a lease last at least so many seconds, counted from after the call began. known: it probably exists.
@@ -97,14 +99,14 @@ func (d *Driver) grant(ctx context.Context, id clientv3.LeaseID, length int64) e
 func (d *Driver) holdLease(ctx context.Context, name, owner string, length int64, known bool) (clientv3.LeaseID, alive, error) {
 	id := d.leaseID(name, owner, holding)
 	got, err := d.ensure(ctx, id, length, known)
-	if err == nil && got.seconds < length { // an earlier request of this owner asked for less
+	if err == nil && got.seconds < length { // an earlier request of this owner had a shorter length
 		id = d.leaseID(name, owner, resized(length))
 		got, err = d.ensure(ctx, id, length, false)
 	}
 	return id, got, err
 }
 
-// left returns how long a lease lasts, as others see it: rounded up to seconds. 0: it has lapsed.
+// left returns how long a lease lasts for other owners: rounded up to seconds. 0: it has lapsed.
 func (d *Driver) left(ctx context.Context, id int64) (time.Duration, error) {
 	if id == 0 { // of a key that something else wrote
 		return 0, nil

@@ -40,7 +40,7 @@ func newNetwork(prefix string) network {
 // breaks when the client gives up.
 func (n network) LoseReply() { n.faults.set(func(f *faults) { f.lose = true }) }
 
-// Delay makes all that comes back arrive d later. Each packet has its own delay, whatever comes before.
+// Delay makes all replies arrive d later. Each packet has its own delay, whatever comes before.
 func (n network) Delay(d time.Duration) { n.faults.set(func(f *faults) { f.delay = d }) }
 
 func (n network) Heal() {

@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// notifier watches keys for the queued waiters of this process. Each waiter watches the key before its own in the
-// queue, or the holder's, and its own key. A waiter also asks by itself.
+// notifier watches keys for the queued waiters of this process. Each waiter watches the key before
+// its own in the queue, or the holder's, and its own key. A waiter also polls.
 type notifier struct {
 	client  *clientv3.Client
 	logger  *slog.Logger
@@ -30,7 +30,7 @@ type waiter struct {
 	created  int64         // see acquisition.created
 	watched  string        // the key before; "": no watch
 	end      context.CancelFunc
-	hope     bool // the key before has gone, or nothing was asked yet
+	hope     bool // the key before has gone, or the waiter has sent no request yet
 	stopped  bool
 }
 
@@ -67,7 +67,7 @@ func (d *Driver) Close() {
 	n.running.Wait()
 }
 
-// get returns the waiter that listens; nil: nobody does.
+// get returns the waiter that listens; nil: there is none.
 func (n *notifier) get(name, owner string) *waiter {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -115,7 +115,8 @@ func (n *notifier) watch(w *waiter, before, own string) {
 	})
 }
 
-// awaitDeleted returns when one of the two keys was deleted. The error says why it does not know.
+// awaitDeleted returns when one of the two keys was deleted. An error means that the watch ended
+// before.
 //
 // A watch that begins in the past is served late, once in 100 ms. So the watches begin now, and the keys are read when
 // the watches exist.

@@ -11,14 +11,14 @@ import (
 	"github.com/escapement/escapement/locking/etcdlock"
 )
 
-// ask asks for lock a with a place in its queue.
+// ask requests lock a with a place in its queue.
 func ask(t *testing.T, d *etcdlock.Driver, owner string) error {
 	t.Helper()
 	_, err := d.Acquire(t.Context(), locking.Request{Name: "a", Owner: owner, TTL: 15 * time.Second, Queue: true})
 	return err
 }
 
-// wantPlace wants an answer that says who has the lock, and the caller's place.
+// wantPlace wants an error with the lock's holder, and the caller's place.
 func wantPlace(t *testing.T, what string, err error, owner string, place int) {
 	t.Helper()
 	var held *locking.HeldError
@@ -27,8 +27,8 @@ func wantPlace(t *testing.T, what string, err error, owner string, place int) {
 	}
 }
 
-// TestQueueOrder: a waiter that is notified because the one before it gave up does not overtake a first waiter who has not
-// asked yet, though nobody holds the lock.
+// TestQueueOrder: a waiter is notified because the waiter before it gave up. It does not overtake
+// the first waiter, who has sent no request yet, though the lock is free.
 func TestQueueOrder(t *testing.T) {
 	s := startServers(t, 1)[0]
 	d, _ := driver(t, newPrefix(), s)

@@ -19,7 +19,7 @@ const tombstoneKeep = 10 * time.Minute
 type tombstones struct {
 	turn    chan struct{} // a lock, capacity 1, for the caller that makes the lease
 	lease   clientv3.LeaseID
-	granted time.Time // zero: there is none, or nobody knows
+	granted time.Time // zero: there is no lease, or its grant was not answered
 }
 
 // Release implements locking.Driver.

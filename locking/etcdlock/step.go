@@ -22,7 +22,7 @@ type step struct {
 
 func (a *acquisition) lookStep() step { return step{then: a.look()} }
 
-// take takes a lock that nobody holds: as the first waiter, or where nobody waits.
+// take takes a free lock: as the first waiter, or with an empty queue.
 func (a *acquisition) take(o offset) step {
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(a.keys.hold).WithPrefix(), "=", 0)}
 	if a.created > 0 {
@@ -35,7 +35,7 @@ func (a *acquisition) take(o offset) step {
 	return a.grantStep(conditions, o)
 }
 
-// takeOver takes the lock from its holder, whoever waits.
+// takeOver takes the lock from its holder, whatever the queue.
 func (a *acquisition) takeOver(v view) step {
 	key := string(v.holder.Key)
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", v.holder.CreateRevision)}
@@ -55,8 +55,9 @@ func (a *acquisition) grantStep(conditions []clientv3.Cmp, o offset, then ...cli
 	}
 }
 
-// unlessReleased makes operations depend on this owner not being the last that released: the request could be a late
-// copy. The answer is that of a transaction, which succeeds when they were not carried out.
+// unlessReleased makes operations depend on this owner not being the last that released: the
+// request could be a late copy. The answer is a transaction's, which succeeds when the operations
+// were not carried out.
 func (a *acquisition) unlessReleased(then ...clientv3.Op) clientv3.Op {
 	return clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.Value(a.keys.released), "=", a.r.Owner)}, nil, then)
 }

@@ -14,7 +14,7 @@ import (
 type view struct {
 	revision int64
 	term     uint64
-	holder   *mvccpb.KeyValue   // nil: nobody
+	holder   *mvccpb.KeyValue   // nil: the lock is free
 	queue    []*mvccpb.KeyValue // keys only, in order; those up to the owner's, or the first
 	place    int                // of the owner in the queue, from 1; 0: none
 	released bool               // the owner was the last to release

@@ -16,8 +16,9 @@ const (
 	retryPause = 20 * time.Millisecond
 )
 
-// call runs a statement that returns one row, and scans the row into dest. All statements of this package may
-// be repeated, so a transient failure is. Without the tables it creates them once, if Config.Migrate says so.
+// call runs a statement that returns one row, and scans the row into dest. All statements of this
+// package may be repeated, so call repeats them after a transient failure. Without the tables it
+// creates them once, if Config.Migrate is set.
 func (d *Driver) call(ctx context.Context, op, statement string, args []any, dest ...any) error {
 	if d.refused != nil {
 		return d.refused
@@ -45,7 +46,8 @@ func (d *Driver) call(ctx context.Context, op, statement string, args []any, des
 	}
 }
 
-// firstLook checks once who owns the tables and functions, if Config.Migrate says that nobody ran Migrate before.
+// firstLook checks the owners of the tables and functions once, if Config.Migrate is set: no
+// Migrate may have checked them before.
 func (d *Driver) firstLook(ctx context.Context) error {
 	if !d.migrate || d.looked.Load() {
 		return nil

@@ -143,7 +143,7 @@ func (w *crew) report() {
 	}
 }
 
-// await asks until cond holds, and fails at a standstill.
+// await calls cond until it holds, and fails at a standstill.
 func await(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
 	start := time.Now()
@@ -159,7 +159,7 @@ func request(name, owner string) locking.Request {
 	return locking.Request{Name: name, Owner: owner, TTL: time.Minute}
 }
 
-// mustAcquire asks a driver once.
+// mustAcquire sends one request to a driver.
 func mustAcquire(tb testing.TB, d *pglock.Driver, r locking.Request) locking.Grant {
 	tb.Helper()
 	g, err := d.Acquire(tb.Context(), r)

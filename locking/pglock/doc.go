@@ -31,25 +31,27 @@
 //
 // # Calls
 //
-// Each call is one function of the database in one transaction: one round trip. A lock changes hands under the
-// row lock of its row, and one UPDATE sets owner, token and end by the server's clock. Each call may be repeated
-// after a lost reply, also after that of a commit: acquire gives the same owner the same token, release the same
-// answer. The renewals of many locks are one call. A lock that is held is answered without the row lock, so
-// those who ask do not delay its holder.
+// Each call is one function of the database in one transaction: one round trip. A lock changes
+// hands under the row lock of its row, and one UPDATE sets owner, token and end by the server's
+// clock. Each call may be repeated after a lost reply, also after a commit's: acquire gives the
+// same owner the same token, release the same answer. The renewals of many locks are one call. A
+// lock that is held is answered without the row lock, so contenders do not delay its holder.
 //
-// A serialization failure, a deadlock or a broken connection is retried, four tries at most. What remains, and a
-// statement or lock timeout, a server that starts or stops, or one without connections left, is
-// locking.ErrUnreachable: the outcome is unknown. So is a server that is read-only; the error says so. With
-// several hosts in the connection string, set target_session_attrs=read-write.
+// A serialization failure, a deadlock or a broken connection is retried, four tries at most. A
+// failure after that, a statement or lock timeout, a server that starts or stops, or one without
+// connections left, is locking.ErrUnreachable: the outcome is unknown. So is a read-only server,
+// with an error that names the cause. With several hosts in the connection string, set
+// target_session_attrs=read-write.
 //
-// A waiter joins with one call more. The release gives the lock to the first waiter and notifies it by NOTIFY;
-// with the waiter's acquire, a handover takes two calls. A driver has one connection for notifications, while
-// there are waiters: Config.Listen. Without it, and when a notification is lost, a waiter asks once in about a
-// second. The order of the queue is that of the server's clock. All transactions of a PostgreSQL server that
-// notify pass one lock at their commit, so a handover to a waiter costs more than a release without one.
+// A waiter joins with one call more. The release gives the lock to the first waiter and notifies it
+// by NOTIFY; with the waiter's acquire, a handover takes two calls. A driver has one connection for
+// notifications, while there are waiters: Config.Listen. Without it, and when a notification is
+// lost, a waiter polls about once a second. The queue is in the order of the server's clock. All
+// transactions of a PostgreSQL server that notify pass one lock at their commit, so a handover to a
+// waiter costs more than a release without one.
 //
-// When the context of a call ends, pgx asks the server to cancel the statement. Of pgbouncer use a version after
-// 1.18, which sometimes exits when a client has sent such a request.
+// When the context of a call ends, pgx requests the server to cancel the statement. pgbouncer 1.18
+// sometimes exits on such a request; use a later version.
 //
 // The functions need PostgreSQL 10. The tests run on PostgreSQL 15 and pgbouncer 1.18.
 //
@@ -63,8 +65,9 @@
 //
 // # Promised, and not
 //
-// A grant and a renewal are on disk before they are acknowledged, whatever synchronous_commit says: off and local
-// are raised to on for these transactions. With fsync=off, a crash of the machine may lose them.
+// A grant and a renewal are on disk before they are acknowledged, whatever the setting of
+// synchronous_commit: off and local are raised to on for these transactions. With fsync=off, a
+// crash of the machine may lose them.
 //
 // An asynchronous standby that is promoted lacks the last acknowledged transactions. A lock may then have two
 // holders, until the next renewal of the first one, which is answered "gone". Their tokens differ, and the later

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// SQLSTATE codes that decide what a caller is told.
+// SQLSTATE codes that decide which error a caller gets.
 const (
 	serializationFailure  = "40001"
 	deadlockDetected      = "40P01"
@@ -26,9 +26,9 @@ const (
 	invalidSchema         = "3F000"
 )
 
-// retryLaterClasses are those of a server that cannot serve now: a broken connection, a serialization failure,
-// a lock timeout, a server without resources, an operator's intervention (among them a statement timeout), a
-// system error.
+// retryLaterClasses are the classes of a server that cannot serve now: a broken connection, a
+// serialization failure, a lock timeout, a server without resources, an operator's intervention
+// (among them a statement timeout), a system error.
 var retryLaterClasses = []string{"08", "40", "53", "55", "57", "58"}
 
 // code returns the SQLSTATE of err, or "" when it is not an answer of the server.

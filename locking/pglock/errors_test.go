@@ -35,7 +35,7 @@ func blocked(t *testing.T, db *database) (unblock func()) {
 	}
 }
 
-// TestTimeouts: a call that the server gives up is unanswered, and says nothing about the lock.
+// TestTimeouts: a call that the server gives up is unanswered, and proves nothing about the lock.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	db := theDatabase(t)
@@ -68,7 +68,7 @@ func TestSerializable(t *testing.T) {
 	w.report()
 }
 
-// TestReadOnlyDefault: a role that is set read-only is told so, as a standby is.
+// TestReadOnlyDefault: a role that is set read-only gets the error of a standby.
 func TestReadOnlyDefault(t *testing.T) {
 	t.Parallel()
 	db := theDatabase(t)

@@ -83,7 +83,8 @@ func TestNoGrowth(t *testing.T) {
 	}
 }
 
-// TestTidyDoesNotWait: a new lock is not delayed by an idle one that somebody acquires just now.
+// TestTidyDoesNotWait: a new lock is not delayed by an idle one that another owner acquires just
+// now.
 func TestTidyDoesNotWait(t *testing.T) {
 	t.Parallel()
 	db := theDatabase(t)
@@ -103,7 +104,7 @@ func TestTidyDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestTidy: each new lock removes up to two that were idle for a day, and no others.
+// TestTidy: each new lock removes up to two locks that were idle for a day, and no younger ones.
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	db := theDatabase(t)

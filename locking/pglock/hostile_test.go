@@ -341,7 +341,8 @@ func TestMigratePlanted(t *testing.T) {
 	if n := h.value("SELECT count(*) FROM public.stolen"); n != "0" {
 		t.Errorf("code of mallory ran %s times with the rights of others", n)
 	}
-	// What a role may use: its own, that of a group it is in, that of a superuser, that of the schema's owner.
+	// The objects that a role may use: its own, a group's that it is in, a superuser's, the schema
+	// owner's.
 	h.exec(h.admin, "CREATE ROLE team; GRANT team TO owner; GRANT CREATE, USAGE ON SCHEMA shared TO team")
 	for namespace, role := range map[string]string{"own": "owner", "of_a_group": "team", "of_a_superuser": "postgres"} {
 		cfg := pglock.Config{Schema: "shared", Namespace: namespace}

@@ -31,8 +31,8 @@ func migrations() ([]string, error) {
 	return all, nil
 }
 
-// ErrNewerSchema is returned by Migrate when a newer version of this package has migrated the database. Use that
-// version; its Migrate says what older programs can still do.
+// ErrNewerSchema is returned by Migrate when a newer version of this package has migrated the
+// database. Use that version; the comment on its Migrate lists what older programs can still do.
 var ErrNewerSchema = errors.New("the database has a newer version of the lock tables")
 
 // Migrate creates the schema, the tables and functions of cfg's Schema and Namespace, or brings them to this
@@ -85,7 +85,7 @@ func migrateOnce(ctx context.Context, pool *pgxpool.Pool, o objects) error {
 		if err := prepare(ctx, tx, o); err != nil {
 			return err
 		}
-		if version, err = versionOf(ctx, tx, o, len(all)); err != nil { // others may have migrated meanwhile
+		if version, err = versionOf(ctx, tx, o, len(all)); err != nil { // another program may have migrated meanwhile
 			return err
 		}
 		for _, statements := range all[version:] {

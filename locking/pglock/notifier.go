@@ -21,12 +21,12 @@ const (
 	reconnectPause = 500 * time.Millisecond
 )
 
-// errNoWaiters ends a connection that nobody needs any more.
+// errNoWaiters ends a connection without waiters.
 var errNoWaiters = errors.New("no waiters")
 
-// notifier receives the notifications for the queued waiters of this process, over one connection, which it has
-// while there are waiters and for a few seconds longer. A notification may be lost: waiters also ask by
-// themselves.
+// notifier receives the notifications for the queued waiters of this process, over one connection,
+// which it has while there are waiters and for a few seconds longer. A notification may be lost:
+// each waiter also polls.
 type notifier struct {
 	config  *pgx.ConnConfig // nil: no notifications
 	channel string          // unique; "" without config
@@ -111,7 +111,7 @@ func (n *notifier) stop(ctx context.Context) bool {
 	return true
 }
 
-// receive passes notifications on, until its connection breaks or nobody waits.
+// receive passes notifications on, until its connection breaks or the last waiter has gone.
 func (n *notifier) receive(ctx context.Context) error {
 	var conn *pgx.Conn
 	err := bounded(ctx, func(ctx context.Context) (err error) {

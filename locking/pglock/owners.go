@@ -9,14 +9,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrNotOwned is returned by Migrate when a table or function of the locks belongs to a role that could take over
-// the caller's rights with it: whoever owns a function or the trigger of a table decides what runs in the caller's
-// name. The error names both.
+// ErrNotOwned is returned by Migrate when a table or function of the locks belongs to a role that
+// could take over the caller's rights with it: the owner of a function, or of a table's trigger,
+// chooses code that runs in the caller's name. The error names both.
 var ErrNotOwned = errors.New("belongs to a role that the caller cannot trust with its own rights")
 
-// ownersStatement returns the first object of the names $2 in schema $1 that the current role does not trust, and
-// its owner. Trusted are the role itself, superusers, and for a role that is none, the roles that it is a member of
-// and the owner of the schema, who can replace all that is in it.
+// ownersStatement returns the first object of the names $2 in schema $1 whose owner the current
+// role does not trust, and that owner. Trusted are the role itself and superusers; a role that is
+// no superuser also trusts the roles that it is a member of and the owner of the schema, who can
+// replace everything in it.
 const ownersStatement = `
 	SELECT o.kind, o.name, owner.rolname FROM (
 		SELECT 'relation', c.relname, c.relowner, c.relnamespace FROM pg_catalog.pg_class c

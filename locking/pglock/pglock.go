@@ -26,14 +26,15 @@ type Config struct {
 	// CallTimeout limits one call to PostgreSQL; default 1 s.
 	CallTimeout time.Duration
 
-	// Listen says how to connect for notifications: pgx.ParseConfig of a connection string, or the
+	// Listen is how to connect for notifications: pgx.ParseConfig of a connection string, or the
 	// ConnConfig of the pool's Config. It must lead to the primary itself, not through a pooler in
-	// transaction mode, which cannot pass notifications on. There is one such connection, while there are
-	// waiters. nil: none; each waiter then asks once a second.
+	// transaction mode, which cannot pass notifications on. There is one such connection, while
+	// there are waiters. nil: none; each waiter then polls once a second.
 	Listen *pgx.ConnConfig
 
-	// Migrate runs Migrate when a call finds no tables. The role then needs CREATE on the schema. The first call
-	// returns ErrNotOwned where Migrate would. Default false: somebody runs Migrate before.
+	// Migrate runs Migrate when a call finds no tables. The role then needs CREATE on the schema.
+	// The first call returns ErrNotOwned where Migrate would. Default false: the operator runs
+	// Migrate before.
 	Migrate bool
 }
 
@@ -52,7 +53,7 @@ type Driver struct {
 	addr     string // host and port of each server, for errors
 	migrate  bool
 	looked   atomic.Bool // see firstLook
-	refused  error       // what is wrong with the Config: the answer to each call
+	refused  error       // the fault of the Config: the error of each call
 	notifier *notifier
 
 	// Statements.

@@ -16,7 +16,7 @@ import (
 	"github.com/escapement/escapement/locking/pglock"
 )
 
-// joins asks for lock x and wants that place in its queue; 0: the queue is full.
+// joins requests lock x and wants that place in its queue; 0: the queue is full.
 func joins(t *testing.T, d *pglock.Driver, owner string, want int) {
 	t.Helper()
 	r := request("x", owner)
@@ -50,7 +50,8 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// TestJoinBesideRelease: a waiter whose place is not visible yet when the lock is released asks once more, and gets the lock.
+// TestJoinBesideRelease: a waiter whose place is not visible yet when the lock is released sends
+// one more request, and gets the lock.
 func TestJoinBesideRelease(t *testing.T) {
 	t.Parallel()
 	db := theDatabase(t)
@@ -88,7 +89,8 @@ func TestJoinBesideRelease(t *testing.T) {
 	}
 }
 
-// TestJoinBesideHandOver: a waiter that asked while it was given the lock does not stay in the queue.
+// TestJoinBesideHandOver: a waiter whose request crosses the grant of the lock does not stay in the
+// queue.
 func TestJoinBesideHandOver(t *testing.T) {
 	t.Parallel()
 	db := theDatabase(t)
@@ -126,7 +128,7 @@ func TestWaiterTakesOver(t *testing.T) {
 	}
 }
 
-// TestDeadWaiter: a waiter that did not ask for the queue timeout is not given the lock.
+// TestDeadWaiter: a waiter that sent no request for the queue timeout is not given the lock.
 func TestDeadWaiter(t *testing.T) {
 	t.Parallel()
 	db := theDatabase(t)
@@ -144,8 +146,8 @@ func TestDeadWaiter(t *testing.T) {
 	}
 }
 
-// TestNewcomerAtLapse: when a lease has lapsed, one who comes then does not overtake the first waiter. The lapsed holder cannot
-// renew, nor release.
+// TestNewcomerAtLapse: after the lapse of a lease, a newcomer does not overtake the first waiter.
+// The lapsed holder cannot renew, nor release.
 func TestNewcomerAtLapse(t *testing.T) {
 	t.Parallel()
 	db := theDatabase(t)
@@ -252,8 +254,8 @@ func (d *database) listeners(tb testing.TB) (n int) {
 	return n
 }
 
-// TestListenAgain ends the connection for notifications: it is replaced while somebody waits, ends when nobody does, and a
-// closed driver opens it again.
+// TestListenAgain ends the connection for notifications: it is replaced while there is a waiter,
+// ends with the last waiter, and a closed driver opens it again.
 func TestListenAgain(t *testing.T) {
 	t.Parallel()
 	s := newPostgres(t, "fsync=off")

@@ -14,8 +14,8 @@ const (
 	defaultNamespace = "escapement"
 )
 
-// namePattern is that of schemas and namespaces. With 24 bytes of a namespace, the longest name of an object
-// is below PostgreSQL's limit of 63 bytes.
+// namePattern is for schemas and namespacePattern for namespaces. With 24 bytes of a namespace, the
+// longest name of an object is below PostgreSQL's limit of 63 bytes.
 var (
 	namePattern      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 	namespacePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)

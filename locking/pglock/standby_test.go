@@ -100,8 +100,9 @@ func TestPromotion(t *testing.T) {
 	w.report()
 }
 
-// TestGrantsLost loses grants that an asynchronous primary has acknowledged: a holder gets the lock when the standby hears of
-// nothing any more, and holds it while the promoted standby gives it away.
+// TestGrantsLost loses grants that an asynchronous primary has acknowledged: a holder gets the lock
+// when the standby receives nothing any more, and holds it while the promoted standby gives it
+// away.
 func TestGrantsLost(t *testing.T) {
 	t.Parallel()
 	primary := newPostgres(t)
@@ -153,7 +154,7 @@ func TestGrantsLost(t *testing.T) {
 	}
 }
 
-// TestReadOnlyStandby: a standby is told as such, and is no holder.
+// TestReadOnlyStandby: a standby is reported as read-only, and never as a holder.
 func TestReadOnlyStandby(t *testing.T) {
 	t.Parallel()
 	primary := newPostgres(t)

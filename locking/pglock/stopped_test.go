@@ -25,7 +25,8 @@ const (
 	holderNamespace = "PGLOCK_TEST_NAMESPACE"
 )
 
-// holdAndLook acquires lock x, says so, and looks at its lease for each line of stdin. It returns the exit code.
+// holdAndLook acquires lock x, prints "held", and looks at its lease for each line of stdin. It
+// returns the exit code.
 func holdAndLook(dsn, namespace string) int {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, dsn)

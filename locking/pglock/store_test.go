@@ -59,7 +59,8 @@ func (c uncancelled) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// hangUp heals the network and closes its connections. Of one that has lost something, pgx would wait 15 s for an answer.
+// hangUp heals the network and closes its connections. On a connection that has lost a packet, pgx
+// would wait 15 s for an answer.
 func (n *network) hangUp() {
 	n.Heal()
 	n.mu.Lock()
@@ -120,7 +121,7 @@ var namespaces atomic.Int64
 type database struct {
 	dsn    string // of the pools
 	listen string // of the notifications; "" for none
-	pooled bool   // dsn is that of a pooler
+	pooled bool   // dsn is a pooler's
 	cfg    pglock.Config
 	admin  *pgxpool.Pool
 	sent   counter

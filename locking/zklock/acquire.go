@@ -33,7 +33,8 @@ func (d *Driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant,
 	}
 }
 
-// acquisition is one Acquire. It may be repeated: what has taken effect already is seen in the store.
+// acquisition is one Acquire. It may be repeated: the effect of an earlier request is seen in the
+// store.
 type acquisition struct {
 	driver  *Driver
 	session *session
@@ -44,7 +45,7 @@ type acquisition struct {
 	slept time.Duration // see locking.Grant.Slept
 }
 
-// run looks at the lock, and takes it or says who holds it, until the lock has not changed meanwhile.
+// run repeats round until the lock has not changed meanwhile.
 func (a *acquisition) run(ctx context.Context) (locking.Grant, error) {
 	for latest := false; ; latest = true {
 		g, err := a.round(ctx, latest)
@@ -54,7 +55,8 @@ func (a *acquisition) run(ctx context.Context) (locking.Grant, error) {
 	}
 }
 
-// round is one look and what follows from it. Only what was read with latest is reported.
+// round reads the lock once and acts on the result. A held lock is reported, and its queue joined,
+// only after a read with latest.
 func (a *acquisition) round(ctx context.Context, latest bool) (locking.Grant, error) {
 	d, r := a.driver, a.request
 	a.asked, a.slept = time.Now(), locking.Slept()
@@ -103,7 +105,8 @@ func (a *acquisition) granted(token locking.Token) locking.Grant {
 	return locking.Grant{Name: r.Name, Owner: r.Owner, Token: token, TTL: r.TTL, Delay: r.Delay, Asked: a.asked, Slept: a.slept}
 }
 
-// again grants what an earlier request of this owner was granted, for another TTL. With others, see take, it withdraws.
+// again repeats the grant of an earlier request of this owner, for another TTL. With others, see
+// take, the owner withdraws.
 func (a *acquisition) again(ctx context.Context, others bool) (locking.Grant, error) {
 	d := a.driver
 	l, _ := d.begin(a.session, a.key, a.ends())
@@ -217,7 +220,7 @@ func (d *Driver) createLock(ctx context.Context, s *session, name string) error 
 	return err
 }
 
-// heldError says who holds the lock, or who has it next.
+// heldError returns an error with the holder of the lock, or with the first waiter of a free one.
 func (a *acquisition) heldError(ctx context.Context, v view) error {
 	d, name := a.driver, a.request.Name
 	place := v.placeOf(a.request.Owner)

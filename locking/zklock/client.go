@@ -23,8 +23,8 @@ type Auth struct {
 
 // ClientConfig holds the settings of a Client. The zero value is useful.
 type ClientConfig struct {
-	// Auth is sent on each new connection. With it, the nodes that a Driver creates may be used by the same
-	// identity only; without it by everybody. Default none.
+	// Auth is sent on each new connection. With Auth, only the same identity may use the nodes that
+	// a Driver creates; without, any client. Default none.
 	Auth []Auth
 
 	// Dial opens a connection within a time, for TLS for example. Default net.DialTimeout.
@@ -39,14 +39,14 @@ type ClientConfig struct {
 type Client struct {
 	servers []string
 	cfg     ClientConfig
-	refused error // what is wrong with the arguments: the answer to each call
+	refused error // the fault of the arguments: the error of each call
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup // goroutines of calls, watches and lapses
 
 	mu       sync.Mutex
-	sessions map[time.Duration]*session // by the time-out that was asked for
+	sessions map[time.Duration]*session // by the requested time-out
 	closed   bool
 }
 
@@ -117,7 +117,7 @@ func (c *Client) session(d time.Duration) (*session, error) {
 	return s, nil
 }
 
-// acl is that of all nodes of this client.
+// acl is the access list of all nodes of this client.
 func (c *Client) acl() []zk.ACL {
 	if len(c.cfg.Auth) > 0 {
 		return zk.AuthACL(zk.PermAll)

@@ -26,8 +26,9 @@ func locker(tb testing.TB, root string, servers ...string) (*locking.Locker, *ne
 	return l, n
 }
 
-// TestFollowerDiesAfterARenewal cuts a holder off together with the server that it is connected to, right after a renewal.
-// The leader has not heard of the renewal: it learns from a follower's next ping which sessions are alive.
+// TestFollowerDiesAfterARenewal cuts a holder off together with its server, right after a renewal.
+// The renewal has not reached the leader, which learns from a follower's next ping which sessions
+// are alive.
 func TestFollowerDiesAfterARenewal(t *testing.T) {
 	e := startEnsemble(t, fast)
 	_, followers := e.leader(t)
@@ -66,7 +67,8 @@ func TestFollowerDiesAfterARenewal(t *testing.T) {
 	}
 }
 
-// sink is the resource: it accepts a write with a token that is not below the largest so far, and counts the others.
+// sink is the resource: it accepts a write with a token that is not below the largest so far, and
+// counts the rejected writes.
 type sink struct {
 	mu       sync.Mutex
 	last     locking.Token
@@ -206,7 +208,8 @@ func TestServerWithoutQuorum(t *testing.T) {
 	}
 }
 
-// TestServerBehind connects a client to a server that hears late of all changes. What it says of a lock is true all the same.
+// TestServerBehind connects a client to a server that gets all changes late. Its answers about a
+// lock are true all the same.
 func TestServerBehind(t *testing.T) {
 	far := new(proxies)
 	e := startEnsembleFar(t, far, fast)

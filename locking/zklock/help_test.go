@@ -48,8 +48,8 @@ func deleteAll(tb testing.TB, servers []string, path string) {
 	walk(path)
 }
 
-// await asks again and again until the answer is yes. Its bound ends a standstill, and judges no time: three servers elect a
-// leader again and again on a machine that is busy.
+// await calls yes again and again until it returns true. Its bound ends a standstill, and judges no
+// time: three servers elect a leader again and again on a machine that is busy.
 func await(tb testing.TB, what string, yes func() bool) {
 	const standstill = 3 * time.Minute
 	tb.Helper()

@@ -14,12 +14,12 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// link is the network of one session. The library waits for an answer without a limit, and for a handshake up to
-// seven session time-outs; link limits both. It also reads the time-out that the server has agreed to, which the
-// library does not tell.
+// link is the network of one session. The library waits for an answer without a limit, and for a
+// handshake up to seven session time-outs; link limits both. link also reads the time-out that the
+// server has agreed to, which the library hides.
 type link struct {
 	dial    zk.Dialer
-	timeout time.Duration // the session's, as it was asked for
+	timeout time.Duration // the session's, as requested
 
 	agreed   atomic.Int64 // time.Duration; 0: no session yet
 	received atomic.Int64 // when something arrived last, since start

@@ -45,7 +45,7 @@ func readPlace(node string) (place, bool) {
 	return place{node, owner, int32(number)}, ok && err == nil && bad == nil && strings.HasPrefix(node, waitPrefix)
 }
 
-// view is what the children of a lock's node say.
+// view is a lock as the children of its node show it.
 type view struct {
 	exists  bool
 	version int32    // of the lock's node: it changes with each grant
@@ -69,7 +69,8 @@ func readView(children []string, lock *zk.Stat) view {
 			v.queue = append(v.queue, p)
 		}
 	}
-	// The numbers have 32 bits and start again below zero; those of one moment are close together.
+	// The numbers have 32 bits and start again below zero; the numbers of one moment are close
+	// together.
 	slices.SortFunc(v.queue, func(a, b place) int { return cmp.Compare(a.number-b.number, 0) })
 	return v
 }

@@ -24,8 +24,8 @@ const (
 	childTTL    = 2 * time.Second
 )
 
-// holdIfChild makes this process a holder of a lock, if a test has started it as that. It says "held", and then, for each
-// line that it reads, what its context says at the first look.
+// holdIfChild makes this process a holder of a lock, if a test has started it for that. It prints
+// "held", and then, for each line that it reads, the first look at its context.
 func holdIfChild() {
 	server := os.Getenv(childServer)
 	if server == "" {
@@ -131,8 +131,8 @@ func TestStoppedHolder(t *testing.T) {
 	}
 }
 
-// TestKilledHolder measures how long others wait for a process that was killed: the session time-out, which is 1.5 times the
-// TTL or a little more.
+// TestKilledHolder measures how long a waiter waits for a process that was killed: the session
+// time-out, which is 1.5 times the TTL or a little more.
 func TestKilledHolder(t *testing.T) {
 	z := theServer(t)
 	holder := startChild(t, z.addr())

@@ -14,11 +14,11 @@ import (
 // A waiter has an ephemeral sequential node, in a session of its own that lasts locking.QueueTimeout: when its process
 // dies or is cut off, its place is free after that time, whatever the TTL of the locks is.
 
-// waiting is what a driver knows of its waiters.
+// waiting is a driver's record of its waiters.
 type waiting struct {
 	mu      sync.Mutex
-	waiters map[key]*waiter     // who listens
-	places  map[key]*time.Timer // ends a place for which nobody asks
+	waiters map[key]*waiter     // the listening ones
+	places  map[key]*time.Timer // ends a place whose owner sends no request
 }
 
 // waiter is one Listen.

@@ -77,7 +77,7 @@ func TestPlaceWithItsReplyLost(t *testing.T) {
 		return o.Waiters
 	}
 	await(t, "the reply is lost and the waiter has its place", func() bool { return n.Losing() == 0 && waiters() > 0 })
-	for start := time.Now(); time.Since(start) < 2*time.Second; <-time.After(50 * time.Millisecond) { // it asks again after a second
+	for start := time.Now(); time.Since(start) < 2*time.Second; <-time.After(50 * time.Millisecond) { // it polls after a second
 		if n := waiters(); n != 1 {
 			t.Fatalf("%d places for one waiter", n)
 		}
@@ -90,7 +90,8 @@ func TestPlaceWithItsReplyLost(t *testing.T) {
 	}
 }
 
-// TestForgottenPlace: a waiter that does not ask any more loses its place, though its process lives.
+// TestForgottenPlace: a waiter that sends no further request loses its place, though its process
+// lives.
 func TestForgottenPlace(t *testing.T) {
 	d, _, _ := driver(t)
 	mustAcquire(t, d, request("holder", 20*time.Second))

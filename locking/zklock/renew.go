@@ -13,8 +13,9 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Renew implements locking.Renewer. Each lock takes a read and a write; those of all locks are sent together. The write
-// shows that the session and the node exist, and begins another session time-out.
+// Renew implements locking.Renewer. Each lock takes a read and a write; the reads of all locks are
+// sent together, and so are the writes. The write shows that the session and the node exist, and
+// begins another session time-out.
 func (d *Driver) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	if d.refused != nil {
 		return nil, d.refused

@@ -233,7 +233,7 @@ func (e ensemble) addrs() (addrs []string) {
 	return addrs
 }
 
-// leader returns the leader, and the others.
+// leader returns the leader, and the other servers.
 func (e ensemble) leader(tb testing.TB) (leader *zooServer, others ensemble) {
 	tb.Helper()
 	for start := time.Now(); time.Since(start) < 30*time.Second; <-time.After(20 * time.Millisecond) {

@@ -54,9 +54,10 @@ func (s *session) close() {
 // lasts returns how long the session lasts after a request that was answered, at least: two thirds of the time-out that
 // the server has agreed to; 0 before there was a session.
 //
-// A follower tells the leader with its next ping, in half a tickTime, which sessions are alive. When it dies before, the
-// leader counts from what the client sent before that request, and a client that has nothing to ask sends a ping in each
-// third of the time-out. The half tickTime is for the margin.
+// A follower reports the living sessions to the leader with its next ping, within half a tickTime.
+// When the follower dies before that ping, the leader counts from the client's message before the
+// request; an idle client sends a ping in each third of the time-out. The margin covers the half
+// tickTime.
 func (s *session) lasts() time.Duration { return time.Duration(s.link.agreed.Load()) / 3 * 2 }
 
 // allows returns an *InputError if a lease may last longer than the session.

@@ -20,10 +20,11 @@ const maxAhead = 3_600_000_000
 
 // A token is base + czxid of the holder's node.
 //
-// ZooKeeper numbers all changes of an ensemble: an epoch, which each new leader increments, in the upper 32 bits, and a
-// counter. The czxid is the number of the change that created a node. The base is stored once for all locks of a root:
-// the time in µs at which ZooKeeper created the node tokens-ID, plus the number in the node's data, which is 0
-// until a Request.After asks for more. ID is a random id in the data of the root.
+// ZooKeeper numbers all changes of an ensemble: an epoch, which each new leader increments, in the
+// upper 32 bits, and a counter. The czxid is the number of the change that created a node. The base
+// is stored once for all locks of a root: the time in µs at which ZooKeeper created the node
+// tokens-ID, plus the number in the node's data, which is 0 until a Request.After needs more. ID is
+// a random id in the data of the root.
 //
 // Tokens increase. Each grant is one transaction, which also checks that the root and the tokens node have the versions
 // with which the base was read. So a token is the sum of two numbers at one place of ZooKeeper's order of changes: the
@@ -153,7 +154,7 @@ func (b base) raise(ctx context.Context, s *session, after locking.Token) (base,
 	if err != nil {
 		return b, err
 	}
-	// A change of the node tells the number of the last change. The library has no other way.
+	// A change of the node returns the number of the last change. The library has no other way.
 	stat, err := set(ctx, s, b.path, n.data, n.stat.Version)
 	if err != nil {
 		return b, err

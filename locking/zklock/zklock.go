@@ -35,7 +35,7 @@ func New(client *Client, cfg Config) *locking.Locker {
 type Driver struct {
 	client  *Client
 	root    string
-	refused error // what is wrong with the Config: the answer to each call
+	refused error // the fault of the Config: the error of each call
 
 	tokens   tokens
 	leases   leases
@@ -78,8 +78,8 @@ func (d *Driver) session(lasts time.Duration) (*session, error) {
 	return d.client.session(lasts)
 }
 
-// look reads the children of a lock's node. With latest they are those of now; else the server that the
-// client is connected to may not have heard of the latest changes.
+// look reads the children of a lock's node. With latest, they are up to date; else the client's
+// server may not have the latest changes.
 func (d *Driver) look(ctx context.Context, s *session, name string, latest bool) (view, error) {
 	path := d.lockPath(name)
 	if latest {

@@ -139,7 +139,7 @@ func TestSessionTimeouts(t *testing.T) {
 	}
 }
 
-// TestForeignNodes puts nodes and data of other kinds among those of the driver.
+// TestForeignNodes puts nodes and data of other kinds among the driver's nodes.
 func TestForeignNodes(t *testing.T) {
 	d, _, root := driver(t)
 	c := raw(t, []string{theServer(t).addr()})
@@ -164,7 +164,8 @@ func TestForeignNodes(t *testing.T) {
 	if g := mustAcquire(t, d, request("o2", 10*time.Second)); g.Token <= first.Token {
 		t.Errorf("token %d after %d", g.Token, first.Token)
 	}
-	// The holder's own node with other data: its holder cannot be sure, and others see a holder.
+	// The holder's own node with other data: its holder cannot be sure, and other owners see a
+	// holder.
 	held := root + "/lock-a/held-o2"
 	data, _, err := c.Get(held)
 	if err != nil {
@@ -190,7 +191,8 @@ func TestForeignNodes(t *testing.T) {
 	if g, err := d.Acquire(short, locking.Request{Name: "b", Owner: "o5", TTL: time.Second}); err == nil {
 		t.Errorf("granted %+v with a node of another session", g)
 	}
-	// Somebody's persistent node that looks like a holder's: held, and by nobody that the driver could be.
+	// A foreign persistent node that looks like a holder's: held, by an owner that no driver can
+	// be.
 	put(root+"/lock-a/held-o3", "")
 	if _, err := d.Acquire(t.Context(), request("o4", time.Second)); !errors.Is(err, locking.ErrHeld) {
 		t.Errorf("acquire beside a foreign holder: %v", err)
@@ -284,8 +286,8 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// TestRootOfAnotherClient: a client that has read the base of a root does not use it for the root that another has created
-// since, or for the ID that somebody has written into it.
+// TestRootOfAnotherClient: a client that has read the base of a root does not use it for a root
+// that another client has created since, or for an ID that another client has written into it.
 func TestRootOfAnotherClient(t *testing.T) {
 	_, _, root := driver(t)
 	servers := []string{theServer(t).addr()}
@@ -343,7 +345,8 @@ func TestBaseRaisedByAnother(t *testing.T) {
 	}
 }
 
-// TestAuth: with credentials, the nodes are for the same identity only, also after a lost connection; and nobody logs them.
+// TestAuth: with credentials, the nodes are for the same identity only, also after a lost
+// connection; and the credentials are in no log.
 func TestAuth(t *testing.T) {
 	const secret = "hunter2"
 	var log bytes.Buffer
@@ -370,7 +373,7 @@ func TestAuth(t *testing.T) {
 	if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, locking.ErrHeld) || errors.Is(err, locking.ErrUnreachable) {
 		t.Errorf("another identity: %v; want that it has no permission", err)
 	}
-	c.Close() // so that nobody writes to the log
+	c.Close() // so that no goroutine writes to the log
 	if log.Len() == 0 || strings.Contains(log.String(), secret) {
 		t.Errorf("the log is empty or has the password: %s", log.String())
 	}
