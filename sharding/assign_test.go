@@ -133,7 +133,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A node that joins or leaves moves little more than its share of the keys, and nobody has more than 115 % of its own.
+// A node that joins or leaves moves little more than its share of the keys, and no node has more
+// than 115 % of its own.
 func TestAssignMovesLittle(t *testing.T) {
 	const sets, seed = 20, 2026
 	rng, keys := rand.New(rand.NewPCG(seed, 2)), make([]string, 1000)

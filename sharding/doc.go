@@ -9,14 +9,13 @@
 //	u     = the hash of (key, node ID), spread evenly over the open interval (0, 1)
 //	score = -weight / ln(u)
 //
-// and the highest score goes first. Nobody keeps a table and nobody is told
-// anything: nodes that see the same roster come to the same answer. Three
-// properties follow, and the tests hold them:
+// and the highest score goes first. There is no table and no message: nodes that see the same
+// roster come to the same answer. Three properties follow, and the tests hold them:
 //
 //   - a node that joins takes keys only for itself, and a node that leaves gives
 //     away only its own; no key moves between two nodes that stay;
 //   - a node of weight 3 owns three times as many keys as a node of weight 1;
-//   - the rest of the ranking is the order in which the others stand in.
+//   - the rest of the ranking is the order in which the other nodes follow.
 //
 // Left to hashing alone, chance makes some node of ten some 16 % busier than the
 // average, at 1,000 keys. [Assign] gives out all keys at once under a bound,

@@ -29,8 +29,8 @@ func ExampleRank() {
 	// a1
 }
 
-// Hashing alone would give six of ten jobs to c1 and none to a1. With the bound nobody has more than
-// four, and the two that want c1 the least go to the next node of their ranking.
+// Hashing alone would give six of ten jobs to c1 and none to a1. With the bound no node has more
+// than four, and the two jobs with the lowest scores at c1 go to the next node of their ranking.
 func ExampleAssign() {
 	nodes := []sharding.Node{{ID: "a1"}, {ID: "b1"}, {ID: "c1"}}
 	var jobs []string

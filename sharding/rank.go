@@ -8,19 +8,19 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Node is what assignment knows about one process.
+// Node is one process in the view of assignment.
 type Node struct {
 	// ID names the process and is unique among the nodes of one call.
 	ID string `json:"id"`
 	// Name is for people; it plays no part in assignment.
 	Name string `json:"name,omitempty"`
-	// Weight is the node's share relative to the others. 0 and less count as 1.
+	// Weight is the node's share relative to other nodes. 0 and less count as 1.
 	Weight int `json:"weight,omitempty"`
 	// Labels are what a job's labels are matched against, see Matches.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Set names what the node holds; it plays no part in assignment.
 	Set string `json:"set,omitempty"`
-	// Draining says that the node takes no new work. Nothing here looks at it.
+	// Draining means that the node takes no new work. This package ignores it.
 	Draining bool `json:"draining,omitempty"`
 }
 
@@ -44,8 +44,8 @@ func Rank(key string, nodes []Node) []Node {
 	return ranked
 }
 
-// Owner returns the first node of Rank without ranking the others, and false
-// when there are no nodes. It costs one hash and one logarithm a node.
+// Owner returns the first node of Rank without ranking the rest, and false when there are no nodes.
+// It costs one hash and one logarithm a node.
 func Owner(key string, nodes []Node) (Node, bool) {
 	if len(nodes) == 0 {
 		return Node{}, false
@@ -55,8 +55,8 @@ func Owner(key string, nodes []Node) (Node, bool) {
 	return nodes[best], true
 }
 
-// first returns the index and the score of the node that goes first for a prefixed key, of those that have
-// room. A nil room is room everywhere; there must be some.
+// first returns the index and the score of the first node for a prefixed key, among the nodes that
+// have room. A nil room is room everywhere; there must be some.
 func first(key []byte, nodes []Node, room []int) (int, float64) {
 	best, top := 0, math.Inf(-1)
 	for i := range nodes {

@@ -11,8 +11,8 @@ import (
 // one, the larger ones first. With more shards than values the last parts are empty. Any int64 will do, but to
 // itself is outside, so that a range cannot hold the largest int64.
 //
-// All shards must be told the same from and to, also those that start late or again: a bound that is read
-// from a table while others take rows out of it leaves gaps. Note it once for each tick.
+// All shards must get the same from and to, also a shard that starts late or again: a bound that is
+// read from a table while other shards take rows out of it leaves gaps. Note it once for each tick.
 //
 // An empty range (to <= from), shards below 1 and a shard outside 0 to shards-1 give [from, from), which is
 // empty. With other shards every part is another one.
@@ -30,22 +30,23 @@ func Split(from, to int64, shard, shards int) (lo, hi int64) {
 	return int64(start), int64(start + size)
 }
 
-// Contains says whether a key belongs to a shard, counted from 0. Each key belongs to exactly one, the same on
-// every machine, in every process and in every later version: what is stored may depend on it. Keys are spread
-// evenly, whatever they look like.
+// Contains reports whether a key belongs to a shard, counted from 0. Each key belongs to exactly
+// one, the same on every machine, in every process and in every later version: stored data may
+// depend on it. Keys are spread evenly, whatever they look like.
 //
-// It is jump consistent hashing, because a modulus would move nearly every key when the number of shards changes. From
-// n shards to n+1 one key in n+1 moves, to the new shard; no key moves between two that were there. With one shard
-// fewer the last one's keys spread over the others.
+// Contains is jump consistent hashing, because a modulus would move nearly every key when the number
+// of shards changes. From n shards to n+1 one key in n+1 moves, to the new shard; no key moves
+// between two old shards. With one shard fewer the last one's keys spread over the remaining shards.
 //
 // Shards below 1 and a shard outside 0 to shards-1 contain nothing.
 func Contains(key string, shard, shards int) bool {
 	return shards > 0 && jump(xxhash.Sum64String(key), shards) == shard
 }
 
-// jump is "A Fast, Minimal Memory, Consistent Hash Algorithm" by Lamping and Veach, with whole numbers where the
-// paper has floating point: nothing rounds, so nothing depends on the machine. A key starts in shard 0 and jumps from
-// each shard it is in to the one that takes it next; the last jump before shards counts. Shards must be 1 or more.
+// jump is "A Fast, Minimal Memory, Consistent Hash Algorithm" by Lamping and Veach, with whole
+// numbers where the paper has floating point: nothing rounds, so nothing depends on the machine. A
+// key starts in shard 0 and jumps from each shard to the shard that takes it next; the last jump
+// before shards counts. Shards must be 1 or more.
 func jump(h uint64, shards int) int {
 	at, next := uint64(0), uint64(0)
 	for next < uint64(shards) {

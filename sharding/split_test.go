@@ -17,7 +17,7 @@ func slowSplit(from, to int64, shards int) (bounds []string) {
 	left := new(big.Int).Sub(big.NewInt(to), at)
 	bounds = append(bounds, at.String())
 	for n := shards; n > 0; n-- {
-		// What is left, divided by those who still get something, rounded up.
+		// The rest, divided by the number of remaining shards, rounded up.
 		size := new(big.Int).Add(left, big.NewInt(int64(n-1)))
 		size.Div(size, big.NewInt(int64(n)))
 		at.Add(at, size)
@@ -115,8 +115,8 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// fixedShards are keys with the shard that each is in, of as many as fixedCounts says. They were worked out apart
-// from this package, with the hash and the jump as published.
+// fixedShards are keys with the shard of each, for each number in fixedCounts. They were worked out
+// apart from this package, with the hash and the jump as published.
 var (
 	fixedCounts = []int{1, 2, 3, 16, 100, 1024, math.MaxInt32}
 	fixedShards = map[string][]int{
@@ -133,7 +133,8 @@ var (
 	}
 )
 
-// Data is stored by these. A change of any of them loses or doubles rows of those who cut their data by Contains.
+// Stored data depends on these shards. A change of any of them loses or doubles rows of programs
+// that cut their data by Contains.
 func TestContainsForEver(t *testing.T) {
 	t.Parallel()
 	for key, want := range fixedShards {
@@ -150,7 +151,8 @@ func TestContainsForEver(t *testing.T) {
 	}
 }
 
-// Keys that look alike, as they do in practice, are spread like any others: five standard deviations at most.
+// Keys that look alike, as they do in practice, are spread evenly: five standard deviations at
+// most.
 func TestContainsSpreadsEvenly(t *testing.T) {
 	t.Parallel()
 	const keys, shards = 8_000, 16

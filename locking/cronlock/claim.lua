@@ -3,7 +3,7 @@
 --
 -- KEYS  1 the mark: the largest claimed tick and the token of its lease, "tick token"
 -- ARGV  1 tick, in Unix ms   2 when its schedule fired, in Unix ms   3 token of the lease; 0 to
---         ask only   4 how far the schedule may be from this server's clock, in ms   5 how long
+--         check only   4 how far the schedule may be from this server's clock, in ms   5 how long
 --         the mark lives, in ms
 --
 -- Returns {code, text}:

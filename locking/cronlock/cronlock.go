@@ -32,8 +32,9 @@ type Config struct {
 	// that is tolerated, with all delays. At most 24 h. Default 1 min.
 	MaxSkew time.Duration
 
-	// Lock says how each run acquires the lock of its entry. With a Wait, a tick waits for the entry's last run, or for
-	// the lease of one that died, MaxSkew at most. Default: no waiting, a TTL of 15 s.
+	// Lock is how each run acquires the lock of its entry. With a Wait, a tick waits for the
+	// entry's last run, or for the lease of a dead run, MaxSkew at most. Default: no waiting, a TTL
+	// of 15 s.
 	Lock locking.Options
 
 	// Chain wraps each run, inside the claim, as cron.WithChain would: cron.Recover, for example. The wrappers are

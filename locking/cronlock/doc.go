@@ -5,11 +5,12 @@
 //
 // # Not promised
 //
-// The cron stays the one that you have. For what is missing here, use package scheduler.
+// The program keeps its cron. For the missing features, use package scheduler.
 //
 //   - A tick whose machine dies is not run again. Neither is a tick that no machine could claim, because Redis was
 //     unreachable, all machines were stopped, or the entry's last run still went on.
-//   - Nothing is caught up, retried or recorded: there is no history. What did not run is in the machine's log.
+//   - Nothing is caught up, retried or recorded: there is no history. A tick that did not run is in
+//     the machine's log.
 //   - The later tick wins. A machine whose clock is ahead claims first, and an earlier tick is refused from then on. When
 //     that machine dies, an entry may have no ticks for as long as the clock was ahead, at most Config.MaxSkew.
 //   - A Redis that loses its data, fails over to a replica without the last writes, or has its clock set ahead and back,
@@ -41,9 +42,10 @@
 //
 // # Entries
 //
-// All machines of a group have the same entries with the same schedules, in the same time zone (cron.WithLocation).
-// An entry's name is that of its function ("example.com/shop/jobs.Report"), or the one given to Named. A function
-// literal, a method or a struct has no name that would be the same on all machines, so it is refused without Named.
+// All machines of a group have the same entries with the same schedules, in the same time zone
+// (cron.WithLocation). An entry's name is the name of its function
+// ("example.com/shop/jobs.Report"), or the argument of Named. A function literal, a method or a
+// struct has no name that would be the same on all machines, so it is refused without Named.
 //
 // The ticks of "@every 5m", which each machine counts from its own start, are rounded down to a multiple of the interval
 // for the claim: one run in each interval.
@@ -52,6 +54,6 @@
 //
 //	{ns:cron:group:name}    the mark of an entry: "tick token", the tick in Unix milliseconds
 //
-// and those of the lock cron:group:name, wherever the locker has its locks. A tick costs the machine that runs it four
-// calls, and each of the others one or two.
+// and the keys of the lock cron:group:name, wherever the locker has its locks. A tick costs the
+// machine that runs it four calls, and each other machine one or two.
 package cronlock

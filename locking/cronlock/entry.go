@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// entry is the job that the cron starts in place of the one that was added.
+// entry is the job that the cron starts in place of the user's job.
 type entry struct {
 	name    string
 	lock    string

@@ -19,7 +19,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// machine is one whose cron starts a tick when the test says so.
+// machine has a cron that starts a tick when the test calls fire.
 type machine struct {
 	entry *entry
 	mu    sync.Mutex
@@ -262,7 +262,7 @@ func TestLostReplies(t *testing.T) {
 		r := &recorder{}
 		m := newMachine(t, client, Config{}, minutely, r.job())
 		m.fire(time.Now())
-		for _, before := range []int{0, 1} { // calls before the one that is lost
+		for _, before := range []int{0, 1} { // calls before the lost reply
 			<-time.After(10 * time.Second)
 			calls := 0
 			client.AddHook(beforeCall{func(mark bool) {
@@ -317,7 +317,7 @@ func TestUnreachable(t *testing.T) {
 	m.logged(t, locking.ErrUnreachable.Error())
 }
 
-// A machine with a wrong clock runs nothing, and says so.
+// A machine with a wrong clock runs nothing, and logs the reason.
 func TestWrongClock(t *testing.T) {
 	client, r := embedded(t), &recorder{}
 	m := newMachine(t, client, Config{MaxSkew: 5 * time.Second}, minutely, r.job())

@@ -48,8 +48,8 @@ type mark struct {
 	skew   time.Duration
 }
 
-// claim records the tick for the lease with this token. Token 0 only asks whether the tick can be claimed. A call
-// without an answer is repeated once: the same token gets the same answer.
+// claim records the tick for the lease with this token. Token 0 only checks whether the tick can be
+// claimed. A call without an answer is repeated once: the same token gets the same answer.
 //
 // The error wraps errClaimed, locking.ErrLost when a lease with a larger token has claimed a tick, or
 // locking.ErrUnreachable.

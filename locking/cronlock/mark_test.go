@@ -75,8 +75,8 @@ func TestClaim(t *testing.T) {
 	})
 }
 
-// The mark may expire only when nobody can claim its tick any more: claims are allowed from a tick's time less the skew
-// to the end of its interval and the skew.
+// The mark may expire only when its tick can no longer be claimed: claims are allowed from a tick's
+// time less the skew to the end of its interval and the skew.
 func TestMarkOutlivesItsTick(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		for _, every := range []time.Duration{0, time.Hour} {

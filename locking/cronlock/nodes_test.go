@@ -49,7 +49,7 @@ func TestThreeNodes(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	kills, down := 0, nodes[0]
-	pause := time.After(4 * time.Second) // ticks of the others: the node ahead has most of them once it is up
+	pause := time.After(4 * time.Second) // ticks for the other nodes: the node ahead has most of them once it is up
 	for end := time.After(length); ; {
 		select {
 		case <-end:
@@ -84,7 +84,7 @@ func (s *sink) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	s.runs = append(s.runs, r.URL.Query())
 }
 
-// nodes counts those that have run something.
+// nodes counts the nodes that have run a job.
 func (s *sink) nodes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +120,8 @@ func (s *sink) judge(t *testing.T, lasted, spread time.Duration, kills int) {
 		last = token
 	}
 	t.Logf("%d kills in %s; runs by entry %v, by node %v", kills, lasted.Round(time.Second), count, byNode)
-	// Whatever the nodes say of their ticks, there was one a second, from the one that was first by the clock ahead to
-	// the last one by that clock.
+	// Whatever ticks the nodes claim, there was one tick a second, from the first tick to the last
+	// by the clock ahead.
 	most := int((lasted+spread)/time.Second) + 1
 	for _, entry := range []string{"plain", "fenced"} {
 		if n := count[entry]; n > most || n < int(lasted/time.Second)/4 {

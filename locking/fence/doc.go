@@ -3,10 +3,11 @@
 //
 // # Why
 //
-// A lease tells its holder when it ends, but no lease can stop a process that pauses between a look at the clock and
-// a write. The receiver of the write can: each lease has a token, and of two leases of one lock the later one has
-// the larger token. A fence is a name that belongs to one lock, or to one job of the scheduler. A guard stores the
-// largest token that it has seen for each fence.
+// A lease's context ends with the lease, but no lease can stop a process that pauses between a look
+// at the clock and a write. The receiver of the write can: each lease has a token, and of two
+// leases of one lock the later one has the larger token. A fence is a name that belongs to one
+// lock, or to one job of the scheduler. A guard stores the largest token that it has seen for each
+// fence.
 //
 // # The rule
 //
@@ -40,10 +41,10 @@
 //
 // # When a new holder is refused
 //
-// A store of locks that has lost its data may grant a token smaller than one that a guard has seen. The guard
-// refuses it, which is safe. Acquire the lock once more, with locking.Options.After set to the StaleError's Max. Do
-// so only right after an acquisition: a holder that has had the lock for a while and is refused has lost it, and
-// must stop.
+// A store of locks that has lost its data may grant a token smaller than a token that a guard has
+// seen. The guard refuses the smaller token, which is safe. Acquire the lock once more, with
+// locking.Options.After set to the StaleError's Max. Do so only right after an acquisition: a
+// holder that has had the lock for a while and is refused has lost it, and must stop.
 //
 // # Once per tick
 //
@@ -60,6 +61,6 @@
 //   - Anything after a guard has lost its tokens. By itself only a redisfence.Guard with a Config.Keep deletes them,
 //     and a Memory when its process ends.
 //   - Order between fences. Do not compare tokens of two locks: give each lock its own fence.
-//   - That a token is genuine. It is a number, and the largest one blocks all others until somebody lowers it by
-//     hand. Authenticate callers before the guard.
+//   - That a token is genuine. A token is a number, and the largest one blocks all smaller ones
+//     until an operator lowers it by hand. Authenticate callers before the guard.
 package fence

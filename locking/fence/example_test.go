@@ -12,8 +12,8 @@ import (
 	"github.com/escapement/escapement/locking/fence"
 )
 
-// A service keeps the largest token of each order, and refuses a request of
-// somebody who lost the order's lock and does not know it yet.
+// A service keeps the largest token of each order, and refuses a request of a former holder that
+// has not noticed the loss of the order's lock.
 func Example_http() {
 	orders := &fence.Handler{
 		Store:    fence.NewMemory(0),

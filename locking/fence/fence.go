@@ -46,7 +46,7 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 // InputError is an argument that was refused before anything was sent.
 type InputError struct {
 	Field string // the argument: "token", "fence", "table", ...
-	Why   string // what is wrong with it, and the limit
+	Why   string // the fault, and the limit
 }
 
 // Error names the field and the limit.

@@ -36,7 +36,7 @@ func TestStaleErrorSaysWhatNext(t *testing.T) {
 	}
 }
 
-// inputs are what every guard refuses before it asks its store.
+// inputs are refused by every guard, before it calls its store.
 var inputs = []struct {
 	fence string
 	token locking.Token

@@ -27,11 +27,12 @@ const (
 // errWaited is the cause of a request's context after Handler.Wait.
 var errWaited = errors.New("waited as long as Handler.Wait allows")
 
-// Handler passes requests with a current token to Next, and answers the others itself, in JSON, with the next step:
+// Handler passes requests with a current token to Next. It answers all other requests itself, in
+// JSON, with the next step:
 //
 //	412  a larger token was seen: MaxHeader and the field max
 //	428  the request has no token
-//	400  it has several, or one that is no token, or Resource returned an invalid name (see Valid)
+//	400  it has several tokens, or an invalid one, or Resource returned an invalid name (see Valid)
 //	503  with Retry-After: the store did not answer, older requests did not return within Wait, or
 //	     too many requests wait (100 in a Memory)
 //	503  without Retry-After: the store has no room for another fence (ErrFull)
@@ -44,9 +45,9 @@ var errWaited = errors.New("waited as long as Handler.Wait allows")
 // passed on when they have returned. It waits at most Wait, also after its client has gone, because net/http
 // notices that only when the body was read. The token of a request that waited in vain stays stored.
 //
-// Any other store is asked once, before Next. A request that was passed on and then paused may so write after a
-// newer one. To prevent that, Next compares the token of TokenFrom once more in the transaction that writes, with
-// SQL.Check.
+// Any other store is called once, before Next. A request that was passed on and then paused may so
+// write after a newer one. To prevent that, Next compares the token of TokenFrom once more in the
+// transaction that writes, with SQL.Check.
 type Handler struct {
 	Next     http.Handler                 // serves the accepted requests; required
 	Store    Store                        // required

@@ -173,7 +173,7 @@ func TestTransportAndRefusal(t *testing.T) {
 	}
 }
 
-// body says whether it was closed.
+// body counts its closings.
 type body struct {
 	io.Reader
 	closed int

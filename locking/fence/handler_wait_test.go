@@ -48,7 +48,7 @@ func TestHandlerWaits(t *testing.T) {
 	}
 }
 
-// What was let in is not cut off when the time for waiting is over.
+// A request inside is not cut off when the time for waiting is over.
 func TestWaitIsNotForTheEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var cause error
@@ -62,7 +62,7 @@ func TestWaitIsNotForTheEffect(t *testing.T) {
 	})
 }
 
-// slow is a Gate that lets everybody in, late.
+// slow is a Gate that lets every request in, late.
 type slow struct {
 	fence.Store
 	after time.Duration
@@ -87,8 +87,8 @@ func TestLetInTooLate(t *testing.T) {
 	}
 }
 
-// A client sends a body that nobody reads, and goes away while its request waits.
-// net/http does not notice it before the body is read; the request ends all the same.
+// A client sends a body that is never read, and goes away while its request waits. net/http does
+// not notice it before the body is read; the request ends all the same.
 func TestClientGoesAway(t *testing.T) {
 	inside, cancelled, hold, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan string, 2)
 	h := &fence.Handler{Store: fence.NewMemory(0), Resource: byPath, Wait: 50 * time.Millisecond, Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -42,7 +42,7 @@ type gate struct {
 	inside  map[*entry]context.CancelCauseFunc // with the cancel function of its context
 	changed chan struct{}                      // closed when max has grown or the last one inside has left
 	waiting int                                // calls in wait
-	current int                                // those of waiting whose token is max; at most maxWaiting
+	current int                                // the waiting calls whose token is max; at most maxWaiting
 	used    time.Time
 }
 

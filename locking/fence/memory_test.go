@@ -92,8 +92,8 @@ func TestEnterWaitsForOlder(t *testing.T) {
 	})
 }
 
-// A fence that somebody waits for is not forgotten, not even between the last
-// one's leaving and the next one's entering.
+// A fence with a waiting call is not forgotten, not even between the last call's leaving and the
+// next call's entering.
 func TestForgetLeavesWaiting(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestForgetLeavesWaiting(t *testing.T) {
 	}
 }
 
-// storm lets many goroutines write under one fence, with tokens in a random
-// order, and returns what is wrong with the order of the writes.
+// storm lets many goroutines write under one fence, with tokens in a random order, and returns an
+// error when the writes are out of order.
 func storm(seed uint64) error {
 	m := fence.NewMemory(0)
 	tokens := make([]locking.Token, 400) // from 1 to 60, each several times

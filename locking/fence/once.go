@@ -15,10 +15,11 @@ var ErrDone = errors.New("done already")
 // Once records in tx that the effect of one shard of a job's tick is done. Of all transactions that name the same
 // job, tick and shard, one commits, whatever the number of runs and their tokens.
 //
-// The error wraps ErrDone when another transaction has committed the record before. Once waits for one that has not
-// ended. The job's name has 1 to 512 bytes of printable UTF-8. The tick counts to the millisecond. For a job
-// without shards, shard is 0. Two runs by hand may have the same tick, or the tick of a scheduled run: if each of
-// them counts, add the run's id to the job's name.
+// The error wraps ErrDone when another transaction has committed the record before. Once waits for
+// a transaction with the same record that has not ended. The job's name has 1 to 512 bytes of
+// printable UTF-8. The tick counts to the millisecond. For a job without shards, shard is 0. Two
+// runs by hand may have the same tick, or the tick of a scheduled run: if each of them counts, add
+// the run's id to the job's name.
 func (s *SQL) Once(ctx context.Context, tx *sql.Tx, job string, tick time.Time, shard int) error {
 	if err := checkName("job", job); err != nil {
 		return err

@@ -133,7 +133,8 @@ func explain(op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// noAnswer reports whether the connection was lost before the answer. Some drivers report EOF, others ErrBadConn.
+// noAnswer reports whether the connection was lost before the answer. Drivers report EOF or
+// ErrBadConn.
 func noAnswer(err error) bool {
 	var netErr net.Error // also context.DeadlineExceeded, net.ErrClosed and a system call's error
 	return errors.As(err, &netErr) ||

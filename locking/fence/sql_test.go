@@ -18,8 +18,8 @@ import (
 	"github.com/escapement/escapement/locking/fence"
 )
 
-// The guards are held against real databases in the module sqltest. Here is what
-// those do not do on demand: failing, and what is decided without them.
+// The guards are held against real databases in the module sqltest. Here: failures, which real
+// databases do not produce on demand, and decisions without a database.
 
 func TestNewSQL(t *testing.T) {
 	for _, c := range []struct {
@@ -116,7 +116,7 @@ func TestDatabaseFails(t *testing.T) {
 	}
 }
 
-// What drivers say when the server ends, or the network does, in the middle.
+// The errors of drivers when the server ends, or the network does, in the middle.
 func TestDatabaseGone(t *testing.T) {
 	g, err := fence.NewSQL(fence.Postgres, "f")
 	if err != nil {
@@ -152,7 +152,7 @@ func TestDatabaseGone(t *testing.T) {
 	}
 }
 
-// The MySQL texts have met no server; this holds what is decided here.
+// The MySQL texts are run by no server here; this test holds the decisions about its answers.
 func TestMySQLIsJudged(t *testing.T) {
 	s := &server{row: int64(9)}
 	err := s.used(t, fence.MySQL, actions(t.Context())["check"])

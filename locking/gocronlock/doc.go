@@ -17,15 +17,17 @@
 // leader that is cut off fails before another machine can be the leader. When Run ends it releases the lock, and the first
 // that waits becomes the leader at once. When the leader dies, that takes the TTL, 15 s by default.
 //
-// Not promised: when the leader changes, a tick runs twice if the clock of the new leader is behind by more than the change
-// took, and not at all if nobody was the leader. gocron asks for the leader only when a job starts: a job that runs on
-// when the leader has lost its lease must look at Lease itself.
+// Not promised: when the leader changes, a tick runs twice if the clock of the new leader is behind
+// by more than the change took, and not at all if there was no leader. gocron checks for the leader
+// only when a job starts: a job that runs on when the leader has lost its lease must look at Lease
+// itself.
 //
 // # Locker
 //
-// A job runs on the machine that has the lock named after it. The lock is held while the job runs, and for the time called
-// atLeast at least, counted from when it was acquired: a machine whose clock is behind by less finds it held, and skips the
-// tick. One that is behind by more runs the tick again.
+// A job runs on the machine that has the lock named after it. The lock is held while the job runs,
+// and for the time called atLeast at least, counted from when it was acquired: a machine whose
+// clock is behind by less finds it held, and skips the tick. A machine that is behind by more runs
+// the tick again.
 //
 // Not promised: that a tick runs once. atLeast must be longer than the largest difference of clocks and shorter than the
 // job's interval, or ticks are skipped. Jobs with an interval (gocron.DurationJob) start on each machine at other instants:

@@ -37,9 +37,9 @@ type Elector struct {
 	lease  atomic.Pointer[locking.Lease] // nil: not the leader
 }
 
-// NewElector returns an Elector for the machines of a group: the name of the program. The lock is called
-// gocron:group:leader. Nobody is the leader until Run is called. The caller closes locker after Run has returned. The
-// error is not nil for an empty group or a nil locker.
+// NewElector returns an Elector for the machines of a group: the name of the program. The lock is
+// called gocron:group:leader. There is no leader until Run is called. The caller closes locker
+// after Run has returned. The error is not nil for an empty group or a nil locker.
 func NewElector(group string, locker *locking.Locker, cfg ElectorConfig) (*Elector, error) {
 	switch {
 	case group == "":

@@ -85,7 +85,7 @@ func until(t *testing.T, within time.Duration, ready func() bool) time.Duration 
 	return time.Since(began)
 }
 
-// A leader that is cut off is told before another machine leads.
+// A leader that is cut off notices its loss before another machine leads.
 func TestLeaderCutOff(t *testing.T) {
 	bubble(t, func(t *testing.T, add func() *machine) {
 		a, b := add(), add()
@@ -200,8 +200,8 @@ func TestRefusedElector(t *testing.T) {
 	})
 }
 
-// A machine whose clock is behind by less than atLeast finds the lock held. One that is behind by more, or any without
-// atLeast, runs the tick again: gocron names no instant.
+// A machine whose clock is behind by less than atLeast finds the lock held. A machine that is
+// behind by more, or any machine without atLeast, runs the tick again: gocron names no instant.
 func TestLateMachine(t *testing.T) {
 	for _, c := range []struct {
 		atLeast, takes, behind time.Duration

@@ -18,12 +18,14 @@ type Locker struct {
 	options locking.Options
 }
 
-// NewLocker returns a Locker for the jobs of a group: the name of the program. The lock of a job is called
-// gocron:group:job, 512 bytes at most. It stays held for atLeast from when it was acquired, and longer if the job runs
-// longer. o says how each lock is acquired; with a Wait, a machine runs the tick after another one has run it.
+// NewLocker returns a Locker for the jobs of a group: the name of the program. The lock of a job is
+// called gocron:group:job, 512 bytes at most. It stays held for atLeast from when it was acquired,
+// and longer if the job runs longer. o is for each acquisition; with a Wait, a machine runs the
+// tick after another machine has run it.
 //
-// The caller closes locker after the scheduler is shut down, and calls locker.ReleaseAll before, to release what is held
-// for atLeast. The error is not nil for an empty group, a nil locker or a negative time.
+// The caller closes locker after the scheduler is shut down, and calls locker.ReleaseAll before, to
+// release the locks that are still held for atLeast. The error is not nil for an empty group, a nil
+// locker or a negative time.
 func NewLocker(group string, locker *locking.Locker, atLeast time.Duration, o locking.Options) (*Locker, error) {
 	switch {
 	case group == "":
@@ -36,8 +38,8 @@ func NewLocker(group string, locker *locking.Locker, atLeast time.Duration, o lo
 	return &Locker{group: group, locker: locker, atLeast: atLeast, options: o}, nil
 }
 
-// Lock implements gocron.Locker: it acquires the lock of the job called key. The error wraps locking.ErrHeld when
-// another machine has it; see locking.Locker for the others.
+// Lock implements gocron.Locker: it acquires the lock of the job called key. The error wraps
+// locking.ErrHeld when another machine has the lock; see locking.Locker for further errors.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	lease, err := l.locker.Acquire(ctx, "gocron:"+l.group+":"+key, l.options)
 	if err != nil {

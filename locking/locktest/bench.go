@@ -11,8 +11,9 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Benchmark measures the cost of locks in a store: one without contention, one that is handed over between contenders, and
-// the renewal of a hundred. With Store.Commands it reports the commands too.
+// Benchmark measures the cost of locks in a store: of a lock without contention, of a lock that is
+// handed over between contenders, and of the renewal of a hundred. With Store.Commands it reports
+// the commands too.
 func Benchmark(b *testing.B, open func(tb testing.TB) Store) {
 	b.Run("acquire and release", func(b *testing.B) { benchUncontended(b, open(b)) })
 	for _, n := range []int{2, 8} {
@@ -47,7 +48,7 @@ func benchUncontended(b *testing.B, s Store) {
 type handOvers struct {
 	mu       sync.Mutex
 	left     int
-	released time.Time       // when the last holder began to give it back; zero: nobody yet
+	released time.Time       // when the last holder began to give it back; zero: no holder yet
 	idle     []time.Duration // from then until the next had it
 }
 

@@ -3,9 +3,9 @@
 //
 // # For the author of a driver
 //
-// A driver's own test only says how to connect. Store.Connect returns a new client with a Network of its own,
-// which the cases cut and delay, and whose replies they lose. redistest.Net is the Network of a Redis client;
-// another store needs a similar wrapper of its connection. Then
+// A driver's own test only has to connect. Store.Connect returns a new client with a Network of its
+// own, which the cases cut and delay, and whose replies they lose. redistest.Net is the Network of
+// a Redis client; another store needs a similar wrapper of its connection. Then
 //
 //	func TestConformance(t *testing.T) {
 //		locktest.Run(t, func(tb testing.TB) locktest.Store { ... })

@@ -191,8 +191,8 @@ func lapsed(tb testing.TB, s Store) {
 	}
 }
 
-// callsEnd makes calls over a cut network. A call that outlives its context delays all others, because the Keeper renews
-// all leases in one call.
+// callsEnd makes calls over a cut network. A call that outlives its context delays all other
+// leases, because the Keeper renews all leases in one call.
 func callsEnd(tb testing.TB, s Store) {
 	for what, f := range map[string]func(ctx context.Context, d locking.Driver, g locking.Grant) error{
 		"acquire": func(ctx context.Context, d locking.Driver, g locking.Grant) error {

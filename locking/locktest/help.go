@@ -13,7 +13,7 @@ import (
 // events, short enough to wait for.
 const (
 	long   = 30 * time.Second // a ttl that does not lapse during a case
-	ttl    = 2 * time.Second  // one that does; with its half in whole seconds, as some stores have them
+	ttl    = 2 * time.Second  // a ttl that lapses; with its half in whole seconds, as some stores have them
 	margin = 500 * time.Millisecond
 	reply  = 300 * time.Millisecond // how long to wait for a reply that was lost
 	name   = "order:42"
@@ -109,7 +109,8 @@ func renewal(g locking.Grant, ttl time.Duration) locking.Renewal {
 	return locking.Renewal{Name: g.Name, Owner: g.Owner, Token: g.Token, TTL: ttl, Delay: g.Delay}
 }
 
-// owner returns who holds the lock. It asks again while a quorum releases in the background.
+// owner returns the holder of the lock. It repeats the call while a quorum releases in the
+// background.
 func owner(tb testing.TB, d locking.Driver) (o locking.Ownership) {
 	tb.Helper()
 	var err error
@@ -208,7 +209,7 @@ func mustTakeOver(tb testing.TB, l *locking.Locker, from locking.Token, o lockin
 	return lease
 }
 
-// await asks until cond holds, and fails when that takes longer than within.
+// await calls cond until it holds, and fails when that takes longer than within.
 func await(tb testing.TB, what string, within time.Duration, cond func() bool) {
 	tb.Helper()
 	start := time.Now()

@@ -19,7 +19,7 @@ import (
 const (
 	historyClients = 4
 	historySteps   = 9                      // of each client
-	historyTTL     = 200 * time.Millisecond // unless Store.HistoryTTL says else; the times below are for this one
+	historyTTL     = 200 * time.Millisecond // unless Store.HistoryTTL is set; the times below are for this one
 	historyCall    = 60 * time.Millisecond  // limit of one call
 	historyPause   = 90 * time.Millisecond  // most between two calls of one client
 )
@@ -108,7 +108,7 @@ type story struct {
 	ops   []porcupine.Operation
 }
 
-// playHistory lets the clients do what seed says.
+// playHistory lets the clients play the steps of a seed.
 func playHistory(tb testing.TB, s Store, share locking.Share, seed uint64) []porcupine.Operation {
 	h := &story{start: time.Now()}
 	var shared sharedTokens
@@ -133,7 +133,7 @@ func playHistory(tb testing.TB, s Store, share locking.Share, seed uint64) []por
 	return h.ops
 }
 
-// sharedTokens is what the clients know of each other's grants.
+// sharedTokens is the clients' view of each other's grants.
 type sharedTokens struct {
 	mu   sync.Mutex
 	last locking.Token

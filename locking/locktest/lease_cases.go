@@ -59,7 +59,7 @@ func oneAtATime(tb testing.TB, s Store) {
 		}
 		last = lease.Token()
 		mu.Unlock()
-		<-time.After(time.Millisecond) // for others to get the lock, if they can
+		<-time.After(time.Millisecond) // so that another owner gets the lock, if one can
 		inside.Add(-1)
 		return lease.Release(tb.Context())
 	}

@@ -34,8 +34,8 @@ type Store struct {
 	// Forget makes the store lose all data, as FLUSHALL does. nil: it cannot lose data.
 	Forget func(tb testing.TB)
 
-	// Quorum says that a lock is held by a majority of several independent servers. Histories are then checked
-	// against a looser model; see lockState in model.go.
+	// Quorum means that a lock is held by a majority of several independent servers. Histories are
+	// then checked against a looser model; see lockState in model.go.
 	Quorum bool
 
 	// Trips is how many requests an acquire of a free lock makes, one after the other; the last one takes the lock.
@@ -46,8 +46,9 @@ type Store struct {
 	// have whole seconds. A multiple of 200 ms, which is the default.
 	HistoryTTL time.Duration
 
-	// Late is how much later than after its ttl a lease may lapse: at a store with sessions, until a session has ended. In
-	// histories only; the cases wait until others have the lock. 0: on time.
+	// Late is how much later than after its ttl a lease may lapse: at a store with sessions, until
+	// a session has ended. In histories only; the cases wait until another owner has the lock. 0:
+	// on time.
 	Late time.Duration
 
 	// Commands returns the number of commands of all clients so far, for Benchmark. nil: not counted.
@@ -65,7 +66,7 @@ const (
 	needsSharedQueue      // both
 )
 
-// String names what is missing in a store without it.
+// String names the feature that a store lacks.
 func (n need) String() string {
 	switch n {
 	case needsForget:
@@ -122,8 +123,8 @@ func Run(t *testing.T, open func(tb testing.TB) Store) {
 	run(t, open, 1, func(t *testing.T, f func(t *testing.T)) { f(t) })
 }
 
-// RunParallel is Run with six cases at a time, whatever -parallel says, for independent stores. It returns when all
-// cases have ended.
+// RunParallel is Run with six cases at a time, whatever the value of -parallel, for independent
+// stores. It returns when all cases have ended.
 func RunParallel(t *testing.T, open func(tb testing.TB) Store) {
 	const atOnce = 6
 	run(t, open, atOnce, func(t *testing.T, f func(t *testing.T)) { f(t) })

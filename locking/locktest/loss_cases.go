@@ -111,8 +111,9 @@ func wantLost(tb testing.TB, a *locking.Lease, seen <-chan struct{}) {
 	}
 }
 
-// grantTooLate delays the answer "granted" until another owner has the lock. It must not count as a grant. A driver that
-// needs more than one round trip may give up before it has asked for the grant.
+// grantTooLate delays the answer "granted" until another owner has the lock. The late answer must
+// not count as a grant. A driver that needs more than one round trip may give up before it has
+// requested the grant.
 func grantTooLate(tb testing.TB, s Store) {
 	d, n := s.Connect(tb)
 	warm(tb, d)

@@ -14,19 +14,19 @@ import (
 //
 // Five things are looser for a quorum (question.loose), whose servers answer independently:
 //
-//   - An acquisition without an answer may have got some servers and not others. It
-//     is taken back, so what it held may end at any time, not only with its ttl. One
-//     that was answered is held for its ttl as ever.
-//   - Servers promise a token each, and the largest is granted. Until the call has
-//     returned, Owner may show a smaller one that a majority happens to have; never
-//     one that is not above the grant before.
-//   - A release without an answer may have reached some servers only. An owner that
-//     asks once more after it, and is refused, takes back the rest with that: so
-//     its next release may not be told that it gave the lock back before.
-//   - A server remembers who gave back last, also what was no majority: so after a
-//     release that was not "done" the owner before it may not be known any more.
-//   - "Held" may name nobody that we know, when all that is known is that no
-//     majority is to be had. When it names somebody, that is who must have it.
+//   - An acquisition without an answer may have got some servers and not all. It is taken back, so
+//     its hold may end at any time, not only with its ttl. An acquisition with an answer is held
+//     for its ttl as ever.
+//   - Servers promise a token each, and the largest is granted. Until the call has returned, Owner
+//     may show a smaller token that a majority happens to have; never a token that is not above the
+//     previous grant's.
+//   - A release without an answer may have reached some servers only. An owner whose next request
+//     after it is refused takes back the rest with that request: so its next release may not be
+//     answered as a repeated one.
+//   - A server keeps the last owner that gave back, also without a majority: so after a release
+//     that was not "done" the previous owner may be forgotten.
+//   - "Held" may come without an owner, when the only fact is that no majority is to be had. An
+//     owner that is named must have the lock.
 type lockState struct {
 	owner    int           // 0: free
 	token    locking.Token // of the owner; 0: granted in a call without an answer
@@ -123,8 +123,8 @@ func (s lockState) acquired(q question, a answer, w window) []lockState {
 	return nil
 }
 
-// grants returns the states after a grant with this token, 0 for an unknown one.
-// asked is when the lease begins at the earliest.
+// grants returns the states after a grant with this token, 0 for an unknown one. The lease begins
+// at the time asked at the earliest.
 func (s lockState) grants(q question, token locking.Token, w window, asked time.Duration) []lockState {
 	var next []lockState
 	if s.owner == q.owner && s.mayBeHeld(w) { // again: the same grant
@@ -229,7 +229,7 @@ func (s lockState) afterRenew(q question, a answer, w window) []lockState {
 	case unknownAnswer:
 		next = append(next, s)
 		if ours {
-			if q.loose { // a minority of the masters may have renewed: these answer that the lock is held, the others grant
+			if q.loose { // a minority of the masters may have renewed: they answer that the lock is held, the rest grant
 				kept.from = s.from
 			}
 			next = append(next, kept)
@@ -255,7 +255,7 @@ func (s lockState) afterOwner(q question, a answer, w window) []lockState {
 		case s.token == a.token:
 			return []lockState{s}
 		case q.loose && s.token == 0 && a.token > s.before:
-			s.most = max(s.most, a.token-1) // what is granted is not smaller
+			s.most = max(s.most, a.token-1) // the token of the grant is not smaller
 			return []lockState{s}
 		case q.loose && a.token > s.before && a.token < s.token && w.from <= s.came:
 			return []lockState{s}

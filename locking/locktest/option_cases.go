@@ -21,7 +21,7 @@ func optionCases() []testCase {
 	}
 }
 
-// countRenewals is a driver that counts the renewals it is asked for.
+// countRenewals is a driver that counts the renewals that it gets.
 type countRenewals struct {
 	locking.Driver
 	asked atomic.Int64
@@ -89,7 +89,8 @@ func extend(tb testing.TB, s Store) {
 	wantIs(tb, "extend after the end", b.Extend(tb.Context()), locking.ErrLost)
 }
 
-// delayed loses a holder: nobody has the lock before ttl and delay have passed. A release ends the delay at once.
+// delayed loses a holder: the lock is granted to no owner before ttl and delay have passed. A
+// release ends the delay at once.
 func delayed(tb testing.TB, s Store) {
 	const delay = ttl / 2
 	d, _ := s.Connect(tb)

@@ -84,7 +84,7 @@ func soManyAtOnce(tb testing.TB, s Store) {
 	}
 }
 
-// oneKind asks for a name in use as something else.
+// oneKind requests a name that is in use for another kind.
 func oneKind(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	l := locker(tb, d)

@@ -51,7 +51,7 @@ func (p *player) scaled(d time.Duration) time.Duration {
 	return time.Duration(slower) * d
 }
 
-// choose returns what to ask next.
+// choose returns the next question.
 func (p *player) choose() question {
 	q := question{loose: p.loose, ttl: p.ttl, late: p.late, owner: p.owner()}
 	switch n := p.rng.IntN(20); {
@@ -74,7 +74,7 @@ func (p *player) choose() question {
 	return q
 }
 
-// sharer is the driver that asks q.
+// sharer is the driver for q.
 func (p *player) sharer(q question) locking.Driver {
 	share := p.share
 	if share == (locking.Share{}) {
@@ -89,7 +89,7 @@ func (p *player) sharer(q question) locking.Driver {
 // owner is the number of the client's present owner value, 1 to 63.
 func (p *player) owner() int { return 1 + p.id + historyClients*max(p.acquired-1, 0) }
 
-// call asks q and notes what came of it.
+// call sends q and notes the answer.
 func (p *player) call(ctx context.Context, q question) {
 	ctx, cancel := context.WithTimeout(ctx, p.scaled(historyCall))
 	defer cancel()
@@ -149,7 +149,7 @@ func answerTo(err error) answer {
 	case errors.Is(err, locking.ErrLost):
 		return answer{kind: notOurs}
 	}
-	return answer{kind: unknownAnswer} // whatever else it is, it says nothing about the lock
+	return answer{kind: unknownAnswer} // any other error proves nothing about the lock
 }
 
 func ownerValue(n int) string { return fmt.Sprintf("owner-%d", n) }

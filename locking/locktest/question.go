@@ -16,7 +16,7 @@ const (
 	askOwner
 )
 
-// question is what one call asked. Owners are numbers here, for a small state.
+// question is one call's request. Owners are numbers here, for a small state.
 type question struct {
 	kind  questionKind
 	owner int
@@ -43,7 +43,7 @@ const (
 	granted
 	heldBy
 	done    // released, renewed
-	notOurs // lost, gone
+	notOurs // answer is one call's answer.
 	free
 )
 

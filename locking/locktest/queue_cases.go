@@ -177,7 +177,7 @@ func newcomerWaits(tb testing.TB, s Store) {
 	noError(tb, "release", first.mustGet(tb, locking.QueueTimeout+slack()).Release(tb.Context()))
 }
 
-// queueWaits loses a holder while others are queued.
+// queueWaits loses a holder while two waiters are queued.
 func queueWaits(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	holder, _ := s.Connect(tb)
@@ -196,8 +196,9 @@ func queueWaits(tb testing.TB, s Store) {
 	noError(tb, "release", lease.Release(tb.Context()))
 }
 
-// fairShares lets eight contend without a pause and compares what they got. Each works a little while it holds the lock:
-// otherwise one that the machine keeps waiting, and not the store, joins the queue a round later than the others.
+// fairShares lets eight contend without a pause and compares their grants. Each works a little
+// while it holds the lock: otherwise a contender that the machine keeps waiting, and not the store,
+// joins the queue a round later than the rest.
 func fairShares(tb testing.TB, s Store) {
 	const contenders, grants, work = 8, 320, 3 * time.Millisecond
 	d, _ := s.Connect(tb)

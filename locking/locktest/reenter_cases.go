@@ -51,7 +51,8 @@ func wantRefused(tb testing.TB, what, field string, err error) {
 	}
 }
 
-// reenterForMore asks inside a lock for what its lease does not promise: a longer delay, a token above a larger one.
+// reenterForMore requests more inside a lock than its lease promises: a longer delay, a token above
+// a larger one.
 func reenterForMore(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	l := locker(tb, d)
@@ -85,8 +86,8 @@ func reenterForMore(tb testing.TB, s Store) {
 	noError(tb, "release", a.Release(tb.Context()))
 }
 
-// reenterShare asks inside each kind of hold for each kind. What may have others beside it is not enough for what
-// excludes them.
+// reenterShare requests each kind inside each kind of hold. A hold that may be shared is not enough
+// for a kind that excludes other holders.
 func reenterShare(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	l := locker(tb, d)
@@ -94,7 +95,7 @@ func reenterShare(tb testing.TB, s Store) {
 	two, three := locking.Share{Permits: 2}, locking.Share{Permits: 3}
 	kinds := []locking.Share{exclusive, read, write, two, three}
 	enough := map[[2]locking.Share]bool{{read, read}: true, {two, two}: true, {two, three}: true, {three, three}: true}
-	for _, kind := range kinds { // who is alone has all that others could have
+	for _, kind := range kinds { // a hold without other holders is enough for every kind
 		enough[[2]locking.Share{exclusive, kind}], enough[[2]locking.Share{write, kind}] = true, true
 	}
 	options := func(s locking.Share) locking.Options {
@@ -102,7 +103,7 @@ func reenterShare(tb testing.TB, s Store) {
 	}
 	for _, held := range kinds {
 		a := mustTake(tb, l, options(held))
-		inner, err := a.Reenter(a.Context()) // asks for nothing, so is never refused
+		inner, err := a.Reenter(a.Context()) // requests no kind, so is never refused
 		noError(tb, "re-enter", err)
 		for _, asked := range kinds {
 			for depth, ctx := range []context.Context{a.Context(), inner.Context()} {

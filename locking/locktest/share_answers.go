@@ -1,6 +1,6 @@
 package locktest
 
-// The answers to what is no acquisition, in the model of a semaphore.
+// The answers to release, renew and owner, in the model of a semaphore.
 
 func (s shareState) afterRelease(q question, a answer, w window) []shareState {
 	own, holds := s.of(q.owner)

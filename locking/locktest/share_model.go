@@ -10,8 +10,9 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// shareState is the model of a semaphore, or of a read-write lock: a few holds, each with a ttl whose end is known only
-// within bounds, as in lockState. It has no queue: no call of a history asks for a place.
+// shareState is the model of a semaphore, or of a read-write lock: a few holds, each with a ttl
+// whose end is known only within bounds, as in lockState. It has no queue: no call of a history
+// requests a place.
 type shareState struct {
 	holds    []hold        // by owner; of each that may have lapsed, nothing is known
 	most     locking.Token // no smaller one may be granted
@@ -22,7 +23,7 @@ type shareState struct {
 // hold is what one owner holds.
 type hold struct {
 	owner    int
-	write    bool          // excludes all others
+	write    bool          // excludes all other holds
 	token    locking.Token // 0: granted in a call without an answer
 	before   locking.Token // with token 0: the most before its grant
 	below    locking.Token // with token 0: the first one known of a later grant; 0: none
@@ -33,7 +34,7 @@ func (h hold) mayBeFree(w window) bool { return w.to >= h.from }
 
 func (h hold) mayBeHeld(w window) bool { return w.from <= h.to }
 
-// mayHave reports whether token may be that of h.
+// mayHave reports whether token may be h's.
 func (h hold) mayHave(token locking.Token) bool {
 	return h.token == token || h.token == 0 && token > h.before && (h.below == 0 || token < h.below)
 }
@@ -171,7 +172,7 @@ func (s shareState) afterAcquire(q question, a answer, w window, permits int) []
 	return nil
 }
 
-// refused returns the states after the answer that others hold it.
+// refused returns the states after the answer "held".
 func (s shareState) refused(q question, a answer, w window, permits int) []shareState {
 	if own, holds := s.of(q.owner); holds {
 		if !own.mayBeFree(w) {

@@ -75,8 +75,8 @@ func unreachable(err error) bool {
 }
 
 // retryLaterPrefixes begin the replies of a server that starts, changes its role or loses its
-// Cluster: the same request may succeed soon. MOVED and ASK are seen only when the client ran out
-// of redirects.
+// Cluster: the same request may succeed soon. Redirects are seen only when the client has followed
+// too many.
 var retryLaterPrefixes = []string{
 	"LOADING ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "BUSY ",
 	"MOVED ", "ASK ", "ERR max number of clients ",

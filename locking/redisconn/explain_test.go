@@ -59,8 +59,8 @@ func saying(t *testing.T, text string, hangUp bool) string {
 	return l.Addr().String()
 }
 
-// secure starts a server that speaks TLS, and HTTP in it. With asks, it requires a client
-// certificate.
+// secure starts a server that speaks TLS, and HTTP in it. It can require a
+// client certificate.
 func secure(t *testing.T, asks bool) (addr string, authority *x509.CertPool) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())

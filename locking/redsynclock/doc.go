@@ -16,12 +16,13 @@
 //     one with redsync before the first one with this package starts.
 //   - Until is the local deadline: WithExpiry, less the locker's margin (1 s by default) and 1 %. With the default expiry
 //     of 8 s that is after 6.92 s. An expiry below three margins is refused by Lock.
-//   - Lock waits in the lock's queue, where the store has one; nobody polls. WithTries and WithRetryDelay give the longest
-//     wait: tries less one, times the delay. By default that is 31 times 150 ms.
-//   - The context of LockContext bounds only the call, as with redsync. That of UnlockContext bounds nothing: an unlock
-//     takes three calls to the store at most, 3.2 s.
-//   - Extend of a lock that was lost returns ErrExtendFailed, and Unlock ErrLockAlreadyExpired, whether another holder has
-//     the lock or nobody. Both errors wrap locking.ErrLost.
+//   - Lock waits in the lock's queue, where the store has one, without polling. WithTries and
+//     WithRetryDelay give the longest wait: tries less one, times the delay. By default the wait is
+//     31 times 150 ms.
+//   - The context of LockContext bounds only the call, as with redsync. The context of
+//     UnlockContext bounds nothing: an unlock takes three calls to the store at most, 3.2 s.
+//   - Extend of a lost lock returns ErrExtendFailed, and Unlock ErrLockAlreadyExpired, whether the
+//     lock has another holder or is free. Both errors wrap locking.ErrLost.
 //   - A Mutex may be used from many goroutines.
 //
 // # New

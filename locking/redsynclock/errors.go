@@ -36,7 +36,7 @@ type RedisError struct {
 	Err  error // wraps locking.ErrUnreachable
 }
 
-// Error is that of Err, with the node.
+// Error is the text of Err, with the node.
 func (err RedisError) Error() string { return fmt.Sprintf("node #%d: %v", err.Node, err.Err) }
 
 // Unwrap returns Err.

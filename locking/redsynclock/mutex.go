@@ -86,8 +86,9 @@ func (m *Mutex) TryLockContext(ctx context.Context) error { return m.acquire(ctx
 // Lock is LockContext with context.Background.
 func (m *Mutex) Lock() error { return m.LockContext(context.Background()) }
 
-// LockContext acquires the lock, and waits for it as long as tries and retry delay say. A nil ctx is
-// context.Background. The error is an *ErrTaken, a *RedisError, or wraps ErrFailed and its reason.
+// LockContext acquires the lock, and waits for it as long as tries and retry delay allow. A nil ctx
+// is context.Background. The error is an *ErrTaken, a *RedisError, or wraps ErrFailed and its
+// reason.
 func (m *Mutex) LockContext(ctx context.Context) error { return m.acquire(ctx, m.wait()) }
 
 func (m *Mutex) acquire(ctx context.Context, wait time.Duration) error {
@@ -97,7 +98,8 @@ func (m *Mutex) acquire(ctx context.Context, wait time.Duration) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: lock %q: not asked for: %w", ErrFailed, m.name, context.Cause(ctx))
 	}
-	// The lease's context is a child of the one given to Acquire, so it gets one that ends with ctx only during the call.
+	// The lease's context is a child of Acquire's context, so Acquire gets a context that ends with
+	// ctx only during the call.
 	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	lease, err := m.locker.Acquire(call, m.name, locking.Options{TTL: m.expiry, Wait: wait, Fixed: !m.renew})

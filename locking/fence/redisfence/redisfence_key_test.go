@@ -61,8 +61,8 @@ func TestBesideIsOneToOne(t *testing.T) {
 	}
 }
 
-// hashed returns what a Cluster hashes of a key, as its specification says it:
-// from the first '{' to the first '}' after it, unless nothing is between them.
+// hashed returns the part of a key that a Cluster hashes, by the specification: from the first '{'
+// to the first '}' after it, unless nothing is between them.
 func hashed(key string) string {
 	for i := range key {
 		if key[i] != '{' {

@@ -30,7 +30,7 @@ func onBoth(t *testing.T, test func(t *testing.T, client *redis.Client)) {
 // write is one way to write under a token; key "a" or "b".
 type write func(ctx context.Context, key string, token locking.Token) error
 
-// follows walks a guard through the rule, and looks at what is stored.
+// follows walks a guard through the rule, and looks at the stored data.
 func follows(ctx context.Context, client *redis.Client, w write) error {
 	for i, c := range []struct {
 		key   string
@@ -92,7 +92,8 @@ func TestCheckFollowsTheRule(t *testing.T) {
 	})
 }
 
-// TestStorm lets many clients write to one key with shuffled tokens. A list notes in the same step what is accepted: its tokens never go back.
+// TestStorm lets many clients write to one key with shuffled tokens. A list notes the accepted
+// tokens in the same step: they never go back.
 func TestStorm(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		g, seed := New(client, Config{}), rand.Uint64()

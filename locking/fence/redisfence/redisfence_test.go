@@ -152,7 +152,7 @@ func TestHandlerOverMisfit(t *testing.T) {
 	}
 }
 
-// A lost reply leaves the outcome unknown; asked again, the answer is the same.
+// A lost reply leaves the outcome unknown; the repeated call gets the same answer.
 func TestLostReply(t *testing.T) {
 	var n redistest.Net
 	e, _ := redistest.StartEmbedded(t)

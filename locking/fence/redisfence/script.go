@@ -13,9 +13,9 @@ var fencedLua string
 // concurrent use.
 type Script struct{ script *redisconn.Script }
 
-// NewScript returns a script with a body in Lua. The name is for messages. In the body, KEYS and ARGV are those of
-// Run, without the guard's own. The keys must be in the slot of the fence. When a script fails half way, its writes
-// until then stay, and its token is stored.
+// NewScript returns a script with a body in Lua. The name is for messages. In the body, KEYS and
+// ARGV are the arguments of Run, without the guard's own. The keys must be in the slot of the
+// fence. When a script fails half way, its writes until then stay, and its token is stored.
 func NewScript(name, body string) *Script {
 	return &Script{redisconn.NewScript(name, "local function effect(KEYS, ARGV)\n"+body+"\nend\n"+fencedLua)}
 }

@@ -102,8 +102,8 @@ func (d *database) in(ctx context.Context, o *sql.TxOptions, f func(tx *sql.Tx) 
 	return tx.Commit()
 }
 
-// note writes a token to the log, with a number that says when: the one who notes
-// keeps others from noting until it commits.
+// note writes a token to the log, with a number that orders the notes: a transaction with a note
+// keeps other transactions from noting until it commits.
 func (d *database) note(ctx context.Context, tx *sql.Tx, token locking.Token) error {
 	if _, err := tx.ExecContext(ctx, d.say("UPDATE <t>_count SET n = n + 1")); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (d *database) note(ctx context.Context, tx *sql.Tx, token locking.Token) er
 	return err
 }
 
-// log returns what was noted and committed, in that order.
+// log returns the committed notes, in order.
 func (d *database) log(ctx context.Context) (tokens []locking.Token, err error) {
 	rows, err := d.QueryContext(ctx, d.say("SELECT token FROM <t>_log ORDER BY n"))
 	if err != nil {
@@ -129,8 +129,8 @@ func (d *database) log(ctx context.Context) (tokens []locking.Token, err error) 
 	return tokens, rows.Err()
 }
 
-// waits returns a channel that is closed when a transaction is seen to wait for
-// another. SQLite does not tell, so there it is closed after a while.
+// waits returns a channel that is closed when a transaction is seen to wait for another. SQLite
+// does not show it, so there the channel is closed after a while.
 func (d *database) waits(ctx context.Context) <-chan struct{} {
 	seen := make(chan struct{})
 	go func() {

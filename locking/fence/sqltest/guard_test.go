@@ -171,7 +171,7 @@ func storm(ctx context.Context, d *database, o *sql.TxOptions, seed uint64) erro
 	return errors.Join(wrong, ordered(ctx, d, most))
 }
 
-// again reports whether PostgreSQL says to run the transaction again.
+// again reports whether err is PostgreSQL's request to run the transaction again.
 func again(err error) bool {
 	return strings.Contains(err.Error(), "could not serialize access") || strings.Contains(err.Error(), "deadlock detected")
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestFreshHolderHeals: the store of locks loses all it knew, and its clock goes back, so that its next token is smaller than one that
-// the guard has seen. The guard refuses it, and its maximum heals the store.
+// TestFreshHolderHeals: the store of locks loses all data, and its clock goes back, so that its
+// next token is smaller than a token that the guard has seen. The guard refuses it, and its maximum
+// heals the store.
 func TestFreshHolderHeals(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		server, client := redistest.StartEmbedded(t)

@@ -15,8 +15,8 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestOnceCommitsOne lets many runs of one tick commit their effect, some of which fail after they were accepted, and counts the
-// effects. In every other tick the first one to be accepted is one that fails.
+// TestOnceCommitsOne lets many runs of one tick commit their effect, and counts the effects. Some
+// runs fail after they were accepted; in every other tick the first accepted run fails.
 func TestOnceCommitsOne(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		const runs, ticks = 12, 10
