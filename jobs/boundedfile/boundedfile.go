@@ -109,7 +109,7 @@ func open(name string, stat func(string) (fs.FileInfo, error), flags int) (*os.F
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0) //nolint:gosec // G304: the package is for names of others
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0) //nolint:gosec // G304: the package is for names from outside
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func check(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// kind names what is no regular file.
+// kind names the kind of a file that is not regular.
 func kind(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeNamedPipe != 0:
@@ -152,7 +152,7 @@ func kind(mode fs.FileMode) string {
 	return "of another kind"
 }
 
-// inherited reports whether a name is that of a descriptor that this process was started with.
+// inherited reports whether a name belongs to a descriptor that this process was started with.
 func inherited(name string) bool {
 	name = filepath.ToSlash(filepath.Clean(name))
 	return name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/self/fd/")
@@ -161,8 +161,8 @@ func inherited(name string) bool {
 // under holds the names of the calls that have not come back.
 var under sync.Map
 
-// call calls f, for at most Within. There is at most one call for a name that was left behind,
-// however often the name is asked for.
+// call calls f, for at most Within. At most one call for a name is left behind, however many calls
+// for the name follow.
 func call[T any](name string, f func() (T, error)) (T, error) { return callWithin(name, Within, f) }
 
 func callWithin[T any](name string, within time.Duration, f func() (T, error)) (result T, err error) {
@@ -173,7 +173,7 @@ func callWithin[T any](name string, within time.Duration, f func() (T, error)) (
 	earlier, running := under.LoadOrStore(name, done)
 	timer := time.NewTimer(within)
 	defer timer.Stop()
-	for running { // another caller's, or one that was left behind
+	for running { // another caller's call, or a call that was left behind
 		select {
 		case <-earlier.(chan struct{}):
 			earlier, running = under.LoadOrStore(name, done)

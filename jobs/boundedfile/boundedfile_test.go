@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A file is read up to its limit, and not beyond: also one that says it has 2 TiB.
+// A file is read up to its limit, and not beyond: also a file with a size of 2 TiB.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -75,8 +75,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A file system that hangs holds up nobody for longer than the limit, and one goroutine however
-// often it is asked.
+// A file system that hangs holds up no caller for longer than the limit, and holds one goroutine
+// however many calls follow.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

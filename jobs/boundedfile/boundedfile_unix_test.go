@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A named pipe is refused at once, also by its link and also when somebody writes to it. Nobody is
-// waited for.
+// A named pipe is refused at once, also by its link and also with a writer. No call waits for a
+// writer.
 func TestNamedPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

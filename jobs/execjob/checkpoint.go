@@ -23,8 +23,8 @@ const lookEvery = time.Second
 // maxProgressFile bounds the file of the progress, in bytes: one line.
 const maxProgressFile = 4 << 10
 
-// files are where a command leaves its checkpoint, says how far it is, and leaves its result, in a directory that only the node's user can
-// read.
+// files are a command's files for its checkpoint, its progress and its result, in a directory that
+// only the node's user can read.
 type files struct {
 	dir                  *runDir
 	run                  *jobs.Run
@@ -164,7 +164,7 @@ func (s *seenFile) takeChanged(run *jobs.Run, take func([]byte) error) {
 func (s *seenFile) read(run *jobs.Run, info fs.FileInfo, take func([]byte) error) {
 	data, err := boundedfile.ReadDirect(s.path, s.limit)
 	size := new(boundedfile.SizeError)
-	kind := "" // by which the same fault is known again: a file that grows is told once
+	kind := "" // names the fault: a file that grows is reported once
 	switch {
 	case errors.As(err, &size):
 		err, kind = s.tooLarge(size), "too large"
@@ -182,8 +182,8 @@ func (s *seenFile) read(run *jobs.Run, info fs.FileInfo, take func([]byte) error
 	notKept(run, s.what, err)
 }
 
-// notKept tells, in the log and in the output, why what the command left in a file is not kept. The
-// run goes on.
+// notKept writes to the log and to the output why the content of a file is not kept. The run goes
+// on.
 func notKept(run *jobs.Run, what string, err error) {
 	err = bare(err) // the name is the node's
 	run.Logger().Warn("what the command left in a file was not kept", "file", what, "error", err)

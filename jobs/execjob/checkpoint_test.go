@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/jobs/execjob"
 )
 
-// store keeps what a run saves, and creates a file when it has heard of progress.
+// store keeps the saved checkpoints of a run, and creates a file when it gets progress.
 type store struct {
 	mu       sync.Mutex
 	saved    []byte
@@ -52,8 +52,8 @@ func (s *store) shell(t *testing.T, script string) (string, error) {
 	return string(run.Written()), err
 }
 
-// TestCheckpoints: a command finds its checkpoint, and what it leaves is saved: while it runs, and when it has failed. Its progress is
-// told while it runs.
+// TestCheckpoints: a command finds its checkpoint. A new checkpoint is saved while the command
+// runs, and when it has failed. Its progress is reported while it runs.
 func TestCheckpoints(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -84,8 +84,8 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
-// TestFilesOfOthers: what is no file, or has no end, holds up neither the command nor its node, and
-// is told.
+// TestFilesOfOthers: a file that is not regular, or has no end, holds up neither the command nor
+// its node, and is reported.
 func TestFilesOfOthers(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -120,7 +120,8 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-// TestCheckpointsAreReserved: nobody else sets the names of the files, and a command without checkpoints has none.
+// TestCheckpointsAreReserved: the node's environment cannot set the names of the files, and a
+// command without checkpoints has none.
 func TestCheckpointsAreReserved(t *testing.T) {
 	t.Setenv("ESCAPEMENT_CHECKPOINT_FILE", "/etc/passwd")
 	run := jobs.NewRun(jobs.RunInfo{})

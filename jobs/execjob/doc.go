@@ -9,8 +9,8 @@
 // # What the command sees
 //
 // The command gets the node's environment, without its ESCAPEMENT_ variables (they may hold the
-// password of Redis) and with PWD for [Command.Dir]; then the variables of [Command.Env]; then
-// those of the run: ESCAPEMENT_JOB, ESCAPEMENT_TICK (RFC 3339, UTC, milliseconds),
+// password of Redis) and with PWD for [Command.Dir]; then the variables of [Command.Env]; then the
+// run's variables: ESCAPEMENT_JOB, ESCAPEMENT_TICK (RFC 3339, UTC, milliseconds),
 // ESCAPEMENT_TICK_MS, ESCAPEMENT_RUN, ESCAPEMENT_ATTEMPT, ESCAPEMENT_TRY, ESCAPEMENT_TOKEN,
 // ESCAPEMENT_NODE, ESCAPEMENT_SHARD, ESCAPEMENT_SHARDS, ESCAPEMENT_PARAM, ESCAPEMENT_PAYLOAD and
 // ESCAPEMENT_TRIGGER; and ESCAPEMENT_GROUP, by which the command is found when its node dies while
@@ -30,15 +30,16 @@
 //     may be left out. The node reads it once a second.
 //
 // A checkpoint of more than 64 KiB is not saved, and a progress file of more than 4 KiB is not
-// read; nor is what is no regular file. The log and the output say so once, and the command goes
-// on.
+// read; nor is a file that is not regular. The log and the output report it once, and the command
+// goes on.
 //
 // # A result for the jobs that follow
 //
-// With [Command.Result] the variable ESCAPEMENT_RESULT_FILE names a file in a directory of the run's own. JSON that the command has
-// left there when it exits with status 0 is the run's result ([jobs.Run.SetResult]): the payload of the jobs that follow. Without a file,
-// or with an empty one, there is no result. A file that is no JSON, or too large, does not fail the run: the log and the output say why
-// the result was not kept, and there is none.
+// With [Command.Result] the variable ESCAPEMENT_RESULT_FILE names a file in a directory of the
+// run's own. JSON in this file when the command exits with status 0 is the run's result
+// ([jobs.Run.SetResult]): the payload of the jobs that follow. Without a file, or with an empty
+// one, there is no result. A file that is no JSON, or too large, does not fail the run: there is no
+// result, and the log and the output give the reason.
 //
 // # How it ends
 //
@@ -58,11 +59,11 @@
 // kills half a second after SIGTERM, or after half of the lease's margin if that is less, so before
 // the lease can be another's. In an image without a shell, Linux kills the command of a killed node
 // but not the processes that it started, and other Unix systems kill nothing; a node that stands
-// still keeps its commands. Windows kills nothing. There only the token tells the old run from the
-// next one.
+// still keeps its commands. Windows kills nothing. There only the token distinguishes the old run
+// from the next one.
 //
 // A command that cannot be ended, because it has become another user or hangs in the kernel, holds
-// its run: nothing may run beside it. The log and the output say so a second after SIGKILL, and
+// its run: nothing may run beside it. The log and the output report it a second after SIGKILL, and
 // SIGKILL is sent again each second.
 //
 // A command that cannot be started for a reason of the machine, such as too many open files, is a

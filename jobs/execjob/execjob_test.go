@@ -138,7 +138,7 @@ func TestOutputKeepsItsEnd(t *testing.T) {
 	}
 }
 
-// A command that cannot be started: the error names what is missing, which is not always the
+// A command that cannot be started: the error names the missing file, which is not always the
 // command.
 func TestCommandCannotStart(t *testing.T) {
 	dir := t.TempDir()

@@ -145,7 +145,7 @@ func TestTermComesBeforeKill(t *testing.T) {
 	f.next(t, "ready")
 	cancel(jobs.ErrTimeout)
 	err := outcome(t, ended)
-	// It ended well, but only because it was told to: the run did not do its work.
+	// It ended well, but only because of SIGTERM: the run did not do its work.
 	if !errors.Is(err, jobs.ErrTimeout) || !strings.Contains(err.Error(), "(exit status 0): tidied") {
 		t.Errorf("error %v", err)
 	}
@@ -214,7 +214,7 @@ func (w onWrite) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A command that has become another user cannot be ended. The run says so, once, and goes on,
+// A command that has become another user cannot be ended. The run reports it, once, and goes on,
 // because nothing may run beside the command.
 func TestCommandThatCannotBeEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -243,7 +243,7 @@ func TestCommandThatCannotBeEnded(t *testing.T) {
 		}
 	}), nil))
 	run := jobs.NewRun(in)
-	defer time.AfterFunc(standstill, func() { _ = os.WriteFile(f.path+".end", nil, 0o600) }).Stop() // nobody was told
+	defer time.AfterFunc(standstill, func() { _ = os.WriteFile(f.path+".end", nil, 0o600) }).Stop() // the run reported nothing
 	cause, err := runner{grace: time.Millisecond}.supervise(ctx, cmd, g, run)
 	g.Close()
 	var exit *exec.ExitError
@@ -297,8 +297,8 @@ func TestAProcessThatLeftTheGroupDoesNotHoldTheRun(t *testing.T) {
 	}
 }
 
-// A node that is process 1 of a container inherits the orphans of its commands. One that
-// has ended must not count as a member of the group for ever.
+// A node that is process 1 of a container inherits the orphans of its commands. An ended orphan
+// must not count as a member of the group for ever.
 func TestOrphansAreReaped(t *testing.T) {
 	const setChildSubreaper = 36 // prctl(2): orphans come to this process, as to process 1
 	set := func(on uintptr) {

@@ -53,8 +53,8 @@ func (g *Group) Stuck() error {
 // killTimeout is how long Kill may take.
 const killTimeout = time.Second
 
-// await waits for the end of the command, which was told to end. A command that cannot be ended is
-// waited for all the same; stuck is called once with the reason.
+// await waits for the end of the command, which was signalled to end. It waits for a command that
+// cannot be ended all the same; stuck is called once with the reason.
 func (g *Group) await(exited <-chan error, _ time.Time, stuck func(error)) error {
 	select {
 	case err := <-exited:

@@ -60,8 +60,8 @@ func (g *Group) EndWith(lease jobs.Lease) { g.lease = lease }
 // goroutine is locked to its thread until Close, because the kernel ends the command with the
 // thread that started it.
 //
-// The command has one more variable, which names the group. An error says why the command was not
-// started; it is a jobs.NodeFault when this machine lacks what a process needs.
+// The command has one more variable, which names the group. The error is the reason why the command
+// was not started; a jobs.NodeFault when this machine lacks a resource for new processes.
 func (g *Group) Start() error {
 	mark := newMark()
 	var err error
@@ -128,8 +128,8 @@ func (g *Group) leaseOver() bool {
 	return time.Since(g.over) >= min(killGap, g.lease.Margin()/2)
 }
 
-// await waits for the end of the command, which was told to end, and kills the group when that is
-// due. A command that cannot be ended is waited for all the same, because nothing may run beside
+// await waits for the end of the command, which was signalled to end, and kills the group when that
+// is due. It waits for a command that cannot be ended all the same, because nothing may run beside
 // it; stuck is called once with the reason.
 func (g *Group) await(exited <-chan error, deadline time.Time, stuck func(error)) error {
 	tick := time.NewTicker(pollEvery)
@@ -205,7 +205,7 @@ func (g *Group) Alive() bool {
 	if !onlyDead(g.cmd.Process.Pid) {
 		return true
 	}
-	g.reap() // for one that has ended since
+	g.reap() // a member may have ended since the first reap
 	return false
 }
 

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// lockDir locks a directory until the file is closed, or the process ends. The error says that
-// another process has the lock, or that the name is no directory's: in a directory for everybody,
-// somebody may have put a named pipe there meanwhile.
+// lockDir locks a directory until the file is closed, or the process ends. The error means that
+// another process has the lock, or that the name is no directory's: in a directory that every user
+// can write, another user may have put a named pipe there meanwhile.
 func lockDir(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) //nolint:gosec // G304: a directory that this package made
 	if err != nil {

@@ -30,7 +30,7 @@ func asANode(script string) {
 	fmt.Fprintln(os.Stdout, New(shell(script))(context.Background(), jobs.NewRun(run)))
 }
 
-// renewedLease is a lease that was renewed a moment ago, whenever somebody looks.
+// renewedLease is a lease that was renewed a moment ago at every look.
 type renewedLease struct{ margin time.Duration }
 
 func (l renewedLease) Left() time.Duration   { return leaseLasts }

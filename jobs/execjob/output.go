@@ -39,7 +39,7 @@ func startCaptured(cmd *exec.Cmd, g *Group, to io.Writer) (*captured, error) {
 	c := &captured{pipe: r, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		// The only error is that of the pipe that finish has closed.
+		// The only error is the one of the pipe that finish has closed.
 		_, _ = io.Copy(to, r)
 	}()
 	return c, nil

@@ -13,8 +13,8 @@ import (
 // maxResultFile bounds the file of a result, in bytes: a JSON text may be written with blanks, which are not kept.
 const maxResultFile = 64 << 10
 
-// keepResult makes the content of the file the run's result. A command that wrote none has none. A result that cannot be kept
-// does not fail the run: the log and the output say why.
+// keepResult makes the content of the file the run's result. A command that wrote none has none. A
+// result that cannot be kept does not fail the run: the log and the output give the reason.
 func keepResult(path string, run *jobs.Run) {
 	data, err := readResult(path)
 	if err == nil && len(data) > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/jobs/execjob"
 )
 
-// TestResult: what a command has left in its file is the run's result when the command has succeeded. What cannot be kept is said in
-// the output, and the run has succeeded all the same.
+// TestResult: the content of the result file is the run's result when the command has succeeded. A
+// result that cannot be kept is reported in the output, and the run has succeeded all the same.
 func TestResult(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -44,7 +44,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestResultIsAskedFor: a command without Result has no file, whatever the node's environment says.
+// TestResultIsAskedFor: a command without Result has no file, whatever the node's environment.
 func TestResultIsAskedFor(t *testing.T) {
 	t.Setenv("ESCAPEMENT_RESULT_FILE", "/etc/passwd")
 	run := jobs.NewRun(jobs.RunInfo{})

@@ -24,8 +24,8 @@ const (
 )
 
 // runDir is the directory of one run's files, which only the node's user can read. It is locked as
-// long as its node lives, so that another process can tell the directory of a node that was killed,
-// and removes it.
+// long as its node lives, so that another process can recognize the directory of a node that was
+// killed, and removes it.
 type runDir struct {
 	path string
 	lock *os.File // nil where the system has no such locks
@@ -63,7 +63,7 @@ func newRunDir() (*runDir, error) {
 	return &runDir{path, lock}, nil
 }
 
-// remove removes the directory and all that is in it.
+// remove removes the directory and its content.
 func (d *runDir) remove() error {
 	err := os.RemoveAll(d.path)
 	if d.lock != nil {
@@ -89,7 +89,7 @@ func sweepRunDirs(temp string, before time.Time) {
 		}
 		path := filepath.Join(temp, e.Name())
 		if lock, err := lockDir(path); err == nil && lock != nil {
-			_ = os.RemoveAll(path) // what is another user's stays
+			_ = os.RemoveAll(path) // another user's files stay
 			lock.Close()
 		}
 	}

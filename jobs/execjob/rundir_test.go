@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A node that was killed leaves its directories, and the next process removes them: these, and no
-// others.
+// A node that was killed leaves its directories, and the next process removes only these.
 func TestDirectoriesOfKilledNodesAreRemoved(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -44,7 +43,7 @@ func TestDirectoriesOfKilledNodesAreRemoved(t *testing.T) {
 	}
 }
 
-// A name that has become another kind of file is not locked, and a named pipe holds up nobody.
+// A name that has become another kind of file is not locked, and a named pipe holds up no process.
 func TestLockDir(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -69,8 +68,8 @@ func TestLockDir(t *testing.T) {
 	}
 }
 
-// A process looks for such directories when it makes its first one, and every ten minutes: what was
-// too young at the first look is removed by a later one.
+// A process looks for such directories when it makes its first one, and every ten minutes: a
+// directory that was too young at the first look is removed by a later one.
 func TestLooksForDirectories(t *testing.T) {
 	t.Parallel()
 	var looks sweepTimer

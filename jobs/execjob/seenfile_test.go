@@ -23,8 +23,8 @@ func checkpointFiles(t *testing.T) (*files, *jobs.Run) {
 	return f, run
 }
 
-// A file that a command appends to, in place of replacing it, is told once, and not with each line.
-// It counts again when it is good.
+// A file that a command appends to, in place of replacing it, is reported once, and not with each
+// line. After a good content the next fault is reported again.
 func TestGrowingFileIsToldOnce(t *testing.T) {
 	f, run := checkpointFiles(t)
 	for n := 4000; n < 6000; n += 100 {
@@ -54,8 +54,8 @@ func TestGrowingFileIsToldOnce(t *testing.T) {
 	}
 }
 
-// A file that the command removes between the look at it and the read is no fault, as one that it
-// has removed before.
+// A file that the command removes between the look at it and the read is no fault, like a file that
+// was removed before the look.
 func TestFileThatVanishes(t *testing.T) {
 	f, run := checkpointFiles(t)
 	if err := os.WriteFile(f.progress.path, []byte("1 2"), 0o600); err != nil {

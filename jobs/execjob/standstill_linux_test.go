@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A node stands still while its command runs. The command is gone with all that it started before
-// its lease can be another's, and so is one that ignores SIGTERM.
+// A node stands still while its command runs. The command is gone with all its processes before its
+// lease can be another's, and so is a command that ignores SIGTERM.
 func TestCommandsOfAStandingNodeEnd(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

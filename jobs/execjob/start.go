@@ -15,8 +15,8 @@ import (
 	"github.com/escapement/escapement/jobs/internal/machine"
 )
 
-// whyNotStarted returns the error of a command that was not started, with what is missing: the
-// system names the program, whatever it is.
+// whyNotStarted returns the error of a command that was not started, with the missing file: the
+// system's own error always names the program.
 func whyNotStarted(cmd *exec.Cmd, err error) error {
 	if cmd.Dir != "" {
 		info, bad := boundedfile.Stat(cmd.Dir)

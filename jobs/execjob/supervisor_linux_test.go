@@ -41,7 +41,8 @@ func killedNode(t *testing.T, f *fifo, script string) {
 	t.Logf("gone after %s", time.Since(killed))
 }
 
-// A node is killed outright. Its command is gone with all that it started, also what ignores SIGTERM.
+// A node is killed outright. Its command is gone with all its processes, also with a process that
+// ignores SIGTERM.
 func TestCommandsDieWithTheirNode(t *testing.T) {
 	t.Parallel()
 	killedNode(t, newFifo(t), `echo "child $$" >$F; sh -c 'sleep 600 & echo "grandchild $!" >$F; wait' & wait`)

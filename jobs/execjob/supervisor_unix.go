@@ -24,9 +24,9 @@ import (
 // to SIGKILL and the group's mark. It is in a group of its own, so that signals to this process'
 // group do not reach it.
 //
-// A process that dies, or stops, while it starts the command has not told the group's number. The
-// command, and what it has started, is found by the mark in its environment then, where the system
-// shows that.
+// A process that dies, or stops, while it starts the command has not sent the group's number. The
+// command and its processes are then found by the mark in their environment, where the system shows
+// that.
 const watchHead = `trap '' HUP INT QUIT TERM
 gap=$1 mark=$2 group=- left=
 finish() {
@@ -60,7 +60,7 @@ finish`
 // watchShell is a shell and the script that it can run.
 type watchShell struct{ path, script string }
 
-// shells are where a shell may be. The first one whose read has a timeout is taken, else the first
+// shells are the paths of shells. The first one whose read has a timeout is taken, else the first
 // one.
 var shells = []string{"/bin/sh", "/bin/bash"}
 
@@ -71,8 +71,8 @@ var chosenShell struct {
 	shell watchShell // without a path: there is none
 }
 
-// findShell returns the shell for supervisors. The error says why no shell could be started now;
-// without one, the path is "".
+// findShell returns the shell for supervisors. The error is the reason why no shell could be
+// started now; on a system without a shell the path is "".
 func findShell() (watchShell, error) {
 	c := &chosenShell
 	c.mu.Lock()
@@ -104,7 +104,7 @@ func findShell() (watchShell, error) {
 // probeWithin bounds the question whether a shell's read has a timeout.
 const probeWithin = 10 * time.Second
 
-// readsTimed reports whether the read of a shell takes a timeout with a fraction. The error says
+// readsTimed reports whether the read of a shell takes a timeout with a fraction. An error means
 // that the shell was not started.
 func readsTimed(path string) (bool, error) {
 	r, w, err := os.Pipe()
@@ -142,7 +142,7 @@ type supervisor struct {
 func newMark() string { return rand.Text() }
 
 // newSupervisor starts a supervisor of a group that is started next, and that ends with lease; nil
-// on a system without a shell. The error says that this process can start none now.
+// on a system without a shell. An error means that this process can start none now.
 func newSupervisor(lease jobs.Lease, mark string) (*supervisor, error) {
 	found, err := findShell()
 	if err != nil || found.path == "" {
@@ -215,8 +215,8 @@ func (s *supervisor) watch(pgid int) {
 // feedFloor is the shortest pause between two looks at the lease.
 const feedFloor = 50 * time.Millisecond
 
-// feed tells the supervisor each renewal of the lease, until the lease is over or stop is closed.
-// It looks when half of the time has passed, which is one look or two for a renewal.
+// feed sends each renewal of the lease to the supervisor, until the lease is over or stop is
+// closed. It looks when half of the time has passed, which is one look or two for a renewal.
 func (s *supervisor) feed(group string) {
 	left, at := s.left(), time.Now()
 	for {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// victim is a command that nobody ends but a supervisor.
+// victim is a command that only a supervisor ends.
 type victim struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -46,12 +46,12 @@ func (v *victim) await(t *testing.T, what string) {
 	}
 }
 
-// standstill bounds every wait for what must happen.
+// standstill bounds every wait for an expected event.
 const standstill = time.Minute
 
 // A supervisor ends the group when its node is gone, and when the time is over; a renewal keeps the
-// group alive. Every shell does that with the script that it gets, and with the one that any shell
-// can run.
+// group alive. Every shell does that with its own script, and with the script that any shell can
+// run.
 func TestSupervisorScripts(t *testing.T) {
 	t.Parallel()
 	for _, path := range append(shells, "/usr/bin/dash", "/bin/ksh", "/bin/zsh") {
@@ -119,7 +119,7 @@ func superviseVictims(t *testing.T, path, script string) {
 		renewed.await(t, "the node is gone, before the lease is over")
 		return true
 	}
-	if !renewal(2*time.Second) && !renewal(standstill/3) { // a busy machine may run a shell too late to hear of a renewal
+	if !renewal(2*time.Second) && !renewal(standstill/3) { // a busy machine may run a shell too late to get a renewal
 		t.Error("a renewed command was ended")
 	}
 	select {
@@ -137,7 +137,7 @@ func superviseVictims(t *testing.T, path, script string) {
 	}
 }
 
-// A shell is looked for once, and it is one that is there.
+// findShell looks once, and returns a shell that exists.
 func TestFindShell(t *testing.T) {
 	t.Parallel()
 	found, err := findShell()
@@ -150,7 +150,7 @@ func TestFindShell(t *testing.T) {
 	}
 }
 
-// lease is one that ends at an instant.
+// lease ends at an instant.
 type lease struct {
 	ends   func() time.Time
 	margin time.Duration
@@ -159,8 +159,8 @@ type lease struct {
 func (l lease) Left() time.Duration   { return time.Until(l.ends()) }
 func (l lease) Margin() time.Duration { return l.margin }
 
-// Each renewal reaches the supervisor before the time that it knows is over, with a line or two for
-// each; and it hears of the end.
+// Each renewal reaches the supervisor before the time of the last line is over, with a line or two
+// for each; and the end of the lease reaches it.
 func TestRenewalsReachTheSupervisor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestRenewalsReachTheSupervisor(t *testing.T) {
 	})
 }
 
-// A supervisor that reads nothing holds up nobody, however many lines it gets.
+// A supervisor that reads nothing holds up no sender, however many lines it gets.
 func TestStoppedSupervisorHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

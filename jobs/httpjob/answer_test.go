@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// A body without end is read up to the bound, and the call succeeds: its status says so.
+// A body without end is read up to the bound, and the call succeeds by its status.
 func TestEndlessBody(t *testing.T) {
 	for _, declared := range []bool{false, true} {
 		stopped := make(chan int64, 1)

@@ -8,7 +8,7 @@
 //
 // # What the server sees
 //
-// The server gets the headers of [Options], and those of the run: Escapement-Job, Escapement-Tick
+// The server gets the headers of [Options], and the run's headers: Escapement-Job, Escapement-Tick
 // (RFC 3339, UTC, milliseconds), Escapement-Tick-Ms, Escapement-Run, Escapement-Attempt,
 // Escapement-Try, Escapement-Node, Escapement-Shard, Escapement-Shards, Escapement-Param (if there
 // is one), Escapement-Trigger, and the fencing token as Fencing-Token. A server that stores the
@@ -22,15 +22,16 @@
 //	  │             │                  └─► over 8 MiB: the rest is not read
 //	  └─────────────┴─► the context ends, or the network fails: an error
 //
-// A status outside of Options.Expect is an error with the status and the first line of the body.
-// It is [jobs.Permanent] for 4xx without 408, 425 and 429; all others are tried again by the job's
+// A status outside of Options.Expect is an error with the status and the first line of the body. It
+// is [jobs.Permanent] for 4xx without 408, 425 and 429; any other error is tried again by the job's
 // Retry. A redirect is a status and is not followed. The default client sends a request once for
 // each try. For that it uses a new connection for each GET, HEAD and OPTIONS, and keeps connections
-// of the other methods.
+// of other methods.
 //
-// With [Options.Result] the body of an expected answer is also the run's result ([jobs.Run.SetResult]): the payload of the jobs that follow.
-// An answer without a body has none. A body that is no JSON, or too large, does not fail the run: the log and the output say why the
-// result was not kept.
+// With [Options.Result] the body of an expected answer is also the run's result
+// ([jobs.Run.SetResult]): the payload of the jobs that follow. An answer without a body has none. A
+// body that is no JSON, or too large, does not fail the run: the log and the output give the
+// reason.
 //
 // # Time
 //

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// prefix begins the headers of a run, and no others.
+	// prefix begins the headers of a run, and only these.
 	prefix = "Escapement-"
 	// tokenHeader carries the fencing token.
 	tokenHeader = "Fencing-Token"

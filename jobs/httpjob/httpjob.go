@@ -37,8 +37,8 @@ type Options struct {
 	// URL begins with http:// or https://. A user and password in it are sent as basic authorization.
 	// Required.
 	URL string
-	// Headers are added to the request. Host replaces the host of the URL. Headers of the connection,
-	// and those that a run sets, are refused. Default none.
+	// Headers are added to the request. Host replaces the host of the URL. Headers of the
+	// connection, and the run's own headers, are refused. Default none.
 	Headers map[string]string
 	// Body is sent unchanged; a payload replaces it. With a body, Content-Type is application/json unless
 	// Headers set it. Default none.
@@ -53,8 +53,8 @@ type Options struct {
 	Client *http.Client
 }
 
-// New returns a job's function that sends the request once for each try, and compares the answer with
-// Expect. The error is that of Validate. o is not kept.
+// New returns a job's function that sends the request once for each try, and compares the answer
+// with Expect. The error is Validate's. o is not kept.
 func New(o Options) (jobs.Func, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func defaultTo(s, otherwise string) string {
 	return s
 }
 
-// shared is the transport of calls without Options.Client. single is for those that net/http would repeat
-// by itself when a reused connection breaks.
+// shared is the transport of calls without Options.Client. single is for methods that net/http
+// would repeat by itself when a reused connection breaks.
 var (
 	shared = newTransport(dialTimeout, tlsTimeout)
 	single = func() *http.Transport {

@@ -20,7 +20,7 @@ func TestContextEndsTheCall(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		cancel(cause)
-		<-r.Context().Done() // and the server learns that nobody waits any more
+		<-r.Context().Done() // the server's context ends: its client has gone
 	}))
 	defer server.Close()
 	_, err := call(ctx, t, httpjob.Options{URL: server.URL + "/x"}, info())

@@ -56,12 +56,13 @@ func listener(t *testing.T, serve func(net.Conn)) (address string) {
 	return l.Addr().String()
 }
 
-// TestNetworkErrors wants each failure named by method and shown URL, worth a retry, and no secret told.
+// TestNetworkErrors wants each failure with method and shown URL, worth a retry, and without
+// secrets.
 func TestNetworkErrors(t *testing.T) {
 	closing := listener(t, func(c net.Conn) { readSome(c); c.Close() })
 	garbage := listener(t, func(c net.Conn) { readSome(c); _, _ = io.WriteString(c, "220 mail ready\r\n"); c.Close() })
 	silent := listener(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c); c.Close() })
-	const refused = "127.0.0.1:1" // one that was free a moment ago may be another test's now
+	const refused = "127.0.0.1:1" // a port that was free a moment ago may be another test's now
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains of the client that did not trust it
 	secure.StartTLS()

@@ -45,7 +45,7 @@ func call(ctx context.Context, t *testing.T, o httpjob.Options, in jobs.RunInfo)
 	return run, f(ctx, run)
 }
 
-// seen is what a server was asked.
+// seen is the request at a server.
 type seen struct {
 	method, host, path, body string
 	header                   http.Header

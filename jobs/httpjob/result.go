@@ -23,8 +23,8 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keep makes the body the run's result; a blank one is none. A result that cannot be kept does not fail the run: the log and the
-// output say why.
+// keep makes the body the run's result; a blank body is none. A result that cannot be kept does not
+// fail the run: the log and the output give the reason.
 func (b *beginning) keep(run *jobs.Run) {
 	data, err := bytes.TrimSpace(b.text), error(nil)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestResult: the body of an expected answer is the run's result, where that is asked for. What cannot be kept is said in the output,
-// and the run has succeeded all the same.
+// TestResult: the body of an expected answer is the run's result, where Options.Result is set. A
+// result that cannot be kept is reported in the output, and the run has succeeded all the same.
 func TestResult(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -28,7 +28,7 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// TestValidateRefuses wants each fault by its field, and never a word of what may be secret.
+// TestValidateRefuses wants each fault with its field, and without a word that may be secret.
 func TestValidateRefuses(t *testing.T) {
 	const url = "http://h"
 	for _, c := range []struct {

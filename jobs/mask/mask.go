@@ -1,6 +1,8 @@
-// Package mask hides what may be secret in settings that are shown: in logs, errors, notifications and printed configurations.
+// Package mask hides possible secrets in settings that are shown: in logs, errors, notifications
+// and printed configurations.
 //
-// Nothing tells which part of a setting is a secret, so a part that may be one is hidden whole: the path of many a URL is a key.
+// Nothing shows which part of a setting is a secret, so a part that may be one is hidden whole: the
+// path of many a URL is a key.
 package mask
 
 import (
@@ -50,8 +52,8 @@ func Values(m map[string]string) map[string]string {
 // shorter ones are in many a word.
 const echoLeast = 6
 
-// Echo hides in somebody else's text the parts of a URL that URL hides, whole and one by one: servers repeat the path that
-// they do not know, or the key that they refuse.
+// Echo hides in a server's text the parts of a URL that URL hides, whole and one by one: servers
+// repeat an unknown path, or a refused key.
 func Echo(text, of string) string {
 	u, err := url.Parse(of)
 	if err != nil {
