@@ -37,7 +37,7 @@ if mine and tonumber(mine.token) > after then
   redis.call('HSET', lock, owner, text_of(mine))
   return mine.token
 end
--- guard:share-released P4 a late copy of a request takes no permits that nobody would release
+-- guard:share-released P4 a late copy of a request takes no permits: no owner would release them
 if is_among(owner, last[1]) then return {2, '', 0, 0, ''} end
 if after > now + 3600000000 then return {3, '', 0, 0, ''} end
 drop_lapsed(share)
