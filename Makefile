@@ -278,8 +278,8 @@ deploy-check: ## the files of docs/deploy, by those tools that this machine has
 console-check: ## the console's committed pages are what npm builds from their sources
 	@if ! command -v npm >/dev/null; then echo "!!! make console-check compared NOTHING: npm is missing (Debian: apt-get install npm)" >&2; exit 0; fi; \
 	dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-	mkdir -p "$$dir"/scheduler/api "$$dir"/scheduler/console; \
-	cp scheduler/api/openapi.json "$$dir"/scheduler/api/; \
+	mkdir -p "$$dir"/scheduler/ops/http "$$dir"/scheduler/console; \
+	cp scheduler/ops/http/openapi.json "$$dir"/scheduler/ops/http/; \
 	tar -c --exclude node_modules -C scheduler/console web | tar -x -C "$$dir"/scheduler/console; \
 	cd "$$dir"/$(WEB) && npm ci --no-audit --no-fund --silent && npm run --silent build >/dev/null; \
 	cd $(CURDIR); diff -r scheduler/console/dist "$$dir"/scheduler/console/dist && diff $(WEB)/src/types.ts "$$dir"/$(WEB)/src/types.ts || \

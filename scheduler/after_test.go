@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestResults: what a run gives to SetResult is the payload of the jobs that follow: of one job the very bytes, of several an object.
@@ -57,7 +58,7 @@ func TestResults(t *testing.T) {
 				t.Errorf("%s did not run", name)
 				continue
 			}
-			r := must[scheduler.RunView](t)(c.ops().Run(t.Context(), runs[0].Run))
+			r := must[ops.RunView](t)(c.ops().GetRun(t.Context(), runs[0].Run))
 			if r.Outcome != "succeeded" || r.Output != want {
 				t.Errorf("%s: %s with the payload %q, want %q", name, r.Outcome, r.Output, want)
 			}
@@ -81,10 +82,10 @@ func TestStoredFollowers(t *testing.T) {
 		first.Schedule = "@every 2s"
 		join.Schedule, join.After = "", []string{"tenant-1", "code"}
 		alert.Schedule, alert.After, alert.When = "", []string{"code"}, jobs.WhenFailed
-		if _, err := c.ops().PutJobs(t.Context(), []jobs.Job{join, alert}, scheduler.PutOptions{}); !errors.Is(err, scheduler.ErrRefused) {
+		if _, err := c.ops().PutJobs(t.Context(), []jobs.Job{join, alert}, ops.PutOptions{}); !errors.Is(err, ops.ErrRefused) {
 			t.Errorf("a join without its first job: %v", err)
 		}
-		must[[]scheduler.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{join, alert, first}, scheduler.PutOptions{}))
+		must[[]ops.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{join, alert, first}, ops.PutOptions{}))
 		time.Sleep(12 * time.Second)
 		for name, rest := range map[string]int64{"tenant-2": 2, "tenant-3": 0} {
 			ticks := s.ticks(name)
@@ -97,7 +98,7 @@ func TestStoredFollowers(t *testing.T) {
 				}
 			}
 		}
-		stored := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context(), "tenant-3"))[0]
+		stored := must[[]ops.StoredJob](t)(c.ops().StoredJobs(t.Context(), "tenant-3"))[0]
 		if text, err := json.Marshal(stored); err != nil || !strings.Contains(string(text), `"after":["code"],"when":"failed"`) {
 			t.Errorf("shown as %s, %v", text, err)
 		}
@@ -105,11 +106,11 @@ func TestStoredFollowers(t *testing.T) {
 		last := tenant(4)
 		last.Schedule, last.After = "", []string{"tenant-2"}
 		for range 30 {
-			must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), last, scheduler.PutOptions{DryRun: true}))
+			must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), last, ops.PutOptions{DryRun: true}))
 		}
 		// A stored job's circle is refused across two calls.
 		first.Schedule, first.After = "", []string{"tenant-2"}
-		if _, err := c.ops().PutJob(t.Context(), first, scheduler.PutOptions{}); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "in a circle") {
+		if _, err := c.ops().PutJob(t.Context(), first, ops.PutOptions{}); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "in a circle") {
 			t.Errorf("a circle: %v", err)
 		}
 		for _, name := range []string{"tenant-2", "tenant-3", "tenant-1"} {
@@ -133,15 +134,15 @@ func TestPutOfAFollowedJob(t *testing.T) {
 			return j
 		}
 		put := func(list ...jobs.Job) error {
-			_, err := c.ops().PutJobs(t.Context(), list, scheduler.PutOptions{})
+			_, err := c.ops().PutJobs(t.Context(), list, ops.PutOptions{})
 			time.Sleep(3 * time.Second) // nodes learn of it
 			return err
 		}
 		if err := put(job(1, "@every 2s"), job(2, "@every 2s"), job(3, "", "tenant-1"), job(4, "", "tenant-3", "tenant-2")); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, put(job(1, "@every 3s")), scheduler.ErrRefused, "tenant-4", "after", `"tenant-3" begins with`, "in the same call")
-		refused(t, put(job(1, "@every 3s"), job(2, "@every 4s")), scheduler.ErrRefused, "tenant-4")
+		refused(t, put(job(1, "@every 3s")), ops.ErrRefused, "tenant-4", "after", `"tenant-3" begins with`, "in the same call")
+		refused(t, put(job(1, "@every 3s"), job(2, "@every 4s")), ops.ErrRefused, "tenant-4")
 		for _, list := range [][]jobs.Job{
 			{job(1, "@every 3s"), job(2, "@every 3s")},
 			{job(1, "@every 4s"), job(4, "", "tenant-3")},

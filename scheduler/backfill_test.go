@@ -16,6 +16,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // hourly is a job that ticks each hour and works for a while.
@@ -45,9 +46,9 @@ func (s *sink) filled(job string) (ticks []time.Time) {
 }
 
 // backfill reads the only backfill of a job.
-func (c *cluster) backfill(job string) scheduler.BackfillView {
+func (c *cluster) backfill(job string) ops.BackfillView {
 	c.t.Helper()
-	all := must[[]scheduler.BackfillView](c.t)(c.ops().Backfills(context.Background(), job))
+	all := must[[]ops.BackfillView](c.t)(c.ops().ListBackfills(context.Background(), job))
 	if len(all) != 1 {
 		c.t.Fatalf("backfills of %s: %+v", job, all)
 	}
@@ -55,7 +56,7 @@ func (c *cluster) backfill(job string) scheduler.BackfillView {
 }
 
 // finish waits for the end of a job's only backfill.
-func (c *cluster) finish(job string) scheduler.BackfillView {
+func (c *cluster) finish(job string) ops.BackfillView {
 	c.t.Helper()
 	for range 10_000 {
 		if v := c.backfill(job); v.End != nil {
@@ -64,7 +65,7 @@ func (c *cluster) finish(job string) scheduler.BackfillView {
 		time.Sleep(200 * time.Millisecond)
 	}
 	c.t.Fatalf("the backfill does not end: %+v", c.backfill(job))
-	return scheduler.BackfillView{}
+	return ops.BackfillView{}
 }
 
 // hours are the n instants from an hour on.
@@ -121,7 +122,7 @@ func (c *cluster) backfillOutlivesItsNode(o *redis.Options, n int) {
 		}
 	}
 	before := c.job("report").Next
-	plan := must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: ticks[0], To: ticks[n-1], Author: "ann"}))
+	plan := must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: ticks[0], To: ticks[n-1], Author: "ann"}))
 	owner := <-works
 	networks[owner[1]-'0'].Cut()
 	v := c.finish("report")
@@ -173,8 +174,8 @@ func TestBackfillBesideTheSchedule(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		began := time.Now()
 		from := began.Truncate(time.Second).Add(-time.Hour)
-		o := scheduler.BackfillOptions{From: from, To: from.Add(29 * time.Second), Parallel: 4}
-		must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "job", o))
+		o := ops.BackfillOptions{From: from, To: from.Add(29 * time.Second), Parallel: 4}
+		must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "job", o))
 		v := c.finish("job")
 		time.Sleep(2 * time.Second)
 		if most != 4 || v.Counts["succeeded"] != 30 {
@@ -200,11 +201,11 @@ func TestBackfillWaitsForThePause(t *testing.T) {
 		c.start("a", scheduler.Config{}, hourly("report", s, 100*time.Millisecond))
 		time.Sleep(time.Second)
 		from := time.Now().UTC().Truncate(time.Hour).Add(-100 * time.Hour)
-		must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from.Add(49 * time.Hour), Parallel: 2}))
+		must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: from, To: from.Add(49 * time.Hour), Parallel: 2}))
 		for len(s.filled("report")) < 10 {
 			time.Sleep(50 * time.Millisecond)
 		}
-		if err := c.ops().Pause(t.Context(), "report", scheduler.PauseOptions{Reason: "the database is being moved"}); err != nil {
+		if err := c.ops().Pause(t.Context(), "report", ops.PauseOptions{Reason: "the database is being moved"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(500 * time.Millisecond) // runs in flight end
@@ -230,12 +231,12 @@ func TestBackfillIsCancelled(t *testing.T) {
 		c.start("a", scheduler.Config{MaxRunning: 2}, hourly("report", s, time.Hour))
 		time.Sleep(time.Second)
 		from := time.Now().UTC().Truncate(time.Hour).Add(-100 * time.Hour)
-		refused(t, second(c.ops().CancelBackfill(t.Context(), "report", scheduler.CancelOptions{})), scheduler.ErrRefused, "none is under way")
-		plan := must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from.Add(49 * time.Hour), Parallel: 5}))
+		refused(t, second(c.ops().CancelBackfill(t.Context(), "report", ops.CancelOptions{})), ops.ErrRefused, "none is under way")
+		plan := must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: from, To: from.Add(49 * time.Hour), Parallel: 5}))
 		time.Sleep(3 * time.Second)
-		_, err := c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from})
-		refused(t, err, scheduler.ErrRefused, plan.ID, "backfill-cancel report")
-		v := must[scheduler.BackfillView](t)(c.ops().CancelBackfill(t.Context(), "report", scheduler.CancelOptions{Author: "bob", Reason: "wrong range"}))
+		_, err := c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: from, To: from})
+		refused(t, err, ops.ErrRefused, plan.ID, "backfill-cancel report")
+		v := must[ops.BackfillView](t)(c.ops().CancelBackfill(t.Context(), "report", ops.CancelOptions{Author: "bob", Reason: "wrong range"}))
 		if v.State != "cancelled" || v.Running != 5 || v.Next != nil {
 			t.Errorf("when it is cancelled: %+v", v)
 		}
@@ -271,45 +272,45 @@ func TestBackfillIsRefused(t *testing.T) {
 			kind        error
 			words, cure string
 		}{
-			{"report", now, now.Add(-time.Hour), 1, scheduler.ErrRefused, "from is", "give the earlier end as from"},
-			{"report", time.Time{}, now, 1, scheduler.ErrRefused, "from is missing", "both ends"},
-			{"report", now, time.Time{}, 1, scheduler.ErrRefused, "to is missing", "both ends"},
-			{"report", now.Add(-time.Hour), now.Add(time.Hour), 1, scheduler.ErrRefused, "to is", "an instant that is over"},
-			{"report", now.Add(-50 * time.Minute), now.Add(-10 * time.Minute), 1, scheduler.ErrRefused, "no tick from", "jobs get report"},
-			{"busy", now.Add(-3 * time.Hour), now, 1, scheduler.ErrRefused, "10801 ticks", "at most 10000, so split the range"},
-			{"report", now.Add(-time.Hour), now, 101, scheduler.ErrRefused, "parallel is 101", "from 1 to 100"},
-			{"report", now.Add(-time.Hour), now, -1, scheduler.ErrRefused, "parallel is -1", "from 1 to 100"},
-			{"nobody", now.Add(-time.Hour), now, 1, scheduler.ErrUnknownJob, "nobody", "jobs list"},
-			{"follower", now.Add(-time.Hour), now, 1, scheduler.ErrRefused, "it follows report", "jobs run"},
+			{"report", now, now.Add(-time.Hour), 1, ops.ErrRefused, "from is", "give the earlier end as from"},
+			{"report", time.Time{}, now, 1, ops.ErrRefused, "from is missing", "both ends"},
+			{"report", now, time.Time{}, 1, ops.ErrRefused, "to is missing", "both ends"},
+			{"report", now.Add(-time.Hour), now.Add(time.Hour), 1, ops.ErrRefused, "to is", "an instant that is over"},
+			{"report", now.Add(-50 * time.Minute), now.Add(-10 * time.Minute), 1, ops.ErrRefused, "no tick from", "jobs get report"},
+			{"busy", now.Add(-3 * time.Hour), now, 1, ops.ErrRefused, "10801 ticks", "at most 10000, so split the range"},
+			{"report", now.Add(-time.Hour), now, 101, ops.ErrRefused, "parallel is 101", "from 1 to 100"},
+			{"report", now.Add(-time.Hour), now, -1, ops.ErrRefused, "parallel is -1", "from 1 to 100"},
+			{"nobody", now.Add(-time.Hour), now, 1, ops.ErrUnknownJob, "nobody", "jobs list"},
+			{"follower", now.Add(-time.Hour), now, 1, ops.ErrRefused, "it follows report", "jobs run"},
 		} {
 			for _, dry := range []bool{true, false} {
-				_, err := c.ops().Backfill(t.Context(), b.job, scheduler.BackfillOptions{From: b.from, To: b.to, Parallel: b.parallel, DryRun: dry})
+				_, err := c.ops().Backfill(t.Context(), b.job, ops.BackfillOptions{From: b.from, To: b.to, Parallel: b.parallel, DryRun: dry})
 				refused(t, err, b.kind, b.words, b.cure)
 			}
 		}
-		plan := must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: now.Add(-99 * time.Hour), To: now, DryRun: true}))
-		if got := fmt.Sprint(plan); got != fmt.Sprint(scheduler.BackfillPlan{Ticks: 100, First: stampsOf(hours(now.Add(-99*time.Hour), 3)), Last: stampsOf(hours(now.Add(-2*time.Hour), 3))}) {
+		plan := must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: now.Add(-99 * time.Hour), To: now, DryRun: true}))
+		if got := fmt.Sprint(plan); got != fmt.Sprint(ops.BackfillPlan{Ticks: 100, First: stampsOf(hours(now.Add(-99*time.Hour), 3)), Last: stampsOf(hours(now.Add(-2*time.Hour), 3))}) {
 			t.Errorf("the plan: %s", got)
 		}
 		for n := int64(1); n <= 7; n++ {
-			plan := must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: now.Add(-time.Duration(n-1) * time.Hour), To: now, DryRun: true}))
+			plan := must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: now.Add(-time.Duration(n-1) * time.Hour), To: now, DryRun: true}))
 			if shown := int64(len(plan.First) + len(plan.Last)); plan.Ticks != n || shown != min(n, 6) || n > 3 && time.Time(plan.Last[len(plan.Last)-1]) != now {
 				t.Errorf("of %d ticks the plan shows %+v", n, plan)
 			}
 		}
-		if all := must[[]scheduler.BackfillView](t)(c.ops().Backfills(t.Context(), "")); len(all) > 0 || len(s.filled("report"))+len(s.filled("busy")) > 0 {
+		if all := must[[]ops.BackfillView](t)(c.ops().ListBackfills(t.Context(), "")); len(all) > 0 || len(s.filled("report"))+len(s.filled("busy")) > 0 {
 			t.Errorf("stored are %+v", all)
 		}
-		if _, err := c.ops().Backfills(t.Context(), "nobody"); !errors.Is(err, scheduler.ErrUnknownJob) {
+		if _, err := c.ops().ListBackfills(t.Context(), "nobody"); !errors.Is(err, ops.ErrUnknownJob) {
 			t.Errorf("of a job that is not there: %v", err)
 		}
 		c.end()
 	})
 }
 
-func stampsOf(times []time.Time) (all []scheduler.Stamp) {
+func stampsOf(times []time.Time) (all []ops.Stamp) {
 	for _, at := range times {
-		all = append(all, scheduler.Stamp(at))
+		all = append(all, ops.Stamp(at))
 	}
 	return all
 }
@@ -325,7 +326,7 @@ func TestBackfillThatIsNotTakenOn(t *testing.T) {
 		current := c.redis().HGet(t.Context(), "{escapement:0}:jobs", "other").Val()
 		from := time.Now().UTC().Truncate(time.Hour).Add(-20 * time.Hour)
 		for _, name := range []string{"broken", "other", "report"} {
-			must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), name, scheduler.BackfillOptions{From: from, To: from.Add(9 * time.Hour)}))
+			must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), name, ops.BackfillOptions{From: from, To: from.Add(9 * time.Hour)}))
 		}
 		fields := strings.Split(current, "|")
 		fields[2] = "another"
@@ -363,7 +364,7 @@ func TestManyBackfillsTakeTurns(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		from := time.Now().UTC().Truncate(time.Hour).Add(-20 * time.Hour)
 		for _, j := range list {
-			must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), j.Name, scheduler.BackfillOptions{From: from, To: from.Add(2 * time.Hour)}))
+			must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), j.Name, ops.BackfillOptions{From: from, To: from.Add(2 * time.Hour)}))
 		}
 		time.Sleep(30 * time.Second)
 		for _, j := range list {
@@ -393,9 +394,9 @@ func TestBackfillIsCancelledOnce(t *testing.T) {
 		c.start("a", scheduler.Config{Partitions: 1}, stubborn)
 		time.Sleep(time.Second)
 		from := time.Now().UTC().Truncate(time.Hour).Add(-20 * time.Hour)
-		must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from.Add(9 * time.Hour), Parallel: 3}))
+		must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: from, To: from.Add(9 * time.Hour), Parallel: 3}))
 		time.Sleep(3 * time.Second)
-		must[scheduler.BackfillView](t)(c.ops().CancelBackfill(t.Context(), "report", scheduler.CancelOptions{Author: "bob", Reason: "wrong range"}))
+		must[ops.BackfillView](t)(c.ops().CancelBackfill(t.Context(), "report", ops.CancelOptions{Author: "bob", Reason: "wrong range"}))
 		var told atomic.Int64
 		redis.SetHook(func(_ *server.Peer, cmd string, args ...string) bool {
 			if strings.HasPrefix(cmd, "EVAL") && strings.Contains(strings.Join(args, " "), `"reason":"wrong range"`) {

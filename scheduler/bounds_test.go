@@ -8,6 +8,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // Deploys change start, end and days of a job whose schedule stays. There are ticks within the bounds only, and those outside leave no
@@ -78,12 +79,12 @@ func TestMaxRunsOverAPromotion(t *testing.T) {
 		if v.Next != nil || v.Ran != 3 || v.MaxRuns != 3 || v.Counts["succeeded"] != 3 || v.Counts["missed"] != 0 {
 			t.Errorf("after max_runs: %+v", v)
 		}
-		if ticks, err := c.ops().Ticks(t.Context(), "job", time.Time{}, 10); err != nil || len(ticks) != 0 {
+		if ticks, err := c.ops().ListTicks(t.Context(), "job", time.Time{}, 10); err != nil || len(ticks) != 0 {
 			t.Errorf("its next ticks: %v, %v", ticks, err)
 		}
-		c.promote("two", scheduler.PromoteOptions{})
+		c.promote("two", ops.PromoteOptions{})
 		time.Sleep(1500 * time.Millisecond)
-		if ticks, err := c.ops().Ticks(t.Context(), "job", time.Time{}, 10); err != nil || len(ticks)+int(c.job("job").Ran) != 5 {
+		if ticks, err := c.ops().ListTicks(t.Context(), "job", time.Time{}, 10); err != nil || len(ticks)+int(c.job("job").Ran) != 5 {
 			t.Errorf("after %d of 5 its next ticks: %v, %v", c.job("job").Ran, ticks, err)
 		}
 		time.Sleep(10 * time.Second)

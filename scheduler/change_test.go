@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // Jobs come to a running node and go again, while another node has some of them: each tick runs once, wherever the job is held, and no tick
@@ -126,7 +127,7 @@ func TestChangesAreRefusedWhole(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		names := make(map[string]bool)
-		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+		for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
 			names[v.Name] = true
 		}
 		if got := slices.Sorted(maps.Keys(names)); fmt.Sprint(got) != "[after first]" {
@@ -232,7 +233,7 @@ func rollingChange(t *testing.T, revisions [2]string, back [3]time.Duration) {
 				t.Errorf("the old function ran at %s on %s", r.at.Format(time.TimeOnly), r.node)
 			}
 		}
-		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+		for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
 			if len(v.Superseded) > 0 || v.Orphan != (v.Name == "new") && v.Name != "lasting" {
 				t.Errorf("at the end: %+v", v)
 			}

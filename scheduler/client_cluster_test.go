@@ -14,6 +14,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // The master of the control record ends. A Client with a client of its own finds the one that takes its place, soon after it does, by
@@ -22,19 +23,19 @@ func TestClientFindsAnotherMaster(t *testing.T) {
 	m := startReal(t, true)
 	must[*ledger.Ledger](t)(ledger.Open(m.ctx, m.Client(t), ledger.Config{Namespace: clusterNamespace, Partitions: clusterPartitions}))
 	job, _ := m.jobAt("job", func(s *redistest.Server) bool { return s == m.away })
-	calls := map[string]func(ctx context.Context, i *scheduler.Client) error{
-		"Drains": func(ctx context.Context, i *scheduler.Client) error { return second(i.Drains(ctx)) },
-		"Jobs":   func(ctx context.Context, i *scheduler.Client) error { return second(i.Jobs(ctx)) },
-		"Trigger": func(ctx context.Context, i *scheduler.Client) error {
-			if _, err := i.Trigger(ctx, job, scheduler.TriggerOptions{}); !errors.Is(err, scheduler.ErrUnknownJob) {
+	calls := map[string]func(ctx context.Context, i *ops.Client) error{
+		"Drains": func(ctx context.Context, i *ops.Client) error { return second(i.Drains(ctx)) },
+		"Jobs":   func(ctx context.Context, i *ops.Client) error { return second(i.ListJobs(ctx, ops.JobFilter{})) },
+		"Trigger": func(ctx context.Context, i *ops.Client) error {
+			if _, err := i.Trigger(ctx, job, ops.TriggerOptions{}); !errors.Is(err, ops.ErrUnknownJob) {
 				return err
 			}
 			return nil
 		},
 	}
-	clients := make(map[string]*scheduler.Client)
+	clients := make(map[string]*ops.Client)
 	for name, call := range calls {
-		clients[name] = must[*scheduler.Client](t)(scheduler.NewClient(m.Client(t), clusterNamespace))
+		clients[name] = must[*ops.Client](t)(ops.New(m.Client(t), clusterNamespace))
 		if err := call(m.ctx, clients[name]); err != nil {
 			t.Fatal(err)
 		}
@@ -66,12 +67,12 @@ func toolsWithoutAMaster(m *virtualMasters) {
 
 	ctx := m.ctx
 	var r roads
-	in := must[*scheduler.Client](t)(scheduler.NewClient(m.over(&r), clusterNamespace))
-	run := must[[]scheduler.RunView](t)(in.Runs(ctx, scheduler.RunFilter{Job: long.Name, Outcome: "running"}))[0].Run // a tick that was skipped for it has none
+	in := must[*ops.Client](t)(ops.New(m.over(&r), clusterNamespace))
+	run := must[ops.RunList](t)(in.ListRuns(ctx, ops.RunFilter{Job: long.Name, Outcome: "running"})).Runs[0].Run // a tick that was skipped for it has none
 	r.away.Cut()
 	left := func(what string, err error, names ...string) {
 		t.Helper()
-		var unheard *scheduler.UnreachableError
+		var unheard *ops.UnreachableError
 		if !errors.As(err, &unheard) || !errors.Is(err, locking.ErrUnreachable) || len(unheard.Parts) == 0 {
 			t.Errorf("%s: %v; want an UnreachableError", what, err)
 		}
@@ -85,8 +86,8 @@ func toolsWithoutAMaster(m *virtualMasters) {
 	}
 	began := time.Now()
 	var names []string
-	views, err := in.Jobs(ctx)
-	for _, j := range views {
+	views, err := in.ListJobs(ctx, ops.JobFilter{})
+	for _, j := range views.Jobs {
 		names = append(names, j.Name)
 	}
 	left("jobs", err, names...)
@@ -94,35 +95,35 @@ func toolsWithoutAMaster(m *virtualMasters) {
 		t.Errorf("a list took %s", took)
 	}
 	names = nil
-	list, err := in.List(ctx, scheduler.RunFilter{})
+	list, err := in.ListRuns(ctx, ops.RunFilter{})
 	for _, r := range list.Runs {
 		names = append(names, r.Job)
 	}
 	left("runs", err, names...)
-	if nodes, err := in.Nodes(ctx); err != nil || len(nodes) != 1 || nodes[0].Name != "n1" {
+	if nodes, err := in.ListNodes(ctx); err != nil || len(nodes) != 1 || nodes[0].Name != "n1" {
 		t.Errorf("nodes: %+v, %v", nodes, err)
 	}
-	one, err := in.Job(ctx, elsewhere.Name)
+	one, err := in.GetJob(ctx, elsewhere.Name)
 	left("one job", err, one.Name)
-	if _, err := in.Job(ctx, there.Name); !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*scheduler.UnreachableError)) {
+	if _, err := in.GetJob(ctx, there.Name); !errors.Is(err, locking.ErrUnreachable) || errors.As(err, new(*ops.UnreachableError)) {
 		t.Errorf("a job there: %v", err)
 	}
-	if _, err := in.Run(ctx, "nobody's"); !errors.Is(err, locking.ErrUnreachable) || errors.Is(err, scheduler.ErrUnknownRun) {
+	if _, err := in.GetRun(ctx, "nobody's"); !errors.Is(err, locking.ErrUnreachable) || errors.Is(err, ops.ErrUnknownRun) {
 		t.Errorf("a run that may be there: %v", err)
 	}
 
-	if err := in.Pause(ctx, long.Name, scheduler.PauseOptions{Reason: "a test"}); err != nil {
+	if err := in.Pause(ctx, long.Name, ops.PauseOptions{Reason: "a test"}); err != nil {
 		t.Error("pause:", err)
 	}
-	if word, err := in.Cancel(ctx, run, scheduler.CancelOptions{}); err != nil || word != scheduler.CancelTold {
+	if word, err := in.Cancel(ctx, run, ops.CancelOptions{}); err != nil || word != ops.CancelTold {
 		t.Errorf("cancel: %q, %v", word, err)
 	}
-	if v, err := in.Wait(ctx, run); err != nil || v.Outcome != jobs.OutcomeCancelled.String() {
+	if v, err := in.WaitRun(ctx, run); err != nil || v.Outcome != jobs.OutcomeCancelled.String() {
 		t.Errorf("the cancelled run: %q, %v", v.Outcome, err)
 	}
 	again := must[string](t)(in.Rerun(ctx, run))
-	must[scheduler.Cancellation](t)(in.Cancel(ctx, again, scheduler.CancelOptions{}))
-	if err := errors.Join(in.DrainNode(ctx, "n1", scheduler.DrainOptions{}), in.ResumeNode(ctx, "n1")); err != nil {
+	must[ops.Cancellation](t)(in.Cancel(ctx, again, ops.CancelOptions{}))
+	if err := errors.Join(in.DrainNode(ctx, "n1", ops.DrainOptions{}), in.ResumeNode(ctx, "n1")); err != nil {
 		t.Error("drain and resume:", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // books is a namespace whose nodes are played by the test.
@@ -95,8 +96,8 @@ func TestOperatingDropsNoRows(t *testing.T) {
 		c.leave(n)
 		before := len(c.runs("job"))
 		for n := range 16 { // rows are dropped at every 16th
-			id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
-			must[scheduler.Cancellation](t)(i.Cancel(ctx, id, scheduler.CancelOptions{}))
+			id := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
+			must[ops.Cancellation](t)(i.Cancel(ctx, id, ops.CancelOptions{}))
 			must[time.Time](t)(i.Rewind(ctx, "job", time.Now().Add(-time.Second-time.Duration(n)*100*time.Millisecond)))
 		}
 		if after := len(c.runs("job")); after != before+32 {
@@ -109,7 +110,7 @@ func TestOperatingDropsNoRows(t *testing.T) {
 			t.Errorf("rows were dropped: %s, %s", v.TrimmedTo, v.HistoryFrom)
 		}
 		_, err := i.Rewind(ctx, "job", time.Time(*v.TrimmedTo).Add(-time.Second))
-		refused(t, err, scheduler.ErrRefused)
+		refused(t, err, ops.ErrRefused)
 	})
 }
 
@@ -120,11 +121,11 @@ func TestListLeavesAlone(t *testing.T) {
 		n := c.start("a", scheduler.Config{}, eachSecond("job", s), eachSecond("odd", s), jobs.Job{Name: "follower", After: []string{"odd"}, Func: eachSecond("x", s).Func})
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		c.leave(n)
-		far := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: time.Now().Add(time.Hour)}))
-		must[scheduler.Cancellation](t)(i.Cancel(ctx, far, scheduler.CancelOptions{}))
+		far := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{At: time.Now().Add(time.Hour)}))
+		must[ops.Cancellation](t)(i.Cancel(ctx, far, ops.CancelOptions{}))
 		time.Sleep(time.Second)
-		near := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
-		all := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Job: "job", Limit: 2}))
+		near := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
+		all := must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{Job: "job", Limit: 2}))
 		if len(all.Runs) != 2 || all.Next == "" || all.Runs[0].Run != near || all.Runs[1].Run != far {
 			t.Errorf("the first are %+v", all)
 		}
@@ -135,8 +136,8 @@ func TestListLeavesAlone(t *testing.T) {
 		client := c.redis()
 		key := func(job string) string { return keyOf(job, "history:"+job) }
 		client.RPush(ctx, key("job"), "2|R|newer")
-		if list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{})); list.LeftAlone != 1 || c.job("job").LeftAlone != 1 {
-			t.Errorf("%d left alone, of the job %d; want 1", list.LeftAlone, c.job("job").LeftAlone)
+		if list := must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{})); list.UnknownFormat != 1 || c.job("job").UnknownFormat != 1 {
+			t.Errorf("%d left alone, of the job %d; want 1", list.UnknownFormat, c.job("job").UnknownFormat)
 		}
 		client.RPop(ctx, key("job"))
 		client.Rename(ctx, key("follower"), key("follower")+":kept")
@@ -147,13 +148,13 @@ func TestListLeavesAlone(t *testing.T) {
 				t.Errorf("%s: %d shown, %v", what, shown, err)
 			}
 		}
-		list, err := i.List(ctx, scheduler.RunFilter{})
+		list, err := i.ListRuns(ctx, ops.RunFilter{})
 		unread("runs", err, len(list.Runs), 10)
-		views, err := i.Jobs(ctx)
-		unread("jobs", err, len(views), 3)
-		_, err = i.Run(ctx, "nope")
+		views, err := i.ListJobs(ctx, ops.JobFilter{})
+		unread("jobs", err, len(views.Jobs), 3)
+		_, err = i.GetRun(ctx, "nope")
 		unread("a run that may be there", err, 0, 0)
-		if v := must[scheduler.RunView](t)(i.Run(ctx, far)); v.Outcome != "cancelled" {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, far)); v.Outcome != "cancelled" {
 			t.Errorf("a run of another job: %+v", v)
 		}
 		client.Rename(ctx, key("follower")+":kept", key("follower"))
@@ -164,27 +165,27 @@ func TestListLeavesAlone(t *testing.T) {
 func TestLeases(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
-		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
-		if got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, "")); got == nil || len(got) != 0 {
+		id := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
+		if got := must[[]ops.LeaseView](t)(i.Leases(ctx, "")); got == nil || len(got) != 0 {
 			t.Errorf("a pending run has a lease: %+v", got)
 		}
 		b.grant(id)
 		for _, job := range []string{"", "job"} {
-			got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, job))
+			got := must[[]ops.LeaseView](t)(i.Leases(ctx, job))
 			if len(got) != 1 || got[0].Name != "job" || got[0].Job != "job" || got[0].Run != id || got[0].Node != "n1" || got[0].TTLMS != 5000 ||
 				got[0].Token == "" || time.Until(time.Time(*got[0].Until)).Round(time.Millisecond) != 5*time.Second {
 				t.Errorf("got %+v", got)
 			}
 		}
 		time.Sleep(6 * time.Second)
-		if got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 1 || got[0].TTLMS != 0 {
+		if got := must[[]ops.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 1 || got[0].TTLMS != 0 {
 			t.Errorf("lapsed, and nobody reaped it: %+v", got)
 		}
 		b.settle(id, jobs.OutcomeSucceeded, false)
-		if got := must[[]scheduler.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 0 {
+		if got := must[[]ops.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 0 {
 			t.Errorf("settled: %+v", got)
 		}
 		_, err := i.Leases(ctx, "nope")
-		refused(t, err, scheduler.ErrUnknownJob, "nope")
+		refused(t, err, ops.ErrUnknownJob, "nope")
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A node has read its registry and its settings when New returns: later additions are refused, and later changes are not the node's.
@@ -73,7 +74,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := scheduler.New(client, jobs.NewRegistry(), good); err != nil {
 		t.Error(err)
 	}
-	if _, err := scheduler.NewClient(client, "a b{c}"); err == nil || !strings.Contains(err.Error(), "namespace") {
+	if _, err := ops.New(client, "a b{c}"); err == nil || !strings.Contains(err.Error(), "namespace") {
 		t.Errorf("a client: %v", err)
 	}
 }

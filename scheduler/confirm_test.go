@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A node wants its claims confirmed by replicas, and these stand still for a while. Nothing begins meanwhile, little is
@@ -49,11 +50,11 @@ func TestConfirm(t *testing.T) {
 		t.Errorf("%d runs were granted in some 5 seconds, most of which had to be handed back; want one attempt or two", n)
 	}
 	notReady(t, node, "0 of the 1 replicas")
-	in := must[*scheduler.Client](t)(scheduler.NewClient(master.Client(t), ""))
+	in := must[*ops.Client](t)(ops.New(master.Client(t), ""))
 	listed := func(trouble string) { // with its next beat
 		t.Helper()
 		for {
-			nodes := must[[]scheduler.NodeView](t)(in.Nodes(ctx))
+			nodes := must[[]ops.NodeView](t)(in.ListNodes(ctx))
 			if len(nodes) != 1 {
 				t.Fatalf("%d nodes", len(nodes))
 			}

@@ -13,8 +13,7 @@
 //
 // [Node.Add], [Node.Remove] and [Node.Change] change the jobs of a running node.
 //
-// A [Client] reads and operates a namespace from any process: it triggers a job and waits for its
-// outcome, lists, pauses, cancels.
+// Package ops has the client, which reads and operates a namespace from any process.
 //
 // # The path of a tick
 //

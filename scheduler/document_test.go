@@ -8,7 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // wholeJob has a value for each setting but after and when, which do not go with a schedule.
@@ -27,21 +27,21 @@ func wholeJob() jobs.Job {
 // The JSON of a stored job and of a job's view make the same job again, in the dialect of config.yaml.
 func TestSettingsInJSON(t *testing.T) {
 	j, version := wholeJob(), time.Date(2026, 11, 28, 6, 0, 0, 7e6, time.UTC)
-	text, err := json.Marshal(scheduler.StoredJob{Job: j, Version: version})
+	text, err := json.Marshal(ops.StoredJob{Job: j, Version: version})
 	if err != nil || !strings.HasPrefix(string(text), `{"name":"a","schedule":"0 6 * * *",`) || !strings.Contains(string(text), `"timeout":"1h","stall_after":"1m"`) ||
 		!strings.HasSuffix(string(text), `,"version":"2026-11-28T06:00:00.007Z"}`) {
 		t.Errorf("%s, %v", text, err)
 	}
-	var stored scheduler.StoredJob
+	var stored ops.StoredJob
 	if err := json.Unmarshal(text, &stored); err != nil || !stored.Version.Equal(version) {
 		t.Errorf("%v: %s", err, stored.Version)
 	}
-	next := scheduler.Stamp(version)
-	view := scheduler.JobView{Job: j, Next: &next, Owner: "a1", Revision: "abc", Counts: map[string]int64{"succeeded": 3}}
+	next := ops.Stamp(version)
+	view := ops.JobView{Job: j, Next: &next, Owner: "a1", Revision: "abc", Counts: map[string]int64{"succeeded": 3}}
 	if text, err = json.Marshal(view); err != nil {
 		t.Fatal(err)
 	}
-	var shown scheduler.JobView
+	var shown ops.JobView
 	if err := json.Unmarshal(text, &shown); err != nil || shown.Owner != "a1" || shown.Next.String() != next.String() || shown.Counts["succeeded"] != 3 {
 		t.Errorf("%+v, %v", shown, err)
 	}
@@ -60,13 +60,13 @@ func TestSettingsInJSON(t *testing.T) {
 // A view shows the settings without a value too, beside what only a view has, and is read again without them.
 func TestAllSettingsOfAView(t *testing.T) {
 	j := jobs.Job{Name: "a", After: []string{"b"}, Retry: jobs.Retry{Max: 1}}
-	text, err := json.Marshal(scheduler.JobView{Job: j})
+	text, err := json.Marshal(ops.JobView{Job: j})
 	for _, want := range []string{`"name":"a","schedule":""`, `"start_at":null`, `"retry":{"max":1,"backoff":null,`, `"limit":null`, `"after":["b"],"when":"succeeded"`, `"next":null`, `"paused":false`} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %s, %v", text, want, err)
 		}
 	}
-	var again scheduler.JobView
+	var again ops.JobView
 	if err := json.Unmarshal([]byte(strings.Replace(string(text), `{`, `{"newer":[1],`, 1)), &again); err != nil || len(jobs.Settings.Diff(&j, &again.Job)) > 0 {
 		t.Errorf("%+v, %v", again.Job, err)
 	}
@@ -88,12 +88,12 @@ version: is not an instant with its offset, such as 2026-12-24T08:00:00Z; leave 
 		`[]`:                                     "job: want a section of settings, found a list",
 		`{"name":"a","name":""}`:                 `job: line 1: the key "name" stands there twice; keep one`,
 	} {
-		var s scheduler.StoredJob
+		var s ops.StoredJob
 		err := json.Unmarshal([]byte(text), &s)
 		if got := errorText(err); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
 		}
-		if faults := scheduler.FaultsOf(err); len(faults) != strings.Count(want, ": unknown")+strings.Count(want, "want ")+strings.Count(want, "no unit")+strings.Count(want, "version: is")+strings.Count(want, "twice") {
+		if faults := ops.FaultsOf(err); len(faults) != strings.Count(want, ": unknown")+strings.Count(want, "want ")+strings.Count(want, "no unit")+strings.Count(want, "version: is")+strings.Count(want, "twice") {
 			t.Errorf("%s: %v", text, faults)
 		}
 	}

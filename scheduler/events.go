@@ -175,11 +175,11 @@ func (e *events) Abandoned(l ledger.Lease) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) Missed(job string, p ledger.SkippedRange) {
-	if e == nil || e.hooks.Missed == nil {
+func (e *events) Skipped(job string, p ledger.SkippedRange) {
+	if e == nil || e.hooks.Skipped == nil {
 		return
 	}
-	hook, ev := e.hooks.Missed, SkippedEvent{
+	hook, ev := e.hooks.Skipped, SkippedEvent{
 		Job: job, First: time.UnixMilli(p.First).UTC(), Last: time.UnixMilli(p.Last).UTC(), Count: p.Count,
 		Outcome: p.Outcome, Reason: p.Reason, Node: e.node,
 	}

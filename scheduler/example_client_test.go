@@ -15,6 +15,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A web handler that runs a job with what it was sent, wherever a node is free, and answers when the run has ended.
@@ -29,7 +30,7 @@ func ExampleClient() {
 	_, stop := startReports(scheduler.Config{Name: "a1"}, redis)
 	defer stop()
 
-	ops, err := scheduler.NewClient(client, "escapement")
+	admin, err := ops.New(client, "escapement")
 	if err != nil {
 		panic(err)
 	}
@@ -39,8 +40,8 @@ func ExampleClient() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		id, err := ops.Trigger(r.Context(), "report", scheduler.TriggerOptions{Payload: payload})
-		if errors.Is(err, scheduler.ErrRefused) {
+		id, err := admin.Trigger(r.Context(), "report", ops.TriggerOptions{Payload: payload})
+		if errors.Is(err, ops.ErrRefused) {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -48,7 +49,7 @@ func ExampleClient() {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		run, err := ops.Wait(r.Context(), id) // until it has ended, or the caller has gone
+		run, err := admin.WaitRun(r.Context(), id) // until it has ended, or the caller has gone
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusGatewayTimeout)
 			return
@@ -90,15 +91,15 @@ func ExampleConfig_middleware() {
 			}
 		},
 	}, redis)
-	ops, err := scheduler.NewClient(client, "escapement")
+	admin, err := ops.New(client, "escapement")
 	if err != nil {
 		panic(err)
 	}
-	id, err := ops.Trigger(context.Background(), "report", scheduler.TriggerOptions{Payload: []byte(`{"month": 5}`)})
+	id, err := admin.Trigger(context.Background(), "report", ops.TriggerOptions{Payload: []byte(`{"month": 5}`)})
 	if err != nil {
 		panic(err)
 	}
-	run, err := ops.Wait(context.Background(), id)
+	run, err := admin.WaitRun(context.Background(), id)
 	fmt.Println(run.Outcome, err)
 	stop()
 	// Output:

@@ -8,6 +8,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A job for one tenant, stored while a node runs that has its handler.
@@ -41,13 +42,13 @@ func ExampleClient_PutJob() {
 	ended := make(chan error)
 	go func() { ended <- node.Run(ctx) }()
 
-	ops, err := scheduler.NewClient(client, "escapement")
+	admin, err := ops.New(client, "escapement")
 	if err != nil {
 		panic(err)
 	}
 	job := jobs.Job{Name: "report/tenant-7", Handler: "report", Payload: []byte(`{"id": 7}`), Schedule: "* * * * * *"}
 	for { // until the node has declared its handler
-		if _, err = ops.PutJob(ctx, job, scheduler.PutOptions{}); err == nil {
+		if _, err = admin.PutJob(ctx, job, ops.PutOptions{}); err == nil {
 			break
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // One master of a Cluster ends that has granted a tick and passed it on to nobody, not the master whose clock the nodes read. The tick is
@@ -46,14 +47,14 @@ func TestRunIsAssertedToAnotherMaster(t *testing.T) {
 	}
 	close(held)
 	run := next(m.ctx, t, "a run that only its master knows", long)
-	ops := must[*scheduler.Client](t)(scheduler.NewClient(m.Client(t), clusterNamespace))
+	admin := must[*ops.Client](t)(ops.New(m.Client(t), clusterNamespace))
 	// leased waits until the master has a lease of the run that lasts for so long at least.
 	leased := func(left time.Duration, otherwise string) {
 		for known := false; !known; m.until(time.Now().Add(20*time.Millisecond), otherwise) {
 			call, cancel := context.WithTimeout(m.ctx, time.Second)
-			leases, _ := ops.Leases(call, j.Name)
+			leases, _ := admin.Leases(call, j.Name)
 			cancel()
-			known = slices.ContainsFunc(leases, func(l scheduler.LeaseView) bool { return l.Run == run.ID() && l.TTLMS > left.Milliseconds() })
+			known = slices.ContainsFunc(leases, func(l ops.LeaseView) bool { return l.Run == run.ID() && l.TTLMS > left.Milliseconds() })
 		}
 	}
 	leased(10*time.Second, "the run was not renewed: its lease is short until it is")
@@ -72,7 +73,7 @@ func TestRunIsAssertedToAnotherMaster(t *testing.T) {
 			t.Errorf("tick %s was run again", r.tick)
 		}
 	}
-	if view, err := ops.Run(m.ctx, run.ID()); err != nil || view.Outcome != "succeeded" {
+	if view, err := admin.GetRun(m.ctx, run.ID()); err != nil || view.Outcome != "succeeded" {
 		t.Errorf("the run that was told: %+v, %v", view, err)
 	}
 }
@@ -171,9 +172,9 @@ func TestEmptiedMaster(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		client := must[*scheduler.Client](t)(scheduler.NewClient(m.Client(t), clusterNamespace))
-		rows, err := client.Runs(m.ctx, scheduler.RunFilter{Job: there.Name})
-		for _, r := range rows {
+		client := must[*ops.Client](t)(ops.New(m.Client(t), clusterNamespace))
+		rows, err := client.ListRuns(m.ctx, ops.RunFilter{Job: there.Name})
+		for _, r := range rows.Runs {
 			t.Logf("%s..%v x%d %s %s started %v ended %v run %s", r.Tick, r.Until, r.Count, r.Outcome, r.Reason, r.Started, r.Ended, r.Run)
 		}
 		t.Log(err)

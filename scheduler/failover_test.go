@@ -9,6 +9,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // newServer is the run id of the server that takes another one's place.
@@ -162,7 +163,7 @@ func TestFailoverTrimmedHistory(t *testing.T) {
 		time.Sleep(40500 * time.Millisecond)
 		server.SetRunID(newServer)
 		time.Sleep(6 * time.Second)
-		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+		for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
 			if got, want := v.Counts["succeeded"], int64(len(s.ticks(v.Name))); got != want || want < 40 {
 				t.Errorf("%s: %d ends are counted of %d runs", v.Name, got, want)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // More runs wait for one job than a node looks at, and they hide no run of another job (P6).
@@ -24,10 +25,10 @@ func TestBacklogHidesNoOtherJob(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		i, ctx := c.ops(), t.Context()
 		for range 1100 {
-			must[string](t)(i.Trigger(ctx, held.Name, scheduler.TriggerOptions{}))
+			must[string](t)(i.Trigger(ctx, held.Name, ops.TriggerOptions{}))
 		}
 		time.Sleep(time.Second)
-		must[string](t)(i.Trigger(ctx, free.Name, scheduler.TriggerOptions{}))
+		must[string](t)(i.Trigger(ctx, free.Name, ops.TriggerOptions{}))
 		time.Sleep(3 * time.Second)
 		if n := len(s.all()); n != 1 {
 			t.Errorf("%d runs of the job that nothing holds, want 1", n)

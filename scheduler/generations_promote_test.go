@@ -18,6 +18,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 var errKilled = errors.New("killed by the test")
@@ -82,7 +83,7 @@ func (k *killer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 }
 
 // promoteKilled promotes over a client that a killer ends.
-func (c *cluster) promoteKilled(k *killer, generation string, o scheduler.PromoteOptions) (scheduler.Promotion, error) {
+func (c *cluster) promoteKilled(k *killer, generation string, o ops.PromoteOptions) (ops.Promotion, error) {
 	c.t.Helper()
 	return c.ops(k).Promote(context.Background(), generation, o)
 }
@@ -181,7 +182,7 @@ func differing(a, b string) string {
 func TestPromoteKilledAnywhere(t *testing.T) {
 	frozen(t, func(c *cluster, server *redistest.Embedded, back func()) {
 		var whole, both killer
-		if _, err := c.promoteKilled(&whole, "two", scheduler.PromoteOptions{}); err != nil {
+		if _, err := c.promoteKilled(&whole, "two", ops.PromoteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		want := ledgerOf(server)
@@ -190,16 +191,16 @@ func TestPromoteKilledAnywhere(t *testing.T) {
 				c.t.Errorf("%q is there: %v, in %s", told, !is, want)
 			}
 		}
-		again, err := c.promoteKilled(&killer{}, "two", scheduler.PromoteOptions{})
+		again, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{})
 		if err != nil || !again.Nothing() || ledgerOf(server) != want {
 			t.Errorf("a second promotion did something: %+v, %v", again, err)
 		}
-		if _, err := c.promoteKilled(&both, "one", scheduler.PromoteOptions{}); err != nil {
+		if _, err := c.promoteKilled(&both, "one", ops.PromoteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		back()
 		whole = killer{}
-		if _, err := c.promoteKilled(&whole, "two", scheduler.PromoteOptions{}); err != nil { // now Redis knows the scripts
+		if _, err := c.promoteKilled(&whole, "two", ops.PromoteOptions{}); err != nil { // now Redis knows the scripts
 			t.Fatal(err)
 		}
 		t.Logf("%d commands to promote, %d to promote back", whole.count, both.count)
@@ -221,10 +222,10 @@ func TestPromoteKilledAnywhere(t *testing.T) {
 // says whether the repeated one was resumed.
 func (c *cluster) killedAt(server *redistest.Embedded, back func(), at int, after bool, want string) bool {
 	back()
-	if _, err := c.promoteKilled(&killer{at: at, after: after}, "two", scheduler.PromoteOptions{}); err == nil {
+	if _, err := c.promoteKilled(&killer{at: at, after: after}, "two", ops.PromoteOptions{}); err == nil {
 		c.t.Errorf("killed at %d, after %v, and nothing was said", at, after)
 	}
-	again, err := c.promoteKilled(&killer{}, "two", scheduler.PromoteOptions{})
+	again, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{})
 	if err != nil {
 		c.t.Errorf("killed at %d, after %v, and repeated: %v", at, after, err)
 	}
@@ -233,8 +234,8 @@ func (c *cluster) killedAt(server *redistest.Embedded, back func(), at int, afte
 	}
 	back()
 	first := &killer{at: at, after: after}
-	_, _ = c.promoteKilled(first, "two", scheduler.PromoteOptions{})
-	p, err := c.promoteKilled(&killer{}, "one", scheduler.PromoteOptions{})
+	_, _ = c.promoteKilled(first, "two", ops.PromoteOptions{})
+	p, err := c.promoteKilled(&killer{}, "one", ops.PromoteOptions{})
 	if err != nil {
 		c.t.Errorf("killed at %d, after %v, and promoted back: %v", at, after, err)
 	}
@@ -248,15 +249,15 @@ func (c *cluster) killedAt(server *redistest.Embedded, back func(), at int, afte
 }
 
 // allOf checks that all jobs which the generation ever had are its.
-func (c *cluster) allOf(generation string, p scheduler.Promotion) {
+func (c *cluster) allOf(generation string, p ops.Promotion) {
 	c.t.Helper()
 	i, ctx := c.ops(), c.t.Context()
-	for _, j := range must[[]scheduler.JobView](c.t)(i.Jobs(ctx)) {
+	for _, j := range must[ops.JobList](c.t)(i.ListJobs(ctx, ops.JobFilter{})).Jobs {
 		if j.Generation != generation || !j.Orphan != (j.Owner != "") || j.Orphan != (j.Name == "comes") {
 			c.t.Errorf("after %+v: %s is of generation %s, owner %q", p, j.Name, j.Generation, j.Owner)
 		}
 	}
-	if g := must[[]scheduler.GenerationView](c.t)(i.Generations(ctx)); g[0].State != scheduler.GenerationActive || g[1].State != scheduler.GenerationStandby {
+	if g := must[[]ops.GenerationView](c.t)(i.ListGenerations(ctx)); g[0].State != ops.GenerationActive || g[1].State != ops.GenerationStandby {
 		c.t.Errorf("generations %+v", g)
 	}
 }
@@ -272,14 +273,14 @@ func TestPromoteKilledAmongLivingNodes(t *testing.T) {
 		active, other := "one", "two"
 		kills := 0
 		for at := 2; at <= 38; at += 3 {
-			if _, err := c.promoteKilled(&killer{at: at, after: at%2 == 0}, other, scheduler.PromoteOptions{}); err != nil {
+			if _, err := c.promoteKilled(&killer{at: at, after: at%2 == 0}, other, ops.PromoteOptions{}); err != nil {
 				kills++
 			}
 			time.Sleep(time.Duration(300+at*97%1000) * time.Millisecond)
 			if at%9 != 2 {
 				active, other = other, active // it is brought to its end
 			}
-			c.promote(active, scheduler.PromoteOptions{})
+			c.promote(active, ops.PromoteOptions{})
 			time.Sleep(1100 * time.Millisecond)
 		}
 		end := time.Now()
@@ -305,14 +306,14 @@ func TestPromoteSomeAmidAll(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		begun := func() string { return server.Mini().HGet("{escapement}:control", "promoting") }
 		for at := 1; begun() == "" && at < 60; at++ {
-			if _, err := c.promoteKilled(&killer{at: at, after: true}, "neo", scheduler.PromoteOptions{}); err == nil {
+			if _, err := c.promoteKilled(&killer{at: at, after: true}, "neo", ops.PromoteOptions{}); err == nil {
 				t.Fatal("it was never killed half way")
 			}
 		}
-		some := scheduler.PromoteOptions{Pattern: "job-0*"}
+		some := ops.PromoteOptions{Pattern: "job-0*"}
 		_, err := c.promoteKilled(&killer{}, "old", some)
-		refused(t, err, scheduler.ErrRefused, `promote "neo" again`)
-		if _, err := c.promoteKilled(&killer{}, "neo", scheduler.PromoteOptions{}); err != nil || begun() != "" {
+		refused(t, err, ops.ErrRefused, `promote "neo" again`)
+		if _, err := c.promoteKilled(&killer{}, "neo", ops.PromoteOptions{}); err != nil || begun() != "" {
 			t.Errorf("promoted again: %v, under way %q", err, begun())
 		}
 		if _, err := c.promoteKilled(&killer{}, "old", some); err != nil {
@@ -332,10 +333,10 @@ func TestPromoteOverASlowWay(t *testing.T) {
 		c.start("new", scheduler.Config{Generation: "neo"}, eachSecond("job", s))
 		time.Sleep(5 * time.Second)
 		i := c.ops(around{script: "define", before: func() { time.Sleep(1500 * time.Millisecond) }})
-		if _, err := i.Promote(t.Context(), "neo", scheduler.PromoteOptions{}); !errors.Is(err, ledger.ErrClock) {
+		if _, err := i.Promote(t.Context(), "neo", ops.PromoteOptions{}); !errors.Is(err, ledger.ErrClock) {
 			t.Errorf("got %v", err)
 		}
-		if p := c.promote("neo", scheduler.PromoteOptions{}); !p.Resumed || p.Switched.Count != 1 {
+		if p := c.promote("neo", ops.PromoteOptions{}); !p.Resumed || p.Switched.Count != 1 {
 			t.Errorf("again: %+v", p)
 		}
 	})
@@ -347,29 +348,29 @@ func TestPromoteRefuses(t *testing.T) {
 		before := ledgerOf(server)
 		for _, x := range []struct {
 			generation, says string
-			o                scheduler.PromoteOptions
+			o                ops.PromoteOptions
 		}{
-			{"three", `there are "one", "two"`, scheduler.PromoteOptions{}},
-			{"three", `start a node of it first`, scheduler.PromoteOptions{Force: true}},
-			{"two", "the pattern", scheduler.PromoteOptions{Pattern: "job-["}},
-			{"two", "the pattern", scheduler.PromoteOptions{Pattern: "a|b"}},
-			{"two", "no job matches zzz*", scheduler.PromoteOptions{Pattern: "zzz*"}},
-			{"two", "it has no job that matches leaves", scheduler.PromoteOptions{Pattern: "leaves", Force: true}},
+			{"three", `there are "one", "two"`, ops.PromoteOptions{}},
+			{"three", `start a node of it first`, ops.PromoteOptions{Force: true}},
+			{"two", "the pattern", ops.PromoteOptions{Pattern: "job-["}},
+			{"two", "the pattern", ops.PromoteOptions{Pattern: "a|b"}},
+			{"two", "no job matches zzz*", ops.PromoteOptions{Pattern: "zzz*"}},
+			{"two", "it has no job that matches leaves", ops.PromoteOptions{Pattern: "leaves", Force: true}},
 		} {
 			_, err := c.promoteKilled(&killer{}, x.generation, x.o)
-			if !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), x.says) {
+			if !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), x.says) {
 				c.t.Errorf("promote %s %+v: %v; want %s", x.generation, x.o, err, x.says)
 			}
 		}
 		server.Mini().Del("{escapement}:roster")
 		server.Mini().Del("{escapement}:seen")
-		if _, err := c.promoteKilled(&killer{}, "two", scheduler.PromoteOptions{}); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "no node of it is alive") {
+		if _, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{}); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "no node of it is alive") {
 			c.t.Errorf("nobody lives: %v", err)
 		}
 		if got := ledgerOf(server); got != before {
 			c.t.Errorf("a refusal has changed: %s", differing(before, got))
 		}
-		if p, err := c.promoteKilled(&killer{}, "two", scheduler.PromoteOptions{Force: true}); err != nil || p.Switched.Count != 5 || p.Orphaned.Count != 1 || p.Created.Count != 1 {
+		if p, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{Force: true}); err != nil || p.Switched.Count != 5 || p.Orphaned.Count != 1 || p.Created.Count != 1 {
 			c.t.Errorf("forced: %+v, %v", p, err)
 		}
 		back()
@@ -382,13 +383,13 @@ func TestPromoteRefuses(t *testing.T) {
 			}
 		}
 		was := ledgerOf(server)
-		if _, err := c.promoteKilled(&killer{}, "two", scheduler.PromoteOptions{}); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "have not said yet") || ledgerOf(server) != was {
+		if _, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{}); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "have not said yet") || ledgerOf(server) != was {
 			c.t.Errorf("its nodes have just started: %v", err)
 		}
 		back()
 		_ = server.Mini().Set("{escapement:1}:gate", "1|0|one|sealed|m1|elsewhere:1")
 		was = ledgerOf(server)
-		if _, err := c.promoteKilled(&killer{}, "two", scheduler.PromoteOptions{}); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "elsewhere:1") || ledgerOf(server) != was {
+		if _, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{}); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "elsewhere:1") || ledgerOf(server) != was {
 			c.t.Errorf("sealed: %v", err)
 		}
 	})
@@ -397,19 +398,19 @@ func TestPromoteRefuses(t *testing.T) {
 // What a promotion would change is shown before it is done.
 func TestGenerationsCompare(t *testing.T) {
 	frozen(t, func(c *cluster, _ *redistest.Embedded, _ func()) {
-		list := must[[]scheduler.GenerationView](t)(c.ops().Generations(c.t.Context()))
+		list := must[[]ops.GenerationView](t)(c.ops().ListGenerations(c.t.Context()))
 		if len(list) != 2 {
 			c.t.Fatalf("%+v", list)
 		}
 		one, two := list[0], list[1]
-		if one.Name != "one" || one.State != scheduler.GenerationActive || one.Running != 6 || one.Jobs != 6 || one.Changed != (scheduler.ChangeCounts{}) {
+		if one.Name != "one" || one.State != ops.GenerationActive || one.Running != 6 || one.Jobs != 6 || one.Changed != (ops.ChangeCounts{}) {
 			c.t.Errorf("active: %+v", one)
 		}
-		if two.State != scheduler.GenerationStandby || two.Running != 0 || two.Jobs != 6 || two.Nodes.Count != 1 || two.Unsettled.Count != 0 ||
+		if two.State != ops.GenerationStandby || two.Running != 0 || two.Jobs != 6 || two.Nodes.Count != 1 || two.Unsettled.Count != 0 ||
 			strings.Join(two.Added.First, " ") != "comes" || strings.Join(two.Removed.First, " ") != "leaves" {
 			c.t.Errorf("standby: %+v", two)
 		}
-		if two.Changed != (scheduler.ChangeCounts{Schedules: 3, Settings: 1}) || two.Settings[0].Job != "changes" || strings.Join(two.Settings[0].Fields, " ") != "ttl" {
+		if two.Changed != (ops.ChangeCounts{Schedules: 3, Settings: 1}) || two.Settings[0].Job != "changes" || strings.Join(two.Settings[0].Fields, " ") != "ttl" {
 			c.t.Errorf("changes: %+v", two)
 		}
 		for _, x := range two.Schedules {
@@ -433,11 +434,11 @@ func TestPromoteAmongMany(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		for _, generation := range []string{"g1", "g2", ""} {
-			if p := c.promote(generation, scheduler.PromoteOptions{}); p.Switched.Count != 1 {
+			if p := c.promote(generation, ops.PromoteOptions{}); p.Switched.Count != 1 {
 				t.Errorf("%q: %+v", generation, p)
 			}
-			for _, g := range must[[]scheduler.GenerationView](t)(c.ops().Generations(t.Context())) {
-				if active := g.Name == generation; active != (g.State == scheduler.GenerationActive) || active != (g.Running == 1) {
+			for _, g := range must[[]ops.GenerationView](t)(c.ops().ListGenerations(t.Context())) {
+				if active := g.Name == generation; active != (g.State == ops.GenerationActive) || active != (g.Running == 1) {
 					t.Errorf("after the promotion of %q: %+v", generation, g)
 				}
 			}

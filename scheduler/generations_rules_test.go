@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // What bounds a job, moves its ticks, or hands them on counts across promotions: ticks of both generations are counted together, the last
@@ -39,16 +40,16 @@ func TestPromoteRules(t *testing.T) {
 			return all
 		}
 		c.twoGenerations(server, scheduler.Config{}, list(5*time.Second), list(6*time.Second))
-		must[string](t)(c.ops().Trigger(t.Context(), "handed", scheduler.TriggerOptions{}))
+		must[string](t)(c.ops().Trigger(t.Context(), "handed", ops.TriggerOptions{}))
 		if on := <-first; on[0] != 'a' {
 			t.Errorf("before the promotion it ran on %s", on)
 		}
 		time.Sleep(time.Second)
-		c.promote("two", scheduler.PromoteOptions{})
+		c.promote("two", ops.PromoteOptions{})
 		if got := <-found; got[0] != 'b' || !strings.HasSuffix(got, " half") {
 			t.Errorf("the second attempt: %s", got)
 		}
-		c.promote("one", scheduler.PromoteOptions{})
+		c.promote("one", ops.PromoteOptions{})
 		time.Sleep(8 * time.Second)
 		if n := c.job("counted").Counts["succeeded"]; n != 9 || len(s.ticks("counted")) != 9 {
 			t.Errorf("%d ticks counted, %d ran, want 9", n, len(s.ticks("counted")))

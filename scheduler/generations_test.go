@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // longestLag bounds how late a tick may start because of a promotion.
@@ -57,7 +58,7 @@ func TestPromoteForthAndBack(t *testing.T) {
 		waits := []time.Duration{0, 470 * time.Millisecond, 40 * time.Millisecond} // so two of them are right before a tick
 		for n, generation := range []string{"two", "one", "two"} {
 			time.Sleep(waits[n])
-			p := c.promote(generation, scheduler.PromoteOptions{})
+			p := c.promote(generation, ops.PromoteOptions{})
 			if p.Switched.Count != len(list) || p.Created.Count+p.Orphaned.Count != 0 {
 				t.Errorf("promotion of %s: %+v", generation, p)
 			}
@@ -100,7 +101,7 @@ func TestNodesOnStandby(t *testing.T) {
 		c.twoGenerations(server, scheduler.Config{Revision: "9999"}, list, list)
 		for _, generation := range []string{"one", "two", "one"} {
 			if generation == "two" || c.node("b0").State != "standby" {
-				c.promote(generation, scheduler.PromoteOptions{})
+				c.promote(generation, ops.PromoteOptions{})
 			}
 			time.Sleep(3 * time.Second)
 			for _, n := range c.nodes {
@@ -135,9 +136,9 @@ func TestPromoteShardsAndFollowers(t *testing.T) {
 		network.Delay(15 * time.Millisecond)
 		slow := network.Client(server.Options())
 		defer slow.Close()
-		i := must[*scheduler.Client](t)(scheduler.NewClient(slow, ""))
+		i := must[*ops.Client](t)(ops.New(slow, ""))
 		for n := range 6 {
-			must[scheduler.Promotion](t)(i.Promote(t.Context(), []string{"two", "one"}[n%2], scheduler.PromoteOptions{}))
+			must[ops.Promotion](t)(i.Promote(t.Context(), []string{"two", "one"}[n%2], ops.PromoteOptions{}))
 			time.Sleep(time.Second + time.Duration(n)*190*time.Millisecond)
 		}
 		end := time.Now()
@@ -157,11 +158,11 @@ func TestPromoteByPattern(t *testing.T) {
 		list := many(12, s)
 		c.twoGenerations(server, scheduler.Config{}, list, list)
 		began := time.Now()
-		p := c.promote("two", scheduler.PromoteOptions{Pattern: "job-0*"})
+		p := c.promote("two", ops.PromoteOptions{Pattern: "job-0*"})
 		if p.Switched.Count != 10 || p.Orphaned.Count != 0 || p.Epoch != 1 {
 			t.Errorf("%+v", p)
 		}
-		if p = c.promote("two", scheduler.PromoteOptions{Pattern: "job-0*"}); !p.Nothing() || p.Epoch != 1 {
+		if p = c.promote("two", ops.PromoteOptions{Pattern: "job-0*"}); !p.Nothing() || p.Epoch != 1 {
 			t.Errorf("repeated: %+v", p)
 		}
 		time.Sleep(6 * time.Second)
@@ -170,7 +171,7 @@ func TestPromoteByPattern(t *testing.T) {
 				t.Errorf("%s ran on %s", r.job, r.node)
 			}
 		}
-		g := must[[]scheduler.GenerationView](t)(c.ops().Generations(t.Context()))
+		g := must[[]ops.GenerationView](t)(c.ops().ListGenerations(t.Context()))
 		if len(g) != 2 || g[0].State != "active" || g[0].Running != 2 || g[1].State != "standby" || g[1].Running != 10 || g[0].Jobs != 12 || g[1].Jobs != 12 {
 			t.Errorf("%+v", g)
 		}
@@ -217,7 +218,7 @@ func TestPromoteWhileSomethingRuns(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			c.start("b", scheduler.Config{Generation: "two"}, long)
 			time.Sleep(2 * time.Second)
-			p := c.promote("two", scheduler.PromoteOptions{CancelRunning: cancel, Author: "me"})
+			p := c.promote("two", ops.PromoteOptions{CancelRunning: cancel, Author: "me"})
 			if got := p.Cancelled; (got == 1) != cancel {
 				t.Errorf("%d runs were cancelled", got)
 			}
@@ -230,7 +231,7 @@ func TestPromoteWhileSomethingRuns(t *testing.T) {
 				t.Errorf("cancel %v: %d runs ended", cancel, len(causes))
 			}
 			time.Sleep(4 * time.Second)
-			if again := c.promote("two", scheduler.PromoteOptions{CancelRunning: true}); cancel && again.Cancelled != 0 {
+			if again := c.promote("two", ops.PromoteOptions{CancelRunning: true}); cancel && again.Cancelled != 0 {
 				t.Errorf("%d runs of the promoted generation were cancelled", again.Cancelled)
 			}
 			time.Sleep(16 * time.Second)
@@ -254,7 +255,7 @@ func TestRetiredNodesStayHarmless(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		fresh := c.start("new", scheduler.Config{Generation: "two", Revision: "2026"}, rare("job", "@every 20s"))
 		time.Sleep(3 * time.Second)
-		if p := c.promote("two", scheduler.PromoteOptions{}); p.Switched.Count != 1 || p.Orphaned.Count != 1 {
+		if p := c.promote("two", ops.PromoteOptions{}); p.Switched.Count != 1 || p.Orphaned.Count != 1 {
 			t.Errorf("%+v", p)
 		}
 		time.Sleep(20 * time.Second)
@@ -276,8 +277,8 @@ func TestRetiredNodesStayHarmless(t *testing.T) {
 		if now := c.job("job"); now.Generation != "two" || now.Schedule != before.Schedule || now.Revision != before.Revision {
 			t.Errorf("the definition was %+v and is %+v", before, now)
 		}
-		_, err := c.ops().Job(t.Context(), "more")
-		refused(t, err, scheduler.ErrUnknownJob)
+		_, err := c.ops().GetJob(t.Context(), "more")
+		refused(t, err, ops.ErrUnknownJob)
 		if err := c.ops().Remove(t.Context(), "gone"); err != nil {
 			t.Errorf("an orphan that only nodes on standby hold: %v", err)
 		}
@@ -297,12 +298,12 @@ func TestPromoteJoins(t *testing.T) {
 		}
 		c.twoGenerations(server, scheduler.Config{}, list, other)
 		for n := range 6 {
-			c.promote([]string{"two", "one"}[n%2], scheduler.PromoteOptions{})
+			c.promote([]string{"two", "one"}[n%2], ops.PromoteOptions{})
 			time.Sleep(time.Second + time.Duration(n)*190*time.Millisecond)
 			var err error
 			switch n {
 			case 2:
-				err = c.ops().Pause(t.Context(), "left", scheduler.PauseOptions{Author: "ops", Reason: "x"})
+				err = c.ops().Pause(t.Context(), "left", ops.PauseOptions{Author: "ops", Reason: "x"})
 			case 4:
 				err = c.ops().Resume(t.Context(), "left")
 			}
@@ -333,11 +334,11 @@ func TestPromoteAmidABackfill(t *testing.T) {
 		two.TTL = 6 * time.Second // not the same definition
 		c.twoGenerations(server, scheduler.Config{}, []jobs.Job{one}, []jobs.Job{two})
 		from := time.Now().UTC().Truncate(time.Hour).Add(-100 * time.Hour)
-		must[scheduler.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", scheduler.BackfillOptions{From: from, To: from.Add((n - 1) * time.Hour), Parallel: 2}))
+		must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: from, To: from.Add((n - 1) * time.Hour), Parallel: 2}))
 		time.Sleep(3 * time.Second)
-		c.promote("two", scheduler.PromoteOptions{})
+		c.promote("two", ops.PromoteOptions{})
 		time.Sleep(5 * time.Second)
-		if err := c.ops().Pause(t.Context(), "report", scheduler.PauseOptions{Author: "ops", Reason: "x"}); err != nil {
+		if err := c.ops().Pause(t.Context(), "report", ops.PauseOptions{Author: "ops", Reason: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
@@ -346,7 +347,7 @@ func TestPromoteAmidABackfill(t *testing.T) {
 		if more := len(s.all()) - paused; more > 0 || paused >= n {
 			t.Errorf("%d of %d runs in the pause", more, paused)
 		}
-		c.promote("one", scheduler.PromoteOptions{})
+		c.promote("one", ops.PromoteOptions{})
 		if err := c.ops().Resume(t.Context(), "report"); err != nil {
 			t.Fatal(err)
 		}

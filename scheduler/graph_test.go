@@ -12,8 +12,8 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // define stores definitions in a namespace, as a node does. change edits the text of each.
@@ -92,12 +92,12 @@ func BenchmarkGraph(b *testing.B) {
 		list = append(list, jobs.Job{Name: fmt.Sprint("tenants/report-", i), Schedule: "H H * * *", Handler: "report", Payload: payload})
 	}
 	define(b, client, list, func(_, text string) string { return text })
-	ops, err := scheduler.NewClient(client, "")
+	admin, err := ops.New(client, "")
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if graph, err := ops.Graph(b.Context()); err != nil || len(graph) > 0 {
+		if graph, err := admin.Graph(b.Context()); err != nil || len(graph) > 0 {
 			b.Fatal(len(graph), err)
 		}
 	}

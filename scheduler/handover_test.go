@@ -11,6 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A node that is told to end hands over first: whenever in the second it is told so, no tick is late, and each runs once (P7).
@@ -153,7 +154,7 @@ func TestLeaveWithoutRedis(t *testing.T) {
 				}
 				time.Sleep(4*time.Second + 300*time.Millisecond)
 				owner := make(map[string]string)
-				for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+				for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
 					owner[v.Name] = v.Owner
 				}
 				network.Cut()

@@ -31,7 +31,7 @@ type Hooks struct {
 	// Missed: this node recorded a range of ticks that will not run. There is no event for ranges
 	// that are recorded without a claim: ticks of a replaced definition, and ticks skipped because
 	// the job followed did not succeed.
-	Missed func(SkippedEvent)
+	Skipped func(SkippedEvent)
 	// LeaseLost: a run lost its lease while its function was running. The function's context ended
 	// at most a second before.
 	LeaseLost func(RunEvent)
@@ -116,7 +116,7 @@ func JoinHooks(all ...*Hooks) *Hooks {
 		h.Claimed = joined(h.Claimed, o.Claimed)
 		h.Started = joined(h.Started, o.Started)
 		h.Settled = joined(h.Settled, o.Settled)
-		h.Missed = joined(h.Missed, o.Missed)
+		h.Skipped = joined(h.Skipped, o.Skipped)
 		h.LeaseLost = joined(h.LeaseLost, o.LeaseLost)
 		h.Stalled = joined(h.Stalled, o.Stalled)
 		h.Abandoned = joined(h.Abandoned, o.Abandoned)

@@ -63,7 +63,7 @@ func (d *diary) hooks() *scheduler.Hooks {
 			d.add("settled %s %s attempt %d %s %q %q after %s, %d tries, recorded %t", e.Job, e.Tick.Format(clockTime), e.Attempt,
 				e.Outcome, e.Reason, e.Error, e.Duration.Truncate(time.Second), e.Tries, e.Recorded)
 		},
-		Missed: func(e scheduler.SkippedEvent) {
+		Skipped: func(e scheduler.SkippedEvent) {
 			d.add("missed %s %s to %s %d %s(%s) on %s", e.Job, e.First.Format(clockTime), e.Last.Format(clockTime), e.Count, e.Outcome, e.Reason, e.Node)
 		},
 		Superseded: func(e scheduler.JobEvent) { d.add("superseded %s on %s: %s", e.Job, e.Node, e.Why) },

@@ -23,6 +23,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/testseam"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // partitions is how many a namespace of these tests has: fewer than usual, for each costs the race detector a lot.
@@ -277,14 +278,14 @@ func (c *cluster) end() {
 	for _, r := range c.nodes {
 		c.leave(r)
 	}
-	books, err := c.ops().Examine(context.Background(), scheduler.ExamineFilter{})
+	books, err := c.ops().Verify(context.Background(), ops.VerifyFilter{})
 	if err != nil {
 		c.t.Error(err)
 	}
 	for _, w := range books.Violations {
 		c.t.Errorf("P2: %s: %s", w.Job, w.What)
 	}
-	for _, u := range books.LeftAlone {
+	for _, u := range books.UnknownFormat {
 		if u.Kind != "definition" {
 			c.t.Errorf("%s of %s cannot be read: %s", u.Key, u.Job, u.What)
 		}
@@ -305,27 +306,27 @@ func (c *cluster) redis(hooks ...redis.Hook) *redis.Client {
 }
 
 // ops is a client that lasts as long as the test.
-func (c *cluster) ops(hooks ...redis.Hook) *scheduler.Client {
+func (c *cluster) ops(hooks ...redis.Hook) *ops.Client {
 	c.t.Helper()
-	return must[*scheduler.Client](c.t)(scheduler.NewClient(c.redis(hooks...), ""))
+	return must[*ops.Client](c.t)(ops.New(c.redis(hooks...), ""))
 }
 
 // runs reads the history of a job, newest first.
-func (c *cluster) runs(job string) []scheduler.RunView {
+func (c *cluster) runs(job string) []ops.RunView {
 	c.t.Helper()
-	return must[[]scheduler.RunView](c.t)(c.ops().Runs(context.Background(), scheduler.RunFilter{Job: job}))
+	return must[ops.RunList](c.t)(c.ops().ListRuns(context.Background(), ops.RunFilter{Job: job})).Runs
 }
 
 // job reads a job.
-func (c *cluster) job(name string) scheduler.JobView {
+func (c *cluster) job(name string) ops.JobView {
 	c.t.Helper()
-	return must[scheduler.JobView](c.t)(c.ops().Job(context.Background(), name))
+	return must[ops.JobView](c.t)(c.ops().GetJob(context.Background(), name))
 }
 
 // node reads a node, which need not be there.
-func (c *cluster) node(name string) (v scheduler.NodeView) {
+func (c *cluster) node(name string) (v ops.NodeView) {
 	c.t.Helper()
-	for _, n := range must[[]scheduler.NodeView](c.t)(c.ops().Nodes(context.Background())) {
+	for _, n := range must[[]ops.NodeView](c.t)(c.ops().ListNodes(context.Background())) {
 		if n.Name == name {
 			v = n
 		}
@@ -334,13 +335,13 @@ func (c *cluster) node(name string) (v scheduler.NodeView) {
 }
 
 // promote promotes, which must succeed.
-func (c *cluster) promote(generation string, o scheduler.PromoteOptions) scheduler.Promotion {
+func (c *cluster) promote(generation string, o ops.PromoteOptions) ops.Promotion {
 	c.t.Helper()
-	return must[scheduler.Promotion](c.t)(c.ops().Promote(context.Background(), generation, o))
+	return must[ops.Promotion](c.t)(c.ops().Promote(context.Background(), generation, o))
 }
 
 // outcomes counts ticks by outcome and reason. A row of a definition that was replaced when no tick was due counts for none.
-func outcomes(runs []scheduler.RunView) map[string]int64 {
+func outcomes(runs []ops.RunView) map[string]int64 {
 	count := make(map[string]int64)
 	for _, r := range runs {
 		key, ticks := r.Outcome, int64(1)

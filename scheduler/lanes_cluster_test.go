@@ -17,6 +17,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // stint is how long runs last at the master that is going to be away. It goes away at half of that, when their ends are to be recorded.
@@ -444,9 +445,9 @@ func reapableAfterAnOutage(m *virtualMasters) {
 // trigger asks for a run of a job until the nodes have made the job.
 func (m *masters[S]) trigger(client redis.UniversalClient, j jobs.Job) {
 	m.t.Helper()
-	asks := must[*scheduler.Client](m.t)(scheduler.NewClient(client, clusterNamespace))
+	asks := must[*ops.Client](m.t)(ops.New(client, clusterNamespace))
 	for {
-		_, err := asks.Trigger(m.ctx, j.Name, scheduler.TriggerOptions{})
+		_, err := asks.Trigger(m.ctx, j.Name, ops.TriggerOptions{})
 		if err == nil {
 			return
 		}

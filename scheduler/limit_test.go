@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // atOnce counts functions that run at once.
@@ -79,7 +80,7 @@ func TestLimit(t *testing.T) {
 		waited := 0
 		for i := range 9 {
 			for _, r := range c.runs(fmt.Sprint("job-", i)) {
-				if r = must[scheduler.RunView](t)(c.ops().Run(t.Context(), r.Run)); strings.Contains(r.Output, "waits for one of the 3 permits of db") {
+				if r = must[ops.RunView](t)(c.ops().GetRun(t.Context(), r.Run)); strings.Contains(r.Output, "waits for one of the 3 permits of db") {
 					waited++
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // accounted checks that each tick of a job that is due each second, from an instant up to another, has one run in the sink, or a row that
@@ -42,7 +43,7 @@ func (c *cluster) accounted(s *sink, job string, from, to time.Time) {
 // toldLost is how many rows of the audit name a loss.
 func (c *cluster) toldLost() (rows int) {
 	c.t.Helper()
-	for _, a := range must[scheduler.ActionList](c.t)(c.ops().Audit(c.t.Context(), scheduler.ActionFilter{})).Actions {
+	for _, a := range must[ops.ActionList](c.t)(c.ops().Audit(c.t.Context(), ops.ActionFilter{})).Actions {
 		if a.Action == "records lost" {
 			rows++
 		}
@@ -160,7 +161,7 @@ func TestBackfillOutlivesAnEmptiedRedis(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				from := time.Now().UTC().Truncate(time.Hour).Add(-200 * time.Hour)
 				ticks := hours(from, n)
-				if _, err := c.ops().Backfill(t.Context(), "hourly", scheduler.BackfillOptions{From: from, To: ticks[n-1], Parallel: 3}); err != nil {
+				if _, err := c.ops().Backfill(t.Context(), "hourly", ops.BackfillOptions{From: from, To: ticks[n-1], Parallel: 3}); err != nil {
 					t.Fatal(err)
 				}
 				for len(s.filled("hourly")) < 47 {
@@ -283,7 +284,7 @@ func TestHandBackToAnEmptiedRedis(t *testing.T) {
 				want := map[jobs.Trigger]int{jobs.TriggerSchedule: 2}
 				if trigger == jobs.TriggerManual {
 					want[trigger] = 1
-					must[string](t)(c.ops().Trigger(t.Context(), "back", scheduler.TriggerOptions{}))
+					must[string](t)(c.ops().Trigger(t.Context(), "back", ops.TriggerOptions{}))
 				}
 				time.Sleep(20 * time.Second)
 				s.check(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 var errFiles = jobs.NodeFault(errors.New("too many open files"))
@@ -44,7 +45,7 @@ func TestMachineThatCannotBeginRuns(t *testing.T) {
 		if !strings.Contains(found, "error node_trouble a") || strings.Contains(found, "node_trouble b") {
 			t.Errorf("found %s", found)
 		}
-		for _, n := range must[[]scheduler.NodeView](t)(c.ops().Nodes(t.Context())) {
+		for _, n := range must[[]ops.NodeView](t)(c.ops().ListNodes(t.Context())) {
 			if told := strings.Contains(n.Trouble, "this machine cannot begin runs, first at ") && strings.Contains(n.Trouble, "too many open files"); told != (n.Name == "a") {
 				t.Errorf("%s: trouble %q", n.Name, n.Trouble)
 			}

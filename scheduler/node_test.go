@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // Four nodes run each tick of forty jobs once and on time. The owner that tools show runs the job, and no node owns more than its share
@@ -34,7 +35,7 @@ func TestNodesShareTheJobs(t *testing.T) {
 		for _, r := range s.all() {
 			ran[r.job] = r.node
 		}
-		views := must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context()))
+		views := must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs
 		for _, v := range views {
 			if one := c.job(v.Name); v.Owner != ran[v.Name] || one.Owner != v.Owner {
 				t.Errorf("%s: owner %s in the list, %s alone; %s runs it", v.Name, v.Owner, one.Owner, ran[v.Name])

@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/roster"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // handedOver is by when a drained node has given away what it owns: its beat, then those of the others.
@@ -36,19 +37,19 @@ func TestDrainNode(t *testing.T) {
 		start := time.Now()
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(1140 * time.Millisecond))) // b has just beaten
 		drained := time.Now()
-		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann", Reason: "new\ndisk"}); err != nil {
+		if err := i.DrainNode(ctx, "b", ops.DrainOptions{Author: "ann", Reason: "new\ndisk"}); err != nil {
 			t.Fatal(err)
 		}
-		if rests := must[bool](t)(i.NodeRests(ctx, "b")); rests {
+		if rests := must[bool](t)(i.NodeIdle(ctx, "b")); rests {
 			t.Error("the node rests before it can have heard of it")
 		}
 		time.Sleep(1050 * time.Millisecond) // b has heard, and nobody else
-		for _, v := range must[[]scheduler.JobView](t)(i.Jobs(ctx)) {
-			must[string](t)(i.Trigger(ctx, v.Name, scheduler.TriggerOptions{}))
+		for _, v := range must[ops.JobList](t)(i.ListJobs(ctx, ops.JobFilter{})).Jobs {
+			must[string](t)(i.Trigger(ctx, v.Name, ops.TriggerOptions{}))
 		}
 		time.Sleep(handedOver - 1050*time.Millisecond)
 		notReady(t, nodes[1].Node, "draining: drained by ann: new disk")
-		if rests := must[bool](t)(i.NodeRests(ctx, "b")); !rests {
+		if rests := must[bool](t)(i.NodeIdle(ctx, "b")); !rests {
 			t.Errorf("the node does not rest: %+v", c.node("b"))
 		}
 		time.Sleep(6 * time.Second)
@@ -97,15 +98,15 @@ func TestDrainOutlivesTheProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, ctx, i := &sink{}, t.Context(), c.ops()
 		nodes, list := trio(c, s)
-		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{}); err != nil {
+		if err := i.DrainNode(ctx, "b", ops.DrainOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
 		c.leave(nodes[1])
-		if rests := must[bool](t)(i.NodeRests(ctx, "b")); !rests {
+		if rests := must[bool](t)(i.NodeIdle(ctx, "b")); !rests {
 			t.Error("a node that has left does not rest")
 		}
-		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "bob"}); err != nil { // nobody has the name, but it is drained
+		if err := i.DrainNode(ctx, "b", ops.DrainOptions{Author: "bob"}); err != nil { // nobody has the name, but it is drained
 			t.Fatal(err)
 		}
 		var changed []jobs.Job // other definitions, the same ticks
@@ -142,7 +143,7 @@ func TestDrainIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, ctx, i := &sink{}, t.Context(), c.ops()
 		nodes, _ := trio(c, s)
-		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann", Reason: "new disk"}); err != nil {
+		if err := i.DrainNode(ctx, "b", ops.DrainOptions{Author: "ann", Reason: "new disk"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * time.Second)
@@ -157,7 +158,7 @@ func TestDrainIsLost(t *testing.T) {
 			}
 		}
 		var named []string
-		for _, a := range must[scheduler.ActionList](t)(i.Audit(ctx, scheduler.ActionFilter{})).Actions {
+		for _, a := range must[ops.ActionList](t)(i.Audit(ctx, ops.ActionFilter{})).Actions {
 			if a.Target == "node b" {
 				named = append(named, a.Action+": "+a.Detail)
 			}
@@ -173,15 +174,15 @@ func TestDrainIsLost(t *testing.T) {
 func TestDrainRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		ctx, i := t.Context(), c.ops()
-		refused(t, i.DrainNode(ctx, "a", scheduler.DrainOptions{}), scheduler.ErrUnknownNamespace)
+		refused(t, i.DrainNode(ctx, "a", ops.DrainOptions{}), ops.ErrUnknownNamespace)
 		c.start("a", scheduler.Config{}, eachSecond("job", &sink{}))
 		time.Sleep(3 * time.Second)
-		refused(t, i.DrainNode(ctx, "aa", scheduler.DrainOptions{}), scheduler.ErrUnknownNode, `"aa"`, "nodes list")
-		refused(t, i.ResumeNode(ctx, "aa"), scheduler.ErrUnknownNode, `"aa"`)
+		refused(t, i.DrainNode(ctx, "aa", ops.DrainOptions{}), ops.ErrUnknownNode, `"aa"`, "nodes list")
+		refused(t, i.ResumeNode(ctx, "aa"), ops.ErrUnknownNode, `"aa"`)
 		if err := i.ResumeNode(ctx, "a"); err != nil {
 			t.Errorf("resume of a node that works: %v", err)
 		}
-		if d := must[map[string]scheduler.DrainView](t)(i.Drains(ctx)); len(d) != 0 {
+		if d := must[map[string]ops.DrainView](t)(i.Drains(ctx)); len(d) != 0 {
 			t.Errorf("drains: %v", d)
 		}
 		client := c.redis()
@@ -197,7 +198,7 @@ func TestDrainRefuses(t *testing.T) {
 		}
 		c.start("b", scheduler.Config{}, eachSecond("job", &sink{}))
 		time.Sleep(3 * time.Second)
-		refused(t, i.DrainNode(ctx, "b", scheduler.DrainOptions{}), scheduler.ErrRefused, "1000")
+		refused(t, i.DrainNode(ctx, "b", ops.DrainOptions{}), ops.ErrRefused, "1000")
 		if err := i.ResumeNode(ctx, "a"); err != nil {
 			t.Errorf("resume: %v", err)
 		}
@@ -213,35 +214,35 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 		long.Schedule = "@yearly"
 		a := c.start("a", scheduler.Config{}, long)
 		time.Sleep(3 * time.Second)
-		id := must[string](t)(i.Trigger(ctx, long.Name, scheduler.TriggerOptions{}))
+		id := must[string](t)(i.Trigger(ctx, long.Name, ops.TriggerOptions{}))
 		time.Sleep(time.Second)
-		if err := i.DrainNode(ctx, "a", scheduler.DrainOptions{Author: "ann"}); err != nil {
+		if err := i.DrainNode(ctx, "a", ops.DrainOptions{Author: "ann"}); err != nil {
 			t.Fatal(err)
 		}
-		waits := must[string](t)(i.Trigger(ctx, long.Name, scheduler.TriggerOptions{}))
+		waits := must[string](t)(i.Trigger(ctx, long.Name, ops.TriggerOptions{}))
 		time.Sleep(10 * time.Second)
-		if v := c.node("a"); v.Running != 1 || v.State != "draining" || must[bool](t)(i.NodeRests(ctx, "a")) {
+		if v := c.node("a"); v.Running != 1 || v.State != "draining" || must[bool](t)(i.NodeIdle(ctx, "a")) {
 			t.Errorf("got %+v", v)
 		}
 		if err := roster.New(c.redis(), roster.Config{}).Leave(ctx, a.ID()); err != nil {
 			t.Fatal(err)
 		}
-		if must[bool](t)(i.NodeRests(ctx, "a")) {
+		if must[bool](t)(i.NodeIdle(ctx, "a")) {
 			t.Error("a run of a node that is gone goes on, and yet it rests")
 		}
-		if r := must[scheduler.RunView](t)(i.Wait(ctx, id)); r.Outcome != "succeeded" || r.Node != "a" {
+		if r := must[ops.RunView](t)(i.WaitRun(ctx, id)); r.Outcome != "succeeded" || r.Node != "a" {
 			t.Errorf("got %+v", r)
 		}
 		time.Sleep(3 * time.Second)
-		if r := must[scheduler.RunView](t)(i.Run(ctx, waits)); r.Reason != "pending: no living node can run the job" {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, waits)); r.Reason != "pending: no living node can run the job" {
 			t.Errorf("got %+v", r)
 		}
-		if !must[bool](t)(i.NodeRests(ctx, "a")) {
+		if !must[bool](t)(i.NodeIdle(ctx, "a")) {
 			t.Errorf("it does not rest: %+v", c.node("a"))
 		}
 		b := c.start("b", scheduler.Config{}, long)
 		time.Sleep(3 * time.Second)
-		if err := i.DrainNode(ctx, "b", scheduler.DrainOptions{Author: "ann"}); err != nil {
+		if err := i.DrainNode(ctx, "b", ops.DrainOptions{Author: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
@@ -251,7 +252,7 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 			t.Errorf("a node at rest took %s to stop", took)
 		}
 		c.leave(b)
-		if r := must[scheduler.RunView](t)(i.Run(ctx, waits)); r.Outcome != "succeeded" || r.Node != "b" {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, waits)); r.Outcome != "succeeded" || r.Node != "b" {
 			t.Errorf("got %+v", r)
 		}
 	})
@@ -265,7 +266,7 @@ func TestNodesByName(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		var names string
-		for _, n := range must[[]scheduler.NodeView](t)(c.ops().Nodes(t.Context())) {
+		for _, n := range must[[]ops.NodeView](t)(c.ops().ListNodes(t.Context())) {
 			names += n.Name
 		}
 		if names != "abc" {

@@ -16,6 +16,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func TestPauseAndResume(t *testing.T) {
@@ -25,22 +26,22 @@ func TestPauseAndResume(t *testing.T) {
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		began := time.Now()
 		until := began.Add(10 * time.Second)
-		refused(t, i.Pause(ctx, "job", scheduler.PauseOptions{Reason: " "}), scheduler.ErrRefused, "reason")
-		refused(t, i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "x", Until: began}), scheduler.ErrRefused, "over")
-		refused(t, i.Pause(ctx, "nope", scheduler.PauseOptions{Reason: "x"}), scheduler.ErrUnknownJob, "nope")
-		refused(t, i.Resume(ctx, "nope"), scheduler.ErrUnknownJob, "nope")
+		refused(t, i.Pause(ctx, "job", ops.PauseOptions{Reason: " "}), ops.ErrRefused, "reason")
+		refused(t, i.Pause(ctx, "job", ops.PauseOptions{Reason: "x", Until: began}), ops.ErrRefused, "over")
+		refused(t, i.Pause(ctx, "nope", ops.PauseOptions{Reason: "x"}), ops.ErrUnknownJob, "nope")
+		refused(t, i.Resume(ctx, "nope"), ops.ErrUnknownJob, "nope")
 		for what, err := range map[string]error{
-			`pause job: the author "M\xfcller"`:         i.Pause(ctx, "job", scheduler.PauseOptions{Author: "M\xfcller", Reason: "x"}),
-			`pause job: the reason "f\xfcr"`:            i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "f\xfcr"}),
-			`cancel run x: the author "M\xfcller"`:      second(i.Cancel(ctx, "x", scheduler.CancelOptions{Author: "M\xfcller"})),
-			`cancel run x: the reason "f\xfcr"`:         second(i.Cancel(ctx, "x", scheduler.CancelOptions{Reason: "f\xfcr"})),
-			`drain node a: the author "M\xfcller"`:      i.DrainNode(ctx, "a", scheduler.DrainOptions{Author: "M\xfcller"}),
-			`drain node a: the reason "f\xfcr"`:         i.DrainNode(ctx, "a", scheduler.DrainOptions{Reason: "f\xfcr"}),
-			`promote two: the author "M\xfcller" is no`: second(i.Promote(ctx, "two", scheduler.PromoteOptions{Author: "M\xfcller"})),
+			`pause job: the author "M\xfcller"`:         i.Pause(ctx, "job", ops.PauseOptions{Author: "M\xfcller", Reason: "x"}),
+			`pause job: the reason "f\xfcr"`:            i.Pause(ctx, "job", ops.PauseOptions{Reason: "f\xfcr"}),
+			`cancel run x: the author "M\xfcller"`:      second(i.Cancel(ctx, "x", ops.CancelOptions{Author: "M\xfcller"})),
+			`cancel run x: the reason "f\xfcr"`:         second(i.Cancel(ctx, "x", ops.CancelOptions{Reason: "f\xfcr"})),
+			`drain node a: the author "M\xfcller"`:      i.DrainNode(ctx, "a", ops.DrainOptions{Author: "M\xfcller"}),
+			`drain node a: the reason "f\xfcr"`:         i.DrainNode(ctx, "a", ops.DrainOptions{Reason: "f\xfcr"}),
+			`promote two: the author "M\xfcller" is no`: second(i.Promote(ctx, "two", ops.PromoteOptions{Author: "M\xfcller"})),
 		} {
-			refused(t, err, scheduler.ErrRefused, what)
+			refused(t, err, ops.ErrRefused, what)
 		}
-		if err := i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "a|b\nc", Author: "ann", Until: until}); err != nil {
+		if err := i.Pause(ctx, "job", ops.PauseOptions{Reason: "a|b\nc", Author: "ann", Until: until}); err != nil {
 			t.Fatal(err)
 		}
 		v := c.job("job")
@@ -54,19 +55,19 @@ func TestPauseAndResume(t *testing.T) {
 		if v := c.job("other"); v.Paused || v.Pause != nil {
 			t.Errorf("another job is paused: %+v", v)
 		}
-		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
-		if r := must[scheduler.RunView](t)(i.Wait(ctx, id)); r.Outcome != "succeeded" || time.Now().After(until) {
+		id := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
+		if r := must[ops.RunView](t)(i.WaitRun(ctx, id)); r.Outcome != "succeeded" || time.Now().After(until) {
 			t.Errorf("by hand while it is paused: %+v at %s", r, time.Now())
 		}
-		if err := i.Pause(ctx, "job", scheduler.PauseOptions{Reason: "again"}); err != nil {
+		if err := i.Pause(ctx, "job", ops.PauseOptions{Reason: "again"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(12 * time.Second)
 		if v := c.job("job"); v.Pause == nil || v.Pause.Until != nil || v.Pause.Author != "unknown" || v.Next != nil {
 			t.Errorf("without an end: %+v, next %v", v.Pause, v.Next)
 		}
-		_, err := i.Run(ctx, "") // as ranges have
-		refused(t, err, scheduler.ErrUnknownRun)
+		_, err := i.GetRun(ctx, "") // as ranges have
+		refused(t, err, ops.ErrUnknownRun)
 		for range 2 { // resumed once more, it stays as it is
 			if err := i.Resume(ctx, "job"); err != nil {
 				t.Fatal(err)
@@ -93,18 +94,18 @@ func TestTriggerAtATime(t *testing.T) {
 		}
 		c.start("a", scheduler.Config{}, yearly("job"), yearly("other"))
 		time.Sleep(time.Second)
-		trigger := func(job string, o scheduler.TriggerOptions) string {
+		trigger := func(job string, o ops.TriggerOptions) string {
 			t.Helper()
 			return must[string](t)(i.Trigger(ctx, job, o))
 		}
 		at := time.Now().Add(30 * time.Second)
-		id := trigger("job", scheduler.TriggerOptions{At: at, Payload: []byte(`{"n":1}`)})
-		r := must[scheduler.RunView](t)(i.Run(ctx, id))
+		id := trigger("job", ops.TriggerOptions{At: at, Payload: []byte(`{"n":1}`)})
+		r := must[ops.RunView](t)(i.GetRun(ctx, id))
 		if r.Outcome != "running" || r.Reason != "pending until "+r.NotBefore.String() || r.Started != nil || r.LagMS != 0 ||
 			!time.Time(*r.NotBefore).Equal(at) || !time.Time(*r.Due).Equal(at) || string(r.Payload) != `{"n":1}` {
 			t.Errorf("before its time: %+v", r)
 		}
-		r = must[scheduler.RunView](t)(i.Wait(ctx, id))
+		r = must[ops.RunView](t)(i.WaitRun(ctx, id))
 		if late := time.Time(*r.Started).Sub(at); r.Outcome != "succeeded" || late < 0 || late > time.Second || !time.Time(*r.Tick).Equal(at) {
 			t.Errorf("got %+v, late by %s", r, late)
 		}
@@ -115,26 +116,26 @@ func TestTriggerAtATime(t *testing.T) {
 			t.Errorf("in a list: %+v", list)
 		}
 
-		once := scheduler.TriggerOptions{Unique: "day 1", At: time.Now().Add(5 * time.Second), Payload: []byte(`1`)}
+		once := ops.TriggerOptions{Unique: "day 1", At: time.Now().Add(5 * time.Second), Payload: []byte(`1`)}
 		first := trigger("job", once)
-		if a, b := trigger("job", once), trigger("job", scheduler.TriggerOptions{Unique: "day 1", Payload: []byte(`2`)}); a != first || b != first {
+		if a, b := trigger("job", once), trigger("job", ops.TriggerOptions{Unique: "day 1", Payload: []byte(`2`)}); a != first || b != first {
 			t.Errorf("the same key made %s and %s after %s", a, b, first)
 		}
-		second, another := trigger("other", once), trigger("job", scheduler.TriggerOptions{Unique: "day 2"})
+		second, another := trigger("other", once), trigger("job", ops.TriggerOptions{Unique: "day 2"})
 		if another == first || another == second || first == second {
 			t.Error("another key, or another job's, is the same run")
 		}
-		if r := must[scheduler.RunView](t)(i.Wait(ctx, first)); string(r.Payload) != "1" || trigger("job", once) != first {
+		if r := must[ops.RunView](t)(i.WaitRun(ctx, first)); string(r.Payload) != "1" || trigger("job", once) != first {
 			t.Errorf("the second request counts: %s", r.Payload)
 		}
 		for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(-1), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} {
-			_, err := i.Trigger(ctx, "job", scheduler.TriggerOptions{At: at})
-			refused(t, err, scheduler.ErrRefused, "1970 to 9999")
+			_, err := i.Trigger(ctx, "job", ops.TriggerOptions{At: at})
+			refused(t, err, ops.ErrRefused, "1970 to 9999")
 		}
-		_, err := i.Trigger(ctx, "job", scheduler.TriggerOptions{Payload: []byte("{")})
-		refused(t, err, scheduler.ErrRefused, "JSON")
-		_, err = i.Trigger(ctx, "nope", scheduler.TriggerOptions{})
-		refused(t, err, scheduler.ErrUnknownJob, "nope")
+		_, err := i.Trigger(ctx, "job", ops.TriggerOptions{Payload: []byte("{")})
+		refused(t, err, ops.ErrRefused, "JSON")
+		_, err = i.Trigger(ctx, "nope", ops.TriggerOptions{})
+		refused(t, err, ops.ErrUnknownJob, "nope")
 	})
 }
 
@@ -148,43 +149,43 @@ func TestCancel(t *testing.T) {
 			return ctx.Err()
 		}}, eachSecond("quick", &sink{}))
 		time.Sleep(1500 * time.Millisecond)
-		going := must[string](t)(i.Trigger(ctx, "endless", scheduler.TriggerOptions{}))
-		waiting := must[string](t)(i.Trigger(ctx, "endless", scheduler.TriggerOptions{Payload: []byte("7")}))
+		going := must[string](t)(i.Trigger(ctx, "endless", ops.TriggerOptions{}))
+		waiting := must[string](t)(i.Trigger(ctx, "endless", ops.TriggerOptions{Payload: []byte("7")}))
 		time.Sleep(time.Second)
 
-		what, err := i.Cancel(ctx, waiting, scheduler.CancelOptions{})
-		if err != nil || what != scheduler.CancelRecorded {
+		what, err := i.Cancel(ctx, waiting, ops.CancelOptions{})
+		if err != nil || what != ops.CancelRecorded {
 			t.Fatalf("got %q, %v", what, err)
 		}
-		r := must[scheduler.RunView](t)(i.Run(ctx, waiting))
+		r := must[ops.RunView](t)(i.GetRun(ctx, waiting))
 		if r.Outcome != "cancelled" || r.Reason != "cancelled by unknown" || r.Started != nil || r.Ended == nil || r.LagMS != 0 || r.DurationMS != 0 ||
 			r.Token != "" || r.Tries != 0 || string(r.Payload) != "7" {
 			t.Errorf("a run that never began: %+v", r)
 		}
 
-		third := must[string](t)(i.Trigger(ctx, "endless", scheduler.TriggerOptions{}))
-		what, err = i.Cancel(ctx, going, scheduler.CancelOptions{Author: "ann", Reason: "too\nlong"})
-		if err != nil || what != scheduler.CancelTold {
+		third := must[string](t)(i.Trigger(ctx, "endless", ops.TriggerOptions{}))
+		what, err = i.Cancel(ctx, going, ops.CancelOptions{Author: "ann", Reason: "too\nlong"})
+		if err != nil || what != ops.CancelTold {
 			t.Fatalf("got %q, %v", what, err)
 		}
 		asked := time.Now()
 		if why := <-cause; !errors.Is(why, jobs.ErrCancelled) || time.Since(asked) > 500*time.Millisecond {
 			t.Errorf("cause %v after %s", why, time.Since(asked))
 		}
-		if r := must[scheduler.RunView](t)(i.Run(ctx, going)); r.Outcome != "running" || r.Note != "to be cancelled by ann: too long" {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, going)); r.Outcome != "running" || r.Note != "to be cancelled by ann: too long" {
 			t.Errorf("while it cleans up: %+v", r)
 		}
-		if r := must[scheduler.RunView](t)(i.Run(ctx, third)); r.Note != "" {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, third)); r.Note != "" {
 			t.Errorf("another run: %+v", r)
 		}
-		if r := must[scheduler.RunView](t)(i.Wait(ctx, going)); r.Outcome != "cancelled" || r.Reason != "cancelled by ann: too long" || r.Note != "" || r.Started == nil {
+		if r := must[ops.RunView](t)(i.WaitRun(ctx, going)); r.Outcome != "cancelled" || r.Reason != "cancelled by ann: too long" || r.Note != "" || r.Started == nil {
 			t.Errorf("got %+v", r)
 		}
-		_, err = i.Cancel(ctx, c.runs("quick")[0].Run, scheduler.CancelOptions{})
-		refused(t, err, scheduler.ErrRefused, "has ended")
+		_, err = i.Cancel(ctx, c.runs("quick")[0].Run, ops.CancelOptions{})
+		refused(t, err, ops.ErrRefused, "has ended")
 		for _, id := range []string{"nope", ""} {
-			_, err = i.Cancel(ctx, id, scheduler.CancelOptions{})
-			refused(t, err, scheduler.ErrUnknownRun, id)
+			_, err = i.Cancel(ctx, id, ops.CancelOptions{})
+			refused(t, err, ops.ErrUnknownRun, id)
 		}
 	})
 }
@@ -193,13 +194,13 @@ func TestCancel(t *testing.T) {
 func TestCancelFollowsAHandBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b := c.keepBooks(minutely)
-		hand := must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		hand := must[string](t)(c.ops().Trigger(t.Context(), "job", ops.TriggerOptions{}))
 		b.grant(hand)
 		i := c.ops(around{script: "cancel", before: sync.OnceFunc(func() { b.handBack(hand) })})
-		if did, err := i.Cancel(t.Context(), hand, scheduler.CancelOptions{}); did != scheduler.CancelRecorded || err != nil {
+		if did, err := i.Cancel(t.Context(), hand, ops.CancelOptions{}); did != ops.CancelRecorded || err != nil {
 			t.Errorf("got %q, %v", did, err)
 		}
-		if v := must[scheduler.RunView](t)(i.Run(t.Context(), hand)); v.Outcome != "cancelled" {
+		if v := must[ops.RunView](t)(i.GetRun(t.Context(), hand)); v.Outcome != "cancelled" {
 			t.Errorf("it goes on: %+v", v)
 		}
 	})
@@ -216,13 +217,13 @@ func TestRerun(t *testing.T) {
 		}})
 		first := <-seen
 		_, err := i.Rerun(ctx, first.ID())
-		refused(t, err, scheduler.ErrRefused, "has not ended")
-		must[scheduler.RunView](t)(i.Wait(ctx, first.ID()))
+		refused(t, err, ops.ErrRefused, "has not ended")
+		must[ops.RunView](t)(i.WaitRun(ctx, first.ID()))
 		next := must[string](t)(i.Rerun(ctx, first.ID()))
 		if again := must[string](t)(i.Rerun(ctx, first.ID())); again != next || next == first.ID() {
 			t.Errorf("asked twice: %s and %s, of %s", next, again, first.ID())
 		}
-		r := must[scheduler.RunView](t)(i.Wait(ctx, next))
+		r := must[ops.RunView](t)(i.WaitRun(ctx, next))
 		if r.Run != next || r.Attempt != 2 || r.Trigger != "rerun" || !time.Time(*r.Tick).Equal(first.Tick()) || r.Outcome != "failed" {
 			t.Errorf("got %+v", r)
 		}
@@ -233,21 +234,21 @@ func TestRerun(t *testing.T) {
 		if len(seen) != 1 {
 			t.Error("it ran more often than it was asked to")
 		}
-		if r := must[scheduler.RunView](t)(i.Run(ctx, first.ID())); r.Attempt != 1 || r.Outcome != "failed" {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, first.ID())); r.Attempt != 1 || r.Outcome != "failed" {
 			t.Errorf("the first attempt: %+v", r)
 		}
 
-		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{Payload: []byte(`"p"`)}))
-		must[scheduler.RunView](t)(i.Wait(ctx, hand))
-		r = must[scheduler.RunView](t)(i.Wait(ctx, must[string](t)(i.Rerun(ctx, hand))))
+		hand := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{Payload: []byte(`"p"`)}))
+		must[ops.RunView](t)(i.WaitRun(ctx, hand))
+		r = must[ops.RunView](t)(i.WaitRun(ctx, must[string](t)(i.Rerun(ctx, hand))))
 		if string(r.Payload) != `"p"` || r.Attempt != 2 {
 			t.Errorf("the payload of a run by hand: %+v", r)
 		}
-		if r := must[scheduler.RunView](t)(i.Run(ctx, hand)); r.Run != hand || r.Attempt != 1 {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, hand)); r.Run != hand || r.Attempt != 1 {
 			t.Errorf("by its own id: %+v", r)
 		}
 		_, err = i.Rerun(ctx, "nope")
-		refused(t, err, scheduler.ErrUnknownRun, "nope")
+		refused(t, err, ops.ErrUnknownRun, "nope")
 	})
 }
 
@@ -262,7 +263,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 		var network redistest.Net
 		client := network.Client(server.Options())
 		defer client.Close()
-		i, err := scheduler.NewClient(client, "")
+		i, err := ops.New(client, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,22 +284,22 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 			}
 		}
 		run := ledger.UniqueRun("job", "u")
-		steps(lossy{"run", run, nil, func(i *scheduler.Client, job string) error {
-			_, err := i.Trigger(t.Context(), job, scheduler.TriggerOptions{At: time.Now().Add(time.Hour), Unique: "u"})
+		steps(lossy{"run", run, nil, func(i *ops.Client, job string) error {
+			_, err := i.Trigger(t.Context(), job, ops.TriggerOptions{At: time.Now().Add(time.Hour), Unique: "u"})
 			return err
-		}}, lossy{"cancel", "author-job", nil, func(i *scheduler.Client, job string) error {
-			_, err := i.Cancel(t.Context(), ledger.UniqueRun(job, "u"), scheduler.CancelOptions{Author: "author-" + job})
+		}}, lossy{"cancel", "author-job", nil, func(i *ops.Client, job string) error {
+			_, err := i.Cancel(t.Context(), ledger.UniqueRun(job, "u"), ops.CancelOptions{Author: "author-" + job})
 			return err
-		}}, lossy{"rerun", ledger.Successor(run), nil, func(i *scheduler.Client, job string) error {
+		}}, lossy{"rerun", ledger.Successor(run), nil, func(i *ops.Client, job string) error {
 			_, err := i.Rerun(t.Context(), ledger.UniqueRun(job, "u"))
 			return err
 		}})
 		time.Sleep(5 * time.Second)
-		steps(lossy{"pause", "author-job", nil, func(i *scheduler.Client, job string) error {
-			return i.Pause(t.Context(), job, scheduler.PauseOptions{Author: "author-" + job, Reason: "so that the cursor stays"})
+		steps(lossy{"pause", "author-job", nil, func(i *ops.Client, job string) error {
+			return i.Pause(t.Context(), job, ops.PauseOptions{Author: "author-" + job, Reason: "so that the cursor stays"})
 		}})
 		c.leave(n)
-		steps(lossy{"rewind", ":due\r\n", scheduler.ErrRefused, func(i *scheduler.Client, job string) error {
+		steps(lossy{"rewind", ":due\r\n", ops.ErrRefused, func(i *ops.Client, job string) error {
 			_, err := i.Rewind(t.Context(), job, to)
 			return err
 		}})
@@ -306,12 +307,12 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 		if at := time.UnixMilli(must[ledger.Stored](t)(l.Job(t.Context(), "job")).Cursor); !at.Equal(to) {
 			t.Errorf("it stands at %s, want %s", at, to)
 		}
-		steps(lossy{"resume", `"resume":true`, nil, func(i *scheduler.Client, job string) error { return i.Resume(t.Context(), job) }})
+		steps(lossy{"resume", `"resume":true`, nil, func(i *ops.Client, job string) error { return i.Resume(t.Context(), job) }})
 		got := outcomes(c.runs("job"))
 		if got["superseded(rewound)"] != 1 || got["cancelled(cancelled by author-job)"] != 1 || got["succeeded"] != 6 || len(got) != 3 {
 			t.Errorf("history %v", got)
 		}
-		steps(lossy{"remove", ":due\r\n", scheduler.ErrUnknownJob, func(i *scheduler.Client, job string) error { return i.Remove(t.Context(), job) }})
+		steps(lossy{"remove", ":due\r\n", ops.ErrUnknownJob, func(i *ops.Client, job string) error { return i.Remove(t.Context(), job) }})
 	})
 }
 
@@ -319,7 +320,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 type lossy struct {
 	what, word string
 	again      error // what it is answered when it is made again
-	do         func(i *scheduler.Client, job string) error
+	do         func(i *ops.Client, job string) error
 }
 
 func TestRemove(t *testing.T) {
@@ -335,8 +336,8 @@ func TestRemove(t *testing.T) {
 		other := eachSecond("other", s)
 		c.start("b", scheduler.Config{}, other)
 		time.Sleep(61 * time.Second)
-		refused(t, i.Remove(ctx, "long"), scheduler.ErrRefused, "held by doomed")
-		refused(t, i.Remove(ctx, "nope"), scheduler.ErrUnknownJob, "nope")
+		refused(t, i.Remove(ctx, "long"), ops.ErrRefused, "held by doomed")
+		refused(t, i.Remove(ctx, "nope"), ops.ErrUnknownJob, "nope")
 		if v := c.job("long"); v.Orphan || v.Owner != "doomed" || v.Open == "" {
 			t.Errorf("while it is held: %+v", v)
 		}
@@ -345,7 +346,7 @@ func TestRemove(t *testing.T) {
 		if v := c.job("long"); !v.Orphan || v.Owner != "" {
 			t.Errorf("when nobody holds it: %+v", v)
 		}
-		refused(t, i.Remove(ctx, "long"), scheduler.ErrRefused, "in flight")
+		refused(t, i.Remove(ctx, "long"), ops.ErrRefused, "in flight")
 		if v := c.job("other"); v.Orphan {
 			t.Errorf("of another node: %+v", v)
 		}
@@ -360,8 +361,8 @@ func TestRemove(t *testing.T) {
 			if err := i.Remove(ctx, name); err != nil {
 				t.Fatal(err)
 			}
-			_, err := i.Job(ctx, name)
-			refused(t, err, scheduler.ErrUnknownJob, name)
+			_, err := i.GetJob(ctx, name)
+			refused(t, err, ops.ErrUnknownJob, name)
 			for _, key := range server.Mini().Keys() { // nobody waits for word of its ticks any more
 				if strings.HasSuffix(key, ":followers") {
 					t.Errorf("after %s was removed there is still %s", name, key)
@@ -379,7 +380,7 @@ func TestRemove(t *testing.T) {
 				}
 			}
 		}
-		if list := must[[]scheduler.JobView](t)(i.Jobs(ctx)); len(list) != 1 || list[0].Name != "other" {
+		if list := must[ops.JobList](t)(i.ListJobs(ctx, ops.JobFilter{})).Jobs; len(list) != 1 || list[0].Name != "other" {
 			t.Errorf("left are %+v", list)
 		}
 		network.Heal()
@@ -404,7 +405,7 @@ func TestRemoveBesideANewerNode(t *testing.T) {
 			client.ZAdd(ctx, "{escapement}:seen", redis.Z{Score: float64(time.Now().UnixMilli()), Member: "newer"}).Err()); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, i.Remove(ctx, "job"), scheduler.ErrRefused, "what 1 of the living nodes hold cannot be read")
+		refused(t, i.Remove(ctx, "job"), ops.ErrRefused, "what 1 of the living nodes hold cannot be read")
 		if err := errors.Join(client.HDel(ctx, "{escapement}:roster", "newer").Err(), client.ZRem(ctx, "{escapement}:seen", "newer").Err()); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A function that ignores its context is named when it goes on, and when it has returned, in the
@@ -57,9 +58,9 @@ func TestOverrunOfATry(t *testing.T) {
 }
 
 // overran checks that a run's first try is named twice in the log, and in the run's output.
-func overran(t *testing.T, c *cluster, run scheduler.RunView, want string) {
+func overran(t *testing.T, c *cluster, run ops.RunView, want string) {
 	t.Helper()
-	if got := must[scheduler.RunView](t)(c.ops().Run(t.Context(), run.Run)).Output; !regexp.MustCompile(want).MatchString(got) {
+	if got := must[ops.RunView](t)(c.ops().GetRun(t.Context(), run.Run)).Output; !regexp.MustCompile(want).MatchString(got) {
 		t.Errorf("output %q", got)
 	}
 	for _, words := range []string{"a job's function goes on though its context has ended", "a job's function has returned long after its context had ended"} {

@@ -13,13 +13,14 @@ import (
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/roster"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/sharding"
 )
 
 // problems asks for what is wrong, a line for each: severity, code and what it is found on.
 func (c *cluster) problems() (lines []string) {
 	c.t.Helper()
-	for _, p := range must[[]scheduler.Problem](c.t)(c.ops().Problems(c.t.Context())) {
+	for _, p := range must[[]ops.Problem](c.t)(c.ops().Problems(c.t.Context())) {
 		if p.Text == "" || p.Cure == "" || p.Kind == "" {
 			c.t.Errorf("without words: %+v", p)
 		}
@@ -69,7 +70,7 @@ func TestProblemsOfJobs(t *testing.T) {
 func TestProblemsOfNodes(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, client := c.keepBooks(minutely), c.ops(), c.redis()
-		if err := i.Pause(t.Context(), "job", scheduler.PauseOptions{Author: "ann", Reason: "bank is down"}); err != nil {
+		if err := i.Pause(t.Context(), "job", ops.PauseOptions{Author: "ann", Reason: "bank is down"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(8 * 24 * time.Hour)
@@ -148,7 +149,7 @@ func TestJobsThatStandStill(t *testing.T) {
 		s := &sink{}
 		first := c.start("a", scheduler.Config{Revision: "1"}, eachSecond("ahead", s), eachSecond("resumed", s))
 		time.Sleep(5 * time.Second)
-		nothing(t, c.ops().Pause(t.Context(), "resumed", scheduler.PauseOptions{Reason: "why"}))
+		nothing(t, c.ops().Pause(t.Context(), "resumed", ops.PauseOptions{Reason: "why"}))
 		c.leave(first)
 		e.StepClock(time.Hour)
 		nothing(t, c.ops().Resume(t.Context(), "resumed")) // no node lives that knows better
@@ -159,7 +160,7 @@ func TestJobsThatStandStill(t *testing.T) {
 		c.start("c", scheduler.Config{Revision: "1"}, eachSecond("ahead", s), eachSecond("resumed", s))
 		time.Sleep(5 * time.Second)
 		cures := make(map[string]string)
-		for _, p := range must[[]scheduler.Problem](t)(c.ops().Problems(t.Context())) {
+		for _, p := range must[[]ops.Problem](t)(c.ops().Problems(t.Context())) {
 			if p.Code == "job_stands_still" {
 				cures[p.On] = p.Cure
 			}
@@ -212,10 +213,10 @@ func TestToolsGoByTheTimeOfTheNodes(t *testing.T) {
 					}
 				}
 				near("now", must[time.Time](t)(client.Now(t.Context())))
-				near("the next tick", time.Time(must[[]scheduler.TickView](t)(client.Ticks(t.Context(), "job", time.Time{}, 1))[0].Tick))
-				near("the overview's now", time.Time(must[scheduler.Overview](t)(client.Overview(t.Context())).Now))
-				nothing(t, client.Pause(t.Context(), "paused", scheduler.PauseOptions{Reason: "r", Until: must[time.Time](t)(client.Now(t.Context())).Add(4 * time.Second)}))
-				if o := must[scheduler.Overview](t)(client.Overview(t.Context())); o.Late.Count != 0 {
+				near("the next tick", time.Time(must[[]ops.TickView](t)(client.ListTicks(t.Context(), "job", time.Time{}, 1))[0].Tick))
+				near("the overview's now", time.Time(must[ops.Overview](t)(client.Overview(t.Context())).Now))
+				nothing(t, client.Pause(t.Context(), "paused", ops.PauseOptions{Reason: "r", Until: must[time.Time](t)(client.Now(t.Context())).Add(4 * time.Second)}))
+				if o := must[ops.Overview](t)(client.Overview(t.Context())); o.Late.Count != 0 {
 					t.Errorf("late are %v", o.Late)
 				}
 				time.Sleep(2 * time.Second)

@@ -10,12 +10,13 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestProgress: what a run says of how far it is comes with its renewal, in list and get, with an estimate; and is gone when it has ended.
 func TestProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		say, ops := make(chan jobs.Progress), c.ops()
+		say, admin := make(chan jobs.Progress), c.ops()
 		job := jobs.Job{Name: "job", Schedule: "@yearly", TTL: 6 * time.Second, Func: func(_ context.Context, run *jobs.Run) error {
 			for p := range say {
 				run.Progress(p.Done, p.Total, p.Note)
@@ -24,10 +25,10 @@ func TestProgress(t *testing.T) {
 		}}
 		c.start("a", scheduler.Config{}, job)
 		time.Sleep(4 * time.Second)
-		id := must[string](t)(ops.Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
-		get := func() *scheduler.ProgressView {
-			got := must[scheduler.RunView](t)(ops.Run(t.Context(), id)).Progress
-			list := must[[]scheduler.RunView](t)(ops.Runs(t.Context(), scheduler.RunFilter{}))
+		id := must[string](t)(admin.Trigger(t.Context(), "job", ops.TriggerOptions{}))
+		get := func() *ops.ProgressView {
+			got := must[ops.RunView](t)(admin.GetRun(t.Context(), id)).Progress
+			list := must[ops.RunList](t)(admin.ListRuns(t.Context(), ops.RunFilter{})).Runs
 			if (got == nil) != (list[0].Progress == nil) || got != nil && got.Done != list[0].Progress.Done {
 				t.Errorf("get has %+v, list has %+v", got, list[0].Progress)
 			}
@@ -58,7 +59,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("when it has begun again: %+v", p)
 		}
 		close(say)
-		must[scheduler.RunView](t)(ops.Wait(t.Context(), id))
+		must[ops.RunView](t)(admin.WaitRun(t.Context(), id))
 		if p := get(); p != nil {
 			t.Errorf("when it has ended: %+v", p)
 		}
@@ -118,17 +119,17 @@ func TestStalled(t *testing.T) {
 		}
 		a := c.start("a", scheduler.Config{Hooks: hooks}, hangs, slow, busy)
 		time.Sleep(4 * time.Second)
-		ops, ids := c.ops(), map[string]string{}
+		admin, ids := c.ops(), map[string]string{}
 		for _, job := range []string{"hangs", "slow", "busy"} {
-			ids[job] = must[string](t)(ops.Trigger(t.Context(), job, scheduler.TriggerOptions{}))
+			ids[job] = must[string](t)(admin.Trigger(t.Context(), job, ops.TriggerOptions{}))
 		}
 		begun := time.Now()
-		v := must[scheduler.RunView](t)(ops.Wait(t.Context(), ids["hangs"]))
+		v := must[ops.RunView](t)(admin.WaitRun(t.Context(), ids["hangs"]))
 		if v.Outcome != "cancelled" || v.Reason != "stalled" || v.Error != jobs.ErrStalled.Error() || time.Since(begun) > 15*time.Second {
 			t.Errorf("it hung: %s (%s) %s after %s", v.Outcome, v.Reason, v.Error, time.Since(begun))
 		}
 		for _, job := range []string{"slow", "busy"} {
-			if v := must[scheduler.RunView](t)(ops.Wait(t.Context(), ids[job])); v.Outcome != "succeeded" {
+			if v := must[ops.RunView](t)(admin.WaitRun(t.Context(), ids[job])); v.Outcome != "succeeded" {
 				t.Errorf("%s: %s (%s) %s", job, v.Outcome, v.Reason, v.Error)
 			}
 		}

@@ -10,17 +10,11 @@ import (
 // maxRefused bounds the text of SetRefused, in bytes.
 const maxRefused = 300
 
-// RefusedView says since when a node refuses a changed configuration, and why, or where it is wrong.
-type RefusedView struct {
-	At   *Stamp `json:"at"` // of the first refusal since the node had its configuration
-	Text string `json:"text"`
-}
-
 // SetRefused says that a change of the node's configuration was refused, and why: `nodes list` and `doctor` show it, from the node's next
 // heartbeat on, to all who may read the namespace. 300 bytes in one line are kept. "" says that the node has its configuration again;
 // until then later calls keep the time of the first. The node goes on with the jobs that it has. Do not pass what is secret.
 func (n *Node) SetRefused(why string) {
-	if why = oneLine(why); why == "" {
+	if why = strings.ToValidUTF8(strings.Join(strings.Fields(why), " "), "\uFFFD"); why == "" {
 		n.state.Refused.Store(nil)
 		return
 	}
@@ -33,13 +27,6 @@ func (n *Node) SetRefused(why string) {
 		at = was.At
 	}
 	n.state.Refused.Store(&roster.Refusal{At: at, Text: why})
-}
-
-func refusedView(r *roster.Refusal) *RefusedView {
-	if r == nil {
-		return nil
-	}
-	return &RefusedView{At: stampOf(r.At), Text: oneLine(r.Text)}
 }
 
 // stalled are the runs of a node that have stalled, for the roster.

@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // An old build that goes on in a deploy, or is started again in the middle of it, changes nothing back, whatever its revision
@@ -220,7 +221,7 @@ func TestRestartSendsWhatChanged(t *testing.T) {
 				t.Errorf("node %s sent %d bytes of arguments, want %d at most", x.name, got, x.most)
 			}
 		}
-		for _, v := range must[[]scheduler.JobView](t)(c.ops().Jobs(t.Context())) {
+		for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
 			if ttl := v.TTL; v.Revision != "3" || (v.Name == "job-0007") != (ttl == 2*time.Minute) {
 				t.Fatalf("%s has revision %s and a ttl of %s", v.Name, v.Revision, ttl)
 			}

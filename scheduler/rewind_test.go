@@ -8,6 +8,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func TestRewind(t *testing.T) {
@@ -26,13 +27,13 @@ func TestRewind(t *testing.T) {
 			kind error
 			word string
 		}{
-			{"nope", began, scheduler.ErrUnknownJob, "nope"},
-			{"follower", began, scheduler.ErrRefused, "follows job"},
-			{"job", began.Add(-time.Hour), scheduler.ErrRefused, "jobs get"},
-			{"job", time.Now().Add(time.Hour), scheduler.ErrRefused, "not later"},
-			{"job", time.Now(), scheduler.ErrRefused, "not later"},
-			{"job", time.UnixMilli(-1), scheduler.ErrRefused, "1970 to 9999"},
-			{"job", time.Date(9999, 12, 31, 23, 59, 30, 0, time.UTC), scheduler.ErrRefused, "no tick"},
+			{"nope", began, ops.ErrUnknownJob, "nope"},
+			{"follower", began, ops.ErrRefused, "follows job"},
+			{"job", began.Add(-time.Hour), ops.ErrRefused, "jobs get"},
+			{"job", time.Now().Add(time.Hour), ops.ErrRefused, "not later"},
+			{"job", time.Now(), ops.ErrRefused, "not later"},
+			{"job", time.UnixMilli(-1), ops.ErrRefused, "1970 to 9999"},
+			{"job", time.Date(9999, 12, 31, 23, 59, 30, 0, time.UTC), ops.ErrRefused, "no tick"},
 		} {
 			_, err := i.Rewind(ctx, tt.job, tt.to)
 			refused(t, err, tt.kind, tt.word)
@@ -71,10 +72,10 @@ func TestLastAfterARewind(t *testing.T) {
 		from := time.Time(*c.job("job").HistoryFrom)
 		tick := must[time.Time](t)(i.Rewind(ctx, "job", from.Add(3*time.Second)))
 		if v := c.job("job"); v.Last == nil || !time.Time(*v.Last).Equal(tick.Add(-time.Second)) {
-			t.Errorf("set back to %s, the last tick is %v", scheduler.Stamp(tick), v.Last)
+			t.Errorf("set back to %s, the last tick is %v", ops.Stamp(tick), v.Last)
 		}
 		_, err := i.Rewind(ctx, "job", tick)
-		refused(t, err, scheduler.ErrRefused, "its cursor is at "+scheduler.Stamp(tick).String(), "only goes back")
+		refused(t, err, ops.ErrRefused, "its cursor is at "+ops.Stamp(tick).String(), "only goes back")
 		must[time.Time](t)(i.Rewind(ctx, "job", from))
 		if v := c.job("job"); v.Last != nil {
 			t.Errorf("set back to its beginning, the last tick is %v", v.Last)

@@ -22,6 +22,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // reads counts commands of a client by their names, and the most of one name in one round trip.
@@ -82,7 +83,7 @@ func (r *reads) since() (all, burst map[string]int) {
 
 // manyBooks registers jobs with rows of history and returns a client whose reads are counted. The rows of a job are a
 // minute apart, and jobs share their ticks.
-func (c *cluster) manyBooks(n, rows int) (*scheduler.Client, *reads) {
+func (c *cluster) manyBooks(n, rows int) (*ops.Client, *reads) {
 	c.t.Helper()
 	t, client := c.t, c.redis()
 	l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), client, ledger.Config{Partitions: partitions}))
@@ -129,24 +130,24 @@ func TestRunIsFoundWithFewReads(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, seen := c.manyBooks(300, 20)
 		ctx := t.Context()
-		id := must[string](t)(in.Trigger(ctx, jobOf(7), scheduler.TriggerOptions{At: time.Now().Add(time.Hour), Payload: []byte(`{"n":1}`)}))
+		id := must[string](t)(in.Trigger(ctx, jobOf(7), ops.TriggerOptions{At: time.Now().Add(time.Hour), Payload: []byte(`{"n":1}`)}))
 		seen.since()
-		v := must[scheduler.RunView](t)(in.Run(ctx, id))
+		v := must[ops.RunView](t)(in.GetRun(ctx, id))
 		if got, _ := seen.since(); got["lrange"] > 1 { // of its own job, for the attempt that follows
 			t.Errorf("a pending run: read %v", got)
 		}
 		if v.Job != jobOf(7) || !v.Pending() || string(v.Payload) != `{"n":1}` {
 			t.Errorf("a pending run: %+v", v)
 		}
-		v = must[scheduler.RunView](t)(in.Run(ctx, runOf(130, 3)))
+		v = must[ops.RunView](t)(in.GetRun(ctx, runOf(130, 3)))
 		if v.Job != jobOf(130) || v.Outcome != "failed" {
 			t.Errorf("an ended run: %+v", v)
 		}
 		if got, most := seen.since(); got["lrange"] > 2*128+1 || most["lrange"] > 128 {
 			t.Errorf("an ended run: read %d histories, %d of them at once", got["lrange"], most["lrange"])
 		}
-		_, err := in.Run(ctx, "job-0130") // what other ids begin with
-		refused(t, err, scheduler.ErrUnknownRun)
+		_, err := in.GetRun(ctx, "job-0130") // what other ids begin with
+		refused(t, err, ops.ErrUnknownRun)
 	})
 }
 
@@ -155,20 +156,20 @@ func TestListInPages(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, _ := c.manyBooks(60, 20)
 		ctx := t.Context()
-		far := must[string](t)(in.Trigger(ctx, jobOf(7), scheduler.TriggerOptions{At: time.Now().Add(time.Hour)}))
-		must[scheduler.Cancellation](t)(in.Cancel(ctx, far, scheduler.CancelOptions{}))
-		must[string](t)(in.Trigger(ctx, jobOf(8), scheduler.TriggerOptions{At: time.Now().Add(2 * time.Hour)}))
-		for _, f := range []scheduler.RunFilter{
-			{}, {Outcome: "failed"}, {Outcome: scheduler.OutcomePending}, {Since: time.UnixMilli(firstRow + 10*60_000)}, {Job: jobOf(7)}, {Outcome: "lost"},
+		far := must[string](t)(in.Trigger(ctx, jobOf(7), ops.TriggerOptions{At: time.Now().Add(time.Hour)}))
+		must[ops.Cancellation](t)(in.Cancel(ctx, far, ops.CancelOptions{}))
+		must[string](t)(in.Trigger(ctx, jobOf(8), ops.TriggerOptions{At: time.Now().Add(2 * time.Hour)}))
+		for _, f := range []ops.RunFilter{
+			{}, {Outcome: "failed"}, {Outcome: ops.OutcomePending}, {Since: time.UnixMilli(firstRow + 10*60_000)}, {Job: jobOf(7)}, {Outcome: "lost"},
 		} {
-			whole := must[scheduler.RunList](t)(in.List(ctx, f))
+			whole := must[ops.RunList](t)(in.ListRuns(ctx, f))
 			if whole.Next != "" {
 				t.Errorf("%+v: behind the whole list there is more: %s", f, whole.Next)
 			}
 			for _, f.Limit = range []int{1, 59, 121, 1000, math.MaxInt/2 + 1, math.MaxInt} { // twice the largest ones is negative
 				want := whole.Runs
 				for f.After = ""; ; {
-					some := must[scheduler.RunList](t)(in.List(ctx, f))
+					some := must[ops.RunList](t)(in.ListRuns(ctx, f))
 					n := min(f.Limit, len(want))
 					if !same(some.Runs, want[:n]) || (some.Next == "") != (n == len(want)) {
 						t.Fatalf("%+v: %d runs and then %q, others than in the whole list, %d of %d", f, len(some.Runs), some.Next, n, len(want))
@@ -180,13 +181,13 @@ func TestListInPages(t *testing.T) {
 			}
 		}
 		for _, after := range []string{"x", "1,2,job", "a,b,c,d"} {
-			refused(t, second(in.List(ctx, scheduler.RunFilter{After: after})), scheduler.ErrRefused, after)
+			refused(t, second(in.ListRuns(ctx, ops.RunFilter{After: after})), ops.ErrRefused, after)
 		}
 	})
 }
 
 // same compares what people see of runs.
-func same(a, b []scheduler.RunView) bool {
+func same(a, b []ops.RunView) bool {
 	as, _ := json.Marshal(a)
 	bs, _ := json.Marshal(b)
 	return len(a) == len(b) && reflect.DeepEqual(as, bs)
@@ -197,12 +198,12 @@ func TestListRefusesOtherWords(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, _ := c.manyBooks(1, 3)
 		for _, word := range []string{"timedout", "Failed", "pending,failed"} {
-			_, err := in.Runs(t.Context(), scheduler.RunFilter{Outcome: word})
-			refused(t, err, scheduler.ErrRefused, word, "timed_out", "or pending")
+			_, err := in.ListRuns(t.Context(), ops.RunFilter{Outcome: word})
+			refused(t, err, ops.ErrRefused, word, "timed_out", "or pending")
 		}
-		refused(t, second(in.Runs(t.Context(), scheduler.RunFilter{Limit: -1})), scheduler.ErrRefused, "-1")
+		refused(t, second(in.ListRuns(t.Context(), ops.RunFilter{Limit: -1})), ops.ErrRefused, "-1")
 		for _, word := range []string{"timed_out", "pending", "running"} {
-			must[[]scheduler.RunView](t)(in.Runs(t.Context(), scheduler.RunFilter{Outcome: word}))
+			must[ops.RunList](t)(in.ListRuns(t.Context(), ops.RunFilter{Outcome: word}))
 		}
 	})
 }
@@ -212,10 +213,10 @@ func TestLookEndsWithItsContext(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, seen := c.manyBooks(3, 20)
 		for name, f := range map[string]func(ctx context.Context) error{
-			"look for run nope": func(ctx context.Context) error { return second(in.Run(ctx, "nope")) },
-			"cancel run nope":   func(ctx context.Context) error { return second(in.Cancel(ctx, "nope", scheduler.CancelOptions{})) },
+			"look for run nope": func(ctx context.Context) error { return second(in.GetRun(ctx, "nope")) },
+			"cancel run nope":   func(ctx context.Context) error { return second(in.Cancel(ctx, "nope", ops.CancelOptions{})) },
 			"rerun nope":        func(ctx context.Context) error { return second(in.Rerun(ctx, "nope")) },
-			"list runs":         func(ctx context.Context) error { return second(in.List(ctx, scheduler.RunFilter{})) },
+			"list runs":         func(ctx context.Context) error { return second(in.ListRuns(ctx, ops.RunFilter{})) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			seen.at = func(name string) error {
@@ -232,7 +233,7 @@ func TestLookEndsWithItsContext(t *testing.T) {
 			}
 		}
 		seen.at = func(string) error { return os.ErrDeadlineExceeded }
-		if _, err := in.Run(t.Context(), "nope"); !errors.Is(err, locking.ErrUnreachable) {
+		if _, err := in.GetRun(t.Context(), "nope"); !errors.Is(err, locking.ErrUnreachable) {
 			t.Errorf("an outage: %v", err)
 		}
 	})
@@ -249,13 +250,13 @@ func TestListIsInTheOrderOfEnds(t *testing.T) {
 		b.miss(first, time.Now().UnixMilli()/60_000*60_000)
 		recorded := time.Now()
 		for since, want := range map[time.Time]int{time.UnixMilli(first): 1, recorded: 1, recorded.Add(time.Millisecond): 0} {
-			if list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Since: since})); len(list.Runs) != want {
+			if list := must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{Since: since})); len(list.Runs) != want {
 				t.Errorf("since %s before it was recorded: %+v, want %d", recorded.Sub(since), list, want)
 			}
 		}
-		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: time.UnixMilli(first + 60_000)}))
+		hand := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{At: time.UnixMilli(first + 60_000)}))
 		for limit, want := range map[int]int{1: 1, 0: 2} {
-			list := must[scheduler.RunList](t)(i.List(ctx, scheduler.RunFilter{Limit: limit}))
+			list := must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{Limit: limit}))
 			if len(list.Runs) != want || list.Runs[0].Run != hand || want > 1 && list.Runs[1].Until == nil {
 				t.Errorf("with limit %d: %+v, want the range last", limit, list.Runs)
 			}
@@ -317,7 +318,7 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 		seen.since()
 		in, ctx := c.ops(seen), t.Context()
 		for i := 0; i < n; i += 20 {
-			ran[must[scheduler.RunView](t)(in.Wait(ctx, must[string](t)(in.Trigger(ctx, jobOf(i), scheduler.TriggerOptions{})))).Run] = true
+			ran[must[ops.RunView](t)(in.WaitRun(ctx, must[string](t)(in.Trigger(ctx, jobOf(i), ops.TriggerOptions{})))).Run] = true
 		}
 		seen.since()
 		within := func(what string, most map[string]int) {
@@ -330,8 +331,8 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 			}
 		}
 		var names []string
-		for f := (scheduler.JobFilter{Limit: 50}); ; {
-			page := must[scheduler.JobList](t)(in.ListJobs(ctx, f))
+		for f := (ops.JobFilter{Limit: 50}); ; {
+			page := must[ops.JobList](t)(in.ListJobs(ctx, f))
 			for _, j := range page.Jobs {
 				if names = append(names, j.Name); j.Owner == "" || j.Schedule != "@yearly" {
 					t.Fatalf("%+v", j)
@@ -345,8 +346,8 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 		if len(names) != n || !slices.IsSorted(names) {
 			t.Errorf("pages have %d jobs", len(names))
 		}
-		for f := (scheduler.RunFilter{Limit: 20}); len(ran) > 0; {
-			page := must[scheduler.RunList](t)(in.List(ctx, f))
+		for f := (ops.RunFilter{Limit: 20}); len(ran) > 0; {
+			page := must[ops.RunList](t)(in.ListRuns(ctx, f))
 			for _, r := range page.Runs {
 				if !ran[r.Run] {
 					t.Fatalf("run %s of %s is there twice, or not from here", r.Run, r.Job)
@@ -359,15 +360,15 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 			}
 		}
 		for _, most := range []int{n, 1 << 50, math.MaxInt} {
-			page := must[scheduler.JobList](t)(in.ListJobs(ctx, scheduler.JobFilter{After: jobOf(0), Limit: most}))
+			page := must[ops.JobList](t)(in.ListJobs(ctx, ops.JobFilter{After: jobOf(0), Limit: most}))
 			if len(page.Jobs) != n-1 || page.Next != "" {
 				t.Errorf("at most %d: %d jobs, and then %q", most, len(page.Jobs), page.Next)
 			}
 		}
-		refused(t, second(in.ListJobs(ctx, scheduler.JobFilter{Limit: -1})), scheduler.ErrRefused, "-1")
+		refused(t, second(in.ListJobs(ctx, ops.JobFilter{Limit: -1})), ops.ErrRefused, "-1")
 		seen.since()
-		must[[]scheduler.NodeView](t)(in.Nodes(ctx))
-		must[[]scheduler.LeaseView](t)(in.Leases(ctx, ""))
+		must[[]ops.NodeView](t)(in.ListNodes(ctx))
+		must[[]ops.LeaseView](t)(in.Leases(ctx, ""))
 		within("nodes and leases", map[string]int{"lrange": 0, "hkeys": 0})
 	})
 }
@@ -391,8 +392,8 @@ func TestPagesOfANamespaceThatChanges(t *testing.T) {
 		complete := func(what string) {
 			t.Helper()
 			before, found := slices.Clone(ran), make(map[string]bool)
-			for f := (scheduler.RunFilter{Limit: 7}); ; {
-				page := must[scheduler.RunList](t)(in.List(ctx, f))
+			for f := (ops.RunFilter{Limit: 7}); ; {
+				page := must[ops.RunList](t)(in.ListRuns(ctx, f))
 				for _, r := range page.Runs {
 					found[r.Run] = true
 				}
@@ -435,7 +436,7 @@ func TestPagesOfANamespaceThatChanges(t *testing.T) {
 				}
 			}
 		}
-		page := must[scheduler.JobList](t)(in.ListJobs(ctx, scheduler.JobFilter{Limit: 1}))
+		page := must[ops.JobList](t)(in.ListJobs(ctx, ops.JobFilter{Limit: 1}))
 		if len(page.Jobs) != 0 || page.Next != jobOf(0) {
 			t.Errorf("a page whose jobs are gone: %d, and then %q", len(page.Jobs), page.Next)
 		}

@@ -11,30 +11,31 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // awaited is what Wait says while the test plays the nodes.
-func awaited(t *testing.T, i *scheduler.Client, id string) func() scheduler.RunView {
-	got := make(chan scheduler.RunView, 1)
+func awaited(t *testing.T, i *ops.Client, id string) func() ops.RunView {
+	got := make(chan ops.RunView, 1)
 	go func() {
-		v, err := i.Wait(t.Context(), id)
+		v, err := i.WaitRun(t.Context(), id)
 		if err != nil {
 			t.Error(err)
 		}
 		got <- v
 	}()
 	time.Sleep(time.Second)
-	return func() scheduler.RunView { return <-got }
+	return func() ops.RunView { return <-got }
 }
 
 func TestWaitFollows(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
-		hand := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
+		hand := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
 		wait := awaited(t, i, hand)
 		b.grant(hand)
 		run := b.handBack(hand)
-		if v := must[scheduler.RunView](t)(i.Run(ctx, hand)); v.Run != run || v.Reason != "pending: no living node holds the job" {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, hand)); v.Run != run || v.Reason != "pending: no living node holds the job" {
 			t.Errorf("by the id asked for, while it waits: %+v", v)
 		}
 		time.Sleep(time.Second)
@@ -49,10 +50,10 @@ func TestWaitFollows(t *testing.T) {
 		}
 		b.grant(second)
 		b.settle(second, jobs.OutcomeSucceeded, false)
-		if v := must[scheduler.RunView](t)(i.Run(ctx, hand)); v.Run != run {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, hand)); v.Run != run {
 			t.Errorf("by the id asked for, later: %+v", v)
 		}
-		if v := must[scheduler.RunView](t)(i.Run(ctx, second)); v.Run != second || v.Attempt != 2 {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, second)); v.Run != second || v.Attempt != 2 {
 			t.Errorf("its rerun: %+v", v)
 		}
 	})
@@ -105,22 +106,22 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		c.keepBooks(minutely)
 		i := c.ops()
-		id := must[string](t)(i.Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		id := must[string](t)(i.Trigger(t.Context(), "job", ops.TriggerOptions{}))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		_, err := i.Wait(ctx, id)
+		_, err := i.WaitRun(ctx, id)
 		refused(t, err, context.DeadlineExceeded, id)
-		_, err = i.Wait(t.Context(), "nope")
-		refused(t, err, scheduler.ErrUnknownRun, "nope")
+		_, err = i.WaitRun(t.Context(), "nope")
+		refused(t, err, ops.ErrUnknownRun, "nope")
 	})
 }
 
 // said is the reason of a run, as Run and as a list have it.
-func said(t *testing.T, i *scheduler.Client, id string) string {
+func said(t *testing.T, i *ops.Client, id string) string {
 	t.Helper()
-	v := must[scheduler.RunView](t)(i.Run(t.Context(), id))
-	list := must[[]scheduler.RunView](t)(i.Runs(t.Context(), scheduler.RunFilter{Outcome: "running"}))
-	at := slices.IndexFunc(list, func(r scheduler.RunView) bool { return r.Run == v.Run })
+	v := must[ops.RunView](t)(i.GetRun(t.Context(), id))
+	list := must[ops.RunList](t)(i.ListRuns(t.Context(), ops.RunFilter{Outcome: "running"})).Runs
+	at := slices.IndexFunc(list, func(r ops.RunView) bool { return r.Run == v.Run })
 	if at < 0 || list[at].Reason != v.Reason || list[at].DurationMS != v.DurationMS {
 		t.Errorf("the list disagrees with %+v: %+v", v, list)
 	}
@@ -132,15 +133,15 @@ func TestWhatARunWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		due := time.Now().Add(time.Hour)
-		later := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{At: due}))
-		if got := said(t, i, later); got != "pending until "+scheduler.Stamp(due).String() {
+		later := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{At: due}))
+		if got := said(t, i, later); got != "pending until "+ops.Stamp(due).String() {
 			t.Errorf("before its time: %q", got)
 		}
-		id := must[string](t)(i.Trigger(ctx, "job", scheduler.TriggerOptions{}))
+		id := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
 		if got := said(t, i, id); got != "pending: no living node holds the job" {
 			t.Errorf("without a node: %q", got)
 		}
-		if got := len(must[[]scheduler.RunView](t)(i.Runs(ctx, scheduler.RunFilter{Outcome: scheduler.OutcomePending}))); got != 2 {
+		if got := len(must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{Outcome: ops.OutcomePending}, ops.JobFilter{})).Runs); got != 2 {
 			t.Errorf("%d are pending, want 2", got)
 		}
 		b.grant(id)
@@ -153,7 +154,7 @@ func TestWhatARunWaitsFor(t *testing.T) {
 		}
 		next := func(when, of, want string) {
 			t.Helper()
-			if v := must[scheduler.RunView](t)(i.Run(ctx, of)); v.NextAttempt != want {
+			if v := must[ops.RunView](t)(i.GetRun(ctx, of)); v.NextAttempt != want {
 				t.Errorf("%s, the next attempt is %q, want %q", when, v.NextAttempt, want)
 			}
 		}
@@ -178,17 +179,17 @@ func TestPendingBehindARun(t *testing.T) {
 		slow.Schedule = "@yearly"
 		c.start("a", scheduler.Config{}, slow)
 		time.Sleep(time.Second)
-		first := must[string](t)(i.Trigger(ctx, slow.Name, scheduler.TriggerOptions{}))
+		first := must[string](t)(i.Trigger(ctx, slow.Name, ops.TriggerOptions{}))
 		time.Sleep(3 * time.Second)
-		second := must[string](t)(i.Trigger(ctx, slow.Name, scheduler.TriggerOptions{}))
+		second := must[string](t)(i.Trigger(ctx, slow.Name, ops.TriggerOptions{}))
 		if got := said(t, i, second); got != "pending: job is held by run "+first {
 			t.Errorf("behind a run: %q", got)
 		}
-		v := must[scheduler.RunView](t)(i.Run(ctx, first))
+		v := must[ops.RunView](t)(i.GetRun(ctx, first))
 		if v.DurationMS < 2000 || v.DurationMS > 3500 || v.Reason != "" || v.Pending() {
 			t.Errorf("going for some 3 s: %+v", v)
 		}
-		if v := must[scheduler.RunView](t)(i.Wait(ctx, second)); v.Outcome != "succeeded" || v.Pending() {
+		if v := must[ops.RunView](t)(i.WaitRun(ctx, second)); v.Outcome != "succeeded" || v.Pending() {
 			t.Errorf("got %+v", v)
 		}
 	})

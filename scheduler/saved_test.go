@@ -21,6 +21,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // table is what a job of steps writes to: it refuses a smaller token than it has seen, and a step that it has.
@@ -95,7 +96,7 @@ func TestSavedThroughTenCuts(t *testing.T) {
 				t.Fatalf("step %d was not done", step)
 			}
 		}
-		var row scheduler.RunView
+		var row ops.RunView
 		for _, r := range c.runs("steps") {
 			if row.Attempt < r.Attempt {
 				row = r
@@ -136,7 +137,7 @@ func TestSaveIsRefused(t *testing.T) {
 		}}
 		c.start("a", scheduler.Config{}, job)
 		time.Sleep(4 * time.Second)
-		must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		must[string](t)(c.ops().Trigger(t.Context(), "job", ops.TriggerOptions{}))
 		run := <-ran
 		time.Sleep(time.Second)
 		if err := run.Save(t.Context(), nil); !errors.Is(err, locking.ErrLeaseLost) {
@@ -163,7 +164,7 @@ func TestSavedByEachAttempt(t *testing.T) {
 			}}
 		c.start("a", scheduler.Config{}, job)
 		time.Sleep(4 * time.Second)
-		id, ops := must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{})), c.ops()
+		id, admin := must[string](t)(c.ops().Trigger(t.Context(), "job", ops.TriggerOptions{})), c.ops()
 		shard := func(attempt int) (id string) {
 			for _, r := range c.runs("job") {
 				if r.Shard == 1 && !r.Whole && r.Attempt == attempt {
@@ -172,10 +173,10 @@ func TestSavedByEachAttempt(t *testing.T) {
 			}
 			return id
 		}
-		must[scheduler.RunView](t)(ops.Wait(t.Context(), id))
-		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), shard(1))))) // a shard alone
-		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), shard(2))))) // which succeeds
-		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), shard(3))))) // and again
+		must[ops.RunView](t)(admin.WaitRun(t.Context(), id))
+		must[ops.RunView](t)(admin.WaitRun(t.Context(), must[string](t)(admin.Rerun(t.Context(), shard(1))))) // a shard alone
+		must[ops.RunView](t)(admin.WaitRun(t.Context(), must[string](t)(admin.Rerun(t.Context(), shard(2))))) // which succeeds
+		must[ops.RunView](t)(admin.WaitRun(t.Context(), must[string](t)(admin.Rerun(t.Context(), shard(3))))) // and again
 		for at, want := range map[string]string{
 			"shard 1 attempt 1 try 1": "",
 			"shard 1 attempt 1 try 2": "shard 1 attempt 1 try 1",
@@ -208,10 +209,10 @@ func TestSavedWaitsForRedis(t *testing.T) {
 		}}
 		c.startOver(client, "a", scheduler.Config{}, job)
 		time.Sleep(4 * time.Second)
-		ops := c.ops()
-		id := must[string](t)(ops.Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
-		must[scheduler.RunView](t)(ops.Wait(t.Context(), id))
-		must[scheduler.RunView](t)(ops.Wait(t.Context(), must[string](t)(ops.Rerun(t.Context(), id))))
+		admin := c.ops()
+		id := must[string](t)(admin.Trigger(t.Context(), "job", ops.TriggerOptions{}))
+		must[ops.RunView](t)(admin.WaitRun(t.Context(), id))
+		must[ops.RunView](t)(admin.WaitRun(t.Context(), must[string](t)(admin.Rerun(t.Context(), id))))
 		if first, then := <-found, <-found; first != "" || then != "here" || unread.Load() != 4 {
 			t.Errorf("found %q and %q, after %d calls", first, then, unread.Load())
 		}
@@ -236,11 +237,11 @@ func TestSavedThatCannotBeRead(t *testing.T) {
 		}}
 		c.start("a", scheduler.Config{}, job)
 		time.Sleep(4 * time.Second)
-		id := must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
-		must[scheduler.RunView](t)(c.ops().Wait(t.Context(), id))
+		id := must[string](t)(c.ops().Trigger(t.Context(), "job", ops.TriggerOptions{}))
+		must[ops.RunView](t)(c.ops().WaitRun(t.Context(), id))
 		again := must[string](t)(c.ops().Rerun(t.Context(), id))
 		time.Sleep(30 * time.Second)
-		if v := must[scheduler.RunView](t)(c.ops().Run(t.Context(), again)); v.Error != "no luck" || len(found) != 2 {
+		if v := must[ops.RunView](t)(c.ops().GetRun(t.Context(), again)); v.Error != "no luck" || len(found) != 2 {
 			t.Errorf("the second attempt is %s and ends with %q", v.Outcome, v.Error)
 		}
 		if n := c.logs.count("not all that the attempts before have left can be read"); n != 1 {
@@ -260,7 +261,7 @@ func TestSaveAtANewMaster(t *testing.T) {
 		}}
 		c.start("a", scheduler.Config{}, job)
 		time.Sleep(4 * time.Second)
-		must[string](t)(c.ops().Trigger(t.Context(), "job", scheduler.TriggerOptions{}))
+		must[string](t)(c.ops().Trigger(t.Context(), "job", ops.TriggerOptions{}))
 		r, refused := <-run, 0
 		save := func() {
 			t.Helper()
@@ -327,14 +328,14 @@ func TestWithoutCheckpoints(t *testing.T) {
 		}
 		c.startOver(client, "a", scheduler.Config{}, eachSecond("quick", &sink{}), long)
 		time.Sleep(100 * time.Second)
-		ops := c.ops()
+		admin := c.ops()
 		for _, r := range c.runs("long") {
 			if r.Outcome == "failed" {
-				must[string](t)(ops.Rerun(t.Context(), r.Run))
+				must[string](t)(admin.Rerun(t.Context(), r.Run))
 			}
 		}
 		time.Sleep(100 * time.Second)
-		if again := c.runs("long"); !slices.ContainsFunc(again, func(r scheduler.RunView) bool { return r.Attempt == 2 && r.Outcome == "failed" }) {
+		if again := c.runs("long"); !slices.ContainsFunc(again, func(r ops.RunView) bool { return r.Attempt == 2 && r.Outcome == "failed" }) {
 			t.Errorf("there was no second attempt: %+v", again)
 		}
 		if len(asked) > 0 || server.Mini().Exists(keyOf("long", "kept")) {

@@ -11,6 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // sharded is a job whose shards last, unless their context ends before.
@@ -27,10 +28,10 @@ func sharded(shards int, schedule string, s *sink, d time.Duration) jobs.Job {
 }
 
 // whole is the row of a job's latest tick as a whole.
-func (c *cluster) whole(job string) scheduler.RunView {
+func (c *cluster) whole(job string) ops.RunView {
 	c.t.Helper()
 	rows := c.runs(job)
-	at := slices.IndexFunc(rows, func(r scheduler.RunView) bool { return r.Whole })
+	at := slices.IndexFunc(rows, func(r ops.RunView) bool { return r.Whole })
 	if at < 0 {
 		c.t.Fatalf("no tick of %s is recorded as a whole", job)
 	}
@@ -104,10 +105,10 @@ func TestShardsByHand(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		i, ctx := c.ops(), t.Context()
-		wait := func(id string) scheduler.RunView { return must[scheduler.RunView](t)(i.Wait(ctx, id)) }
-		id := must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{Payload: []byte(`{"a":1}`)}))
+		wait := func(id string) ops.RunView { return must[ops.RunView](t)(i.WaitRun(ctx, id)) }
+		id := must[string](t)(i.Trigger(ctx, "wide", ops.TriggerOptions{Payload: []byte(`{"a":1}`)}))
 		time.Sleep(700 * time.Millisecond)
-		if v := must[scheduler.RunView](t)(i.Run(ctx, id)); !v.Whole || v.Outcome != "running" || v.Reason != "5 of 5 shards to end" {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, id)); !v.Whole || v.Outcome != "running" || v.Reason != "5 of 5 shards to end" {
 			t.Errorf("while it runs: %+v", v)
 		}
 		if v := wait(id); v.Outcome != "failed" || v.Reason != "1 of 5 shards did not succeed" || string(v.Payload) != `{"a":1}` || len(s.all()) != 5 {
@@ -124,9 +125,9 @@ func TestShardsByHand(t *testing.T) {
 		if v := wait(must[string](t)(i.Rerun(ctx, id))); !v.Whole || v.Outcome != "succeeded" || v.Attempt != 3 || len(s.all()) != 5+1+5 {
 			t.Errorf("%d shards ran, the tick as a whole: %+v", len(s.all()), v)
 		}
-		id = must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{}))
+		id = must[string](t)(i.Trigger(ctx, "wide", ops.TriggerOptions{}))
 		time.Sleep(700 * time.Millisecond) // two run, three wait for a slot
-		must[scheduler.Cancellation](t)(i.Cancel(ctx, id, scheduler.CancelOptions{Author: "ann"}))
+		must[ops.Cancellation](t)(i.Cancel(ctx, id, ops.CancelOptions{Author: "ann"}))
 		if v := wait(id); v.Outcome != "cancelled" || v.Reason != "5 of 5 shards did not succeed" {
 			t.Errorf("cancelled: %+v", v)
 		}
@@ -150,12 +151,12 @@ func TestShardsHideNothing(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		i, ctx := c.ops(), t.Context()
-		whole := must[string](t)(i.Trigger(ctx, "wide", scheduler.TriggerOptions{}))
+		whole := must[string](t)(i.Trigger(ctx, "wide", ops.TriggerOptions{}))
 		time.Sleep(2 * time.Second)
 		from := time.Now()
-		id := must[string](t)(i.Trigger(ctx, "hand", scheduler.TriggerOptions{}))
+		id := must[string](t)(i.Trigger(ctx, "hand", ops.TriggerOptions{}))
 		time.Sleep(10 * time.Second)
-		if v := must[scheduler.RunView](t)(i.Run(ctx, id)); v.Outcome != "succeeded" || v.LagMS > 2000 {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, id)); v.Outcome != "succeeded" || v.LagMS > 2000 {
 			t.Errorf("the run by hand: %+v", v)
 		}
 		n := 0
@@ -169,7 +170,7 @@ func TestShardsHideNothing(t *testing.T) {
 		if n < 4 || len(big.all()) < 50 || len(big.all()) == 256 {
 			t.Errorf("%d ticks of the other job, %d shards", n, len(big.all()))
 		}
-		must[scheduler.Cancellation](t)(i.Cancel(ctx, whole, scheduler.CancelOptions{}))
+		must[ops.Cancellation](t)(i.Cancel(ctx, whole, ops.CancelOptions{}))
 		time.Sleep(5 * time.Second)
 	})
 }

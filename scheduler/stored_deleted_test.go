@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A job is deleted after a node has read it and before it has registered it. Nothing is left of it, whether or not the node hears of
@@ -31,7 +32,7 @@ func TestStoredJobDeletedBeforeItsRegistration(t *testing.T) {
 				}})
 				for _, script := range []string{"define", "current"} {
 					client.AddHook(around{script: script, answer: func() error {
-						if _, err := c.ops().Job(t.Context(), "tenant-1"); err == nil && time.Now().Before(until) {
+						if _, err := c.ops().GetJob(t.Context(), "tenant-1"); err == nil && time.Now().Before(until) {
 							return answer
 						}
 						return nil
@@ -40,15 +41,15 @@ func TestStoredJobDeletedBeforeItsRegistration(t *testing.T) {
 				c.startOver(client, "a", scheduler.Config{})
 				time.Sleep(time.Second)
 				armed = true
-				must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{}))
+				must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), ops.PutOptions{}))
 				time.Sleep(4 * time.Second)
-				if _, err := c.ops().Job(t.Context(), "tenant-1"); armed || !errors.Is(err, scheduler.ErrUnknownJob) {
+				if _, err := c.ops().GetJob(t.Context(), "tenant-1"); armed || !errors.Is(err, ops.ErrUnknownJob) {
 					t.Errorf("after it was deleted: %v", err)
 				}
 				if n := len(s.ticks("tenant-1")); n > 0 {
 					t.Errorf("%d runs after it was deleted", n)
 				}
-				must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{New: true}))
+				must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), ops.PutOptions{New: true}))
 				time.Sleep(5 * time.Second)
 				if n := len(s.ticks("tenant-1")); n < 3 {
 					t.Errorf("stored again, it ran %d times in five seconds", n)
@@ -68,7 +69,7 @@ func TestStoredJobWithoutUpstream(t *testing.T) {
 		time.Sleep(time.Second)
 		after := tenant(2)
 		after.Schedule, after.After = "", []string{"tenant-1"}
-		must[[]scheduler.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), after}, scheduler.PutOptions{}))
+		must[[]ops.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), after}, ops.PutOptions{}))
 		time.Sleep(1200 * time.Millisecond)
 		if p := c.problem("job_no_upstream"); p.Code != "" {
 			t.Errorf("with its upstream: %+v", p)
@@ -93,24 +94,24 @@ func TestStoredJobRunAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		yearly := tenant(1)
 		yearly.Schedule = "0 0 1 1 *"
-		must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), yearly, scheduler.PutOptions{}))
-		must[string](t)(c.ops().Trigger(t.Context(), "tenant-1", scheduler.TriggerOptions{}))
+		must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), yearly, ops.PutOptions{}))
+		must[string](t)(c.ops().Trigger(t.Context(), "tenant-1", ops.TriggerOptions{}))
 		time.Sleep(time.Second)
 		if n := len(s.ticks("tenant-1")); n != 1 {
 			t.Errorf("%d runs", n)
 		}
 		c.leave(a)
-		must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(2), scheduler.PutOptions{}))
+		must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(2), ops.PutOptions{}))
 		asked := time.Now()
-		_, err := c.ops().Trigger(t.Context(), "tenant-2", scheduler.TriggerOptions{})
-		if !errors.Is(err, scheduler.ErrRefused) || errors.Is(err, scheduler.ErrUnknownJob) || !strings.Contains(err.Error(), "it is stored, and no node has taken it yet") {
+		_, err := c.ops().Trigger(t.Context(), "tenant-2", ops.TriggerOptions{})
+		if !errors.Is(err, ops.ErrRefused) || errors.Is(err, ops.ErrUnknownJob) || !strings.Contains(err.Error(), "it is stored, and no node has taken it yet") {
 			t.Errorf("without a node: %v", err)
 		}
 		if took := time.Since(asked); took > 2500*time.Millisecond {
 			t.Errorf("the answer took %v", took)
 		}
 		asked = time.Now()
-		if _, err := c.ops().Trigger(t.Context(), "tenant-3", scheduler.TriggerOptions{}); !errors.Is(err, scheduler.ErrUnknownJob) || time.Since(asked) > 0 {
+		if _, err := c.ops().Trigger(t.Context(), "tenant-3", ops.TriggerOptions{}); !errors.Is(err, ops.ErrUnknownJob) || time.Since(asked) > 0 {
 			t.Errorf("a job that is not stored: %v, after %v", err, time.Since(asked))
 		}
 		c.end()
@@ -136,17 +137,17 @@ func TestStoredJobDeletedWhileItRuns(t *testing.T) {
 				}}
 				c.start("a", scheduler.Config{})
 				time.Sleep(time.Second)
-				must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{}))
+				must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), ops.PutOptions{}))
 				<-began
 				asked := time.Now()
 				err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{})
-				if x.words == "" && err != nil || x.words != "" && (!errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), x.words)) {
+				if x.words == "" && err != nil || x.words != "" && (!errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), x.words)) {
 					t.Errorf("the answer: %v", err)
 				}
 				if took := time.Since(asked); took > x.waits {
 					t.Errorf("the answer took %v", took)
 				}
-				if _, err := c.ops().Job(t.Context(), "tenant-1"); errors.Is(err, scheduler.ErrUnknownJob) != (x.words == "") {
+				if _, err := c.ops().GetJob(t.Context(), "tenant-1"); errors.Is(err, ops.ErrUnknownJob) != (x.words == "") {
 					t.Errorf("after it was deleted: %v", err)
 				}
 				time.Sleep(x.takes)

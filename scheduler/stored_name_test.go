@@ -7,6 +7,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A program's job with the name of a stored job does not run, however new the program is, until the stored one is deleted. The job that
@@ -20,7 +21,7 @@ func TestStoredJobKeepsItsName(t *testing.T) {
 				a := c.start("a", scheduler.Config{Revision: "2"})
 				c.handlers = nil
 				time.Sleep(time.Second)
-				must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{}))
+				must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), ops.PutOptions{}))
 				time.Sleep(2 * time.Second)
 				b := c.start("b", scheduler.Config{Revision: revision}, eachSecond("tenant-1", s))
 				time.Sleep(8 * time.Second)
@@ -72,7 +73,7 @@ func TestProgramJobKeepsItsName(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}})
-		must[scheduler.StoredJob](t)(slow.PutJob(t.Context(), tenant(1), scheduler.PutOptions{}))
+		must[ops.StoredJob](t)(slow.PutJob(t.Context(), tenant(1), ops.PutOptions{}))
 		time.Sleep(8 * time.Second)
 		if v := c.job("tenant-1"); v.Stored != nil || s.ranOn("a", time.Time{}) > 0 || s.ranOn("b", time.Now().Add(-4*time.Second)) < 3 {
 			t.Errorf("the stored job has taken the name: %+v", v)
@@ -100,12 +101,12 @@ func TestProgramJobKeepsItsName(t *testing.T) {
 }
 
 // problem is the first problem of a code.
-func (c *cluster) problem(code string) scheduler.Problem {
+func (c *cluster) problem(code string) ops.Problem {
 	c.t.Helper()
-	for _, p := range must[[]scheduler.Problem](c.t)(c.ops().Problems(c.t.Context())) {
+	for _, p := range must[[]ops.Problem](c.t)(c.ops().Problems(c.t.Context())) {
 		if p.Code == code {
 			return p
 		}
 	}
-	return scheduler.Problem{}
+	return ops.Problem{}
 }

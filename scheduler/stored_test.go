@@ -14,6 +14,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // report is a handler that writes its runs, with their payloads, to a sink.
@@ -43,7 +44,7 @@ func TestStoredJobs(t *testing.T) {
 		c.start("other", scheduler.Config{}, eachSecond("code", s))
 		time.Sleep(time.Second)
 		put := time.Now()
-		first := must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{New: true}))
+		first := must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), ops.PutOptions{New: true}))
 		time.Sleep(5 * time.Second)
 		if n := len(s.ticks("tenant-1")); n < 4 || s.ranOn("other", put) > 6 {
 			t.Fatalf("%d runs of the stored job in five seconds", n)
@@ -52,16 +53,16 @@ func TestStoredJobs(t *testing.T) {
 		if v.Handler != "report" || v.Stored == nil || !time.Time(*v.Stored).Equal(first.Version) || string(v.Payload) != `{"tenant":1}` || v.NoNode != "" {
 			t.Errorf("the view: %+v", v)
 		}
-		done := slices.IndexFunc(c.runs("tenant-1"), func(r scheduler.RunView) bool { return r.Outcome == "succeeded" })
-		if r := must[scheduler.RunView](t)(c.ops().Run(t.Context(), c.runs("tenant-1")[done].Run)); r.Output != `payload {"tenant":1}` {
+		done := slices.IndexFunc(c.runs("tenant-1"), func(r ops.RunView) bool { return r.Outcome == "succeeded" })
+		if r := must[ops.RunView](t)(c.ops().GetRun(t.Context(), c.runs("tenant-1")[done].Run)); r.Output != `payload {"tenant":1}` {
 			t.Errorf("a run's output: %q", r.Output)
 		}
 
 		// Another schedule. The version that was read decides.
 		slow := tenant(1)
 		slow.Schedule = "*/10 * * * * *"
-		second := must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), slow, scheduler.PutOptions{Was: first.Version}))
-		if _, err := c.ops().PutJob(t.Context(), tenant(1), scheduler.PutOptions{Was: first.Version}); !errors.Is(err, scheduler.ErrRefused) {
+		second := must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), slow, ops.PutOptions{Was: first.Version}))
+		if _, err := c.ops().PutJob(t.Context(), tenant(1), ops.PutOptions{Was: first.Version}); !errors.Is(err, ops.ErrRefused) {
 			t.Errorf("the version that was replaced is replaced once more: %v", err)
 		}
 		time.Sleep(1500 * time.Millisecond)
@@ -70,7 +71,7 @@ func TestStoredJobs(t *testing.T) {
 		if n := s.ranOn("", changed) - len(s.ticks("code")); n > 3 {
 			t.Errorf("%d runs within 21 seconds", n)
 		}
-		if all := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) != 1 || !all[0].Version.Equal(second.Version) || all[0].Schedule != slow.Schedule {
+		if all := must[[]ops.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) != 1 || !all[0].Version.Equal(second.Version) || all[0].Schedule != slow.Schedule {
 			t.Errorf("stored are %+v", all)
 		}
 
@@ -93,7 +94,7 @@ func TestStoredJobs(t *testing.T) {
 			t.Error("the new node does not run it")
 		}
 
-		if err := c.ops().Remove(t.Context(), "tenant-1"); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "jobs delete") {
+		if err := c.ops().Remove(t.Context(), "tenant-1"); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "jobs delete") {
 			t.Errorf("a stored job is removed: %v", err)
 		}
 		if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
@@ -104,7 +105,7 @@ func TestStoredJobs(t *testing.T) {
 		if n := s.ranOn("late", deleted); n > 0 {
 			t.Errorf("%d runs after it was deleted", n)
 		}
-		if _, err := c.ops().Job(t.Context(), "tenant-1"); !errors.Is(err, scheduler.ErrUnknownJob) {
+		if _, err := c.ops().GetJob(t.Context(), "tenant-1"); !errors.Is(err, ops.ErrUnknownJob) {
 			t.Errorf("after it was deleted: %v", err)
 		}
 		c.end()
@@ -119,7 +120,7 @@ func TestReadyWithStoredJobs(t *testing.T) {
 		c.start("a", scheduler.Config{})
 		time.Sleep(time.Second)
 		for i := range 3 {
-			must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(i), scheduler.PutOptions{New: true}))
+			must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(i), ops.PutOptions{New: true}))
 		}
 		time.Sleep(2 * time.Second)
 		client := c.client()
@@ -142,15 +143,15 @@ func TestStoredJobsAreDeletedAsRead(t *testing.T) {
 		c.handlers = report(&sink{})
 		c.start("a", scheduler.Config{})
 		time.Sleep(time.Second)
-		read := must[[]scheduler.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, scheduler.PutOptions{}))
+		read := must[[]ops.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, ops.PutOptions{}))
 		other := tenant(1)
 		other.ManagedBy = "somebody-else"
-		must[scheduler.StoredJob](t)(c.ops().PutJob(t.Context(), other, scheduler.PutOptions{}))
+		must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), other, ops.PutOptions{}))
 		deleted, err := c.ops().DeleteJobs(t.Context(), read)
-		if !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), "tenant-1") || !slices.Equal(deleted, []string{"tenant-2"}) {
+		if !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "tenant-1") || !slices.Equal(deleted, []string{"tenant-2"}) {
 			t.Errorf("deleted are %v: %v", deleted, err)
 		}
-		left := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context()))
+		left := must[[]ops.StoredJob](t)(c.ops().StoredJobs(t.Context()))
 		if len(left) != 1 || left[0].ManagedBy != "somebody-else" {
 			t.Errorf("left are %+v", left)
 		}
@@ -170,7 +171,7 @@ func TestStoredJobsOutliveRedis(t *testing.T) {
 			c.start(name, scheduler.Config{})
 		}
 		time.Sleep(time.Second)
-		must[[]scheduler.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2), tenant(3)}, scheduler.PutOptions{}))
+		must[[]ops.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2), tenant(3)}, ops.PutOptions{}))
 		time.Sleep(3 * time.Second)
 		if err := c.ops().DeleteJob(t.Context(), "tenant-2", time.Time{}); err != nil {
 			t.Fatal(err)
@@ -181,7 +182,7 @@ func TestStoredJobsOutliveRedis(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		back := time.Now()
 		time.Sleep(5 * time.Second)
-		if all := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) != 2 || all[0].Name != "tenant-1" || all[1].Name != "tenant-3" {
+		if all := must[[]ops.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) != 2 || all[0].Name != "tenant-1" || all[1].Name != "tenant-3" {
 			t.Errorf("stored are %+v", all)
 		}
 		for _, name := range []string{"tenant-1", "tenant-3"} {
@@ -232,26 +233,26 @@ func TestStoredJobsRefused(t *testing.T) {
 		} {
 			bad := tenant(2)
 			edit(&bad)
-			_, err := c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), bad}, scheduler.PutOptions{})
-			if !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), want) {
+			_, err := c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), bad}, ops.PutOptions{})
+			if !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
 		// All faults of a job are told at once, each setting's once.
 		all := tenant(2)
 		all.Handler, all.Payload, all.Func, all.Only, all.Overlap, all.TTL = "", []byte("{"), eachSecond("x", s).Func, []string{"holidays", "2026-02-30"}, 9, time.Second
-		_, err := c.ops().PutJob(t.Context(), all, scheduler.PutOptions{})
+		_, err := c.ops().PutJob(t.Context(), all, ops.PutOptions{})
 		var at []string
-		for _, f := range scheduler.FaultsOf(err) {
+		for _, f := range ops.FaultsOf(err) {
 			at = append(at, f.Field)
 		}
 		if want := []string{"handler", "func", "only[0]", "only[1]", "overlap", "ttl", "payload"}; !slices.Equal(at, want) {
 			t.Errorf("faults of %q, want %q: %v", at, want, err)
 		}
-		if all := must[[]scheduler.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) > 0 {
+		if all := must[[]ops.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) > 0 {
 			t.Errorf("stored are %+v", all)
 		}
-		if err := c.ops().DeleteJob(t.Context(), "code", time.Time{}); !errors.Is(err, scheduler.ErrUnknownJob) || !strings.Contains(err.Error(), "it is a program's") {
+		if err := c.ops().DeleteJob(t.Context(), "code", time.Time{}); !errors.Is(err, ops.ErrUnknownJob) || !strings.Contains(err.Error(), "it is a program's") {
 			t.Errorf("a program's job is deleted: %v", err)
 		}
 	})
@@ -269,10 +270,10 @@ func TestStoredLimits(t *testing.T) {
 			return j
 		}
 		put := func(list ...jobs.Job) error {
-			_, err := c.ops().PutJobs(t.Context(), list, scheduler.PutOptions{})
+			_, err := c.ops().PutJobs(t.Context(), list, ops.PutOptions{})
 			return err
 		}
-		refused(t, put(job(1, 2), job(2, 3)), scheduler.ErrRefused, `put job tenant-2: limit.max: 3, and 2 at job "tenant-1"; give all jobs of group "db" the same`)
+		refused(t, put(job(1, 2), job(2, 3)), ops.ErrRefused, `put job tenant-2: limit.max: 3, and 2 at job "tenant-1"; give all jobs of group "db" the same`)
 		var many []jobs.Job
 		for i := range 600 {
 			many = append(many, tenant(10+i))
@@ -280,8 +281,8 @@ func TestStoredLimits(t *testing.T) {
 		if err := errors.Join(put(many...), put(job(1, 2), job(2, 2))); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, put(job(3, 4)), scheduler.ErrRefused, `put job tenant-3: limit.max: 4, and 2 at job "tenant-`)
-		refused(t, put(job(1, 4)), scheduler.ErrRefused, `put job tenant-1: limit.max: 4, and 2 at job "tenant-2"`)
+		refused(t, put(job(3, 4)), ops.ErrRefused, `put job tenant-3: limit.max: 4, and 2 at job "tenant-`)
+		refused(t, put(job(1, 4)), ops.ErrRefused, `put job tenant-1: limit.max: 4, and 2 at job "tenant-2"`)
 		other := job(4, 4)
 		other.Limit.Group = "mail"
 		if err := errors.Join(put(job(3, 2)), put(other), put(job(1, 4), job(2, 4), job(3, 4))); err != nil {
@@ -328,7 +329,7 @@ func TestStoredJobsChange(t *testing.T) {
 					}
 				}
 				for name := range w.gone {
-					if _, err := c.ops().Job(t.Context(), name); !errors.Is(err, scheduler.ErrUnknownJob) {
+					if _, err := c.ops().GetJob(t.Context(), name); !errors.Is(err, ops.ErrUnknownJob) {
 						t.Errorf("%s, which was deleted: %v", name, err)
 					}
 				}
@@ -394,7 +395,7 @@ func (w *storedWorld) step() {
 }
 
 func (w *storedWorld) put(j jobs.Job) {
-	if _, err := w.c.ops().PutJob(w.t.Context(), j, scheduler.PutOptions{}); err != nil {
+	if _, err := w.c.ops().PutJob(w.t.Context(), j, ops.PutOptions{}); err != nil {
 		w.t.Errorf("put %s: %v", j.Name, err)
 	}
 	w.left[j.Name] = true
@@ -406,7 +407,7 @@ func (w *storedWorld) remove(name string) {
 	err := w.c.ops().DeleteJob(w.t.Context(), name, time.Time{})
 	if err == nil {
 		w.gone[name] = true
-	} else if !errors.Is(err, scheduler.ErrRefused) {
+	} else if !errors.Is(err, ops.ErrRefused) {
 		w.t.Errorf("delete %s: %v", name, err)
 	}
 	delete(w.left, name)
@@ -419,17 +420,17 @@ func TestPutOfTheSame(t *testing.T) {
 		c.handlers = report(s)
 		c.start("a", scheduler.Config{})
 		time.Sleep(time.Second)
-		in := c.ops().As(scheduler.Actor{Name: "ann", Via: "cli"})
-		first := must[scheduler.StoredJob](t)(in.PutJob(t.Context(), tenant(1), scheduler.PutOptions{}))
+		in := c.ops().As(ops.Actor{Name: "ann", Via: "cli"})
+		first := must[ops.StoredJob](t)(in.PutJob(t.Context(), tenant(1), ops.PutOptions{}))
 		time.Sleep(3500 * time.Millisecond)
 		digest := c.job("tenant-1").Stored
 		for range 30 {
-			if again := must[scheduler.StoredJob](t)(in.PutJob(t.Context(), tenant(1), scheduler.PutOptions{Was: first.Version})); !again.Version.Equal(first.Version) {
+			if again := must[ops.StoredJob](t)(in.PutJob(t.Context(), tenant(1), ops.PutOptions{Was: first.Version})); !again.Version.Equal(first.Version) {
 				t.Fatalf("version %v became %v", first.Version, again.Version)
 			}
 		}
-		both := must[[]scheduler.StoredJob](t)(in.PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, scheduler.PutOptions{}))
-		must[[]scheduler.StoredJob](t)(in.PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, scheduler.PutOptions{}))
+		both := must[[]ops.StoredJob](t)(in.PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, ops.PutOptions{}))
+		must[[]ops.StoredJob](t)(in.PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, ops.PutOptions{}))
 		time.Sleep(2 * time.Second)
 		if v := c.job("tenant-1"); !time.Time(*v.Stored).Equal(time.Time(*digest)) || v.LastSuccess == nil {
 			t.Errorf("the view: %+v", v)
@@ -443,7 +444,7 @@ func TestPutOfTheSame(t *testing.T) {
 			t.Errorf("versions %v and %v", both[0].Version, both[1].Version)
 		}
 		var notes []string
-		for _, a := range must[scheduler.ActionList](t)(in.Audit(t.Context(), scheduler.ActionFilter{Limit: 3})).Actions {
+		for _, a := range must[ops.ActionList](t)(in.Audit(t.Context(), ops.ActionFilter{Limit: 3})).Actions {
 			notes = append(notes, a.Target+" "+a.Detail)
 		}
 		if want := []string{"tenant-1 unchanged, and 1 more", "tenant-2 * * * * * *", "tenant-1 unchanged"}; !slices.Equal(notes, want) {

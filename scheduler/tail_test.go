@@ -15,6 +15,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestReadAlong: what a run writes can be read about a second later while it goes on, and costs no call when nothing was written. An earlier
@@ -44,8 +45,8 @@ func TestReadAlong(t *testing.T) {
 		if n := calls.n.Load(); n != 0 {
 			t.Errorf("%d calls for runs of an instant", n)
 		}
-		id := must[string](t)(i.Trigger(t.Context(), "talks", scheduler.TriggerOptions{}))
-		output := func() string { return must[scheduler.RunView](t)(i.Run(t.Context(), id)).Output }
+		id := must[string](t)(i.Trigger(t.Context(), "talks", ops.TriggerOptions{}))
+		output := func() string { return must[ops.RunView](t)(i.GetRun(t.Context(), id)).Output }
 		say <- "one\n"
 		time.Sleep(2500 * time.Millisecond)
 		if got := output(); got != "one\n" {
@@ -70,7 +71,7 @@ func TestReadAlong(t *testing.T) {
 		say <- "" // the next try says nothing: what the one before wrote stays
 		time.Sleep(3 * time.Second)
 		close(say)
-		v := must[scheduler.RunView](t)(i.Wait(t.Context(), id))
+		v := must[ops.RunView](t)(i.WaitRun(t.Context(), id))
 		if v.Outcome != "succeeded" || v.Tries != 2 || len(v.Output) != jobs.MaxOutput {
 			t.Errorf("got %s after %d tries, %d bytes", v.Outcome, v.Tries, len(v.Output))
 		}

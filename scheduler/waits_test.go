@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestRefusedGuardIsTold: the rows of skipped ticks, the run and the doctor say that the store of the guard refuses.
@@ -95,9 +96,9 @@ func TestWaitForPermitIsTold(t *testing.T) {
 }
 
 // found are the problems of a code.
-func found(t *testing.T, c *cluster, code string) (some []scheduler.Problem) {
+func found(t *testing.T, c *cluster, code string) (some []ops.Problem) {
 	t.Helper()
-	for _, p := range must[[]scheduler.Problem](t)(c.ops().Problems(t.Context())) {
+	for _, p := range must[[]ops.Problem](t)(c.ops().Problems(t.Context())) {
 		if p.Code == code {
 			some = append(some, p)
 		}

@@ -81,7 +81,7 @@ func (c *Collector) warnUnwatched() {
 
 // Hooks are the hooks by which the collector learns what its node does. scheduler.JoinHooks adds others.
 func (c *Collector) Hooks() *scheduler.Hooks {
-	return &scheduler.Hooks{Settled: c.jobs.settled, Missed: c.jobs.missed, Abandoned: c.jobs.abandoned}
+	return &scheduler.Hooks{Settled: c.jobs.settled, Skipped: c.jobs.missed, Abandoned: c.jobs.abandoned}
 }
 
 // Describe sends the descriptors of all metrics.

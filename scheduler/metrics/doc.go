@@ -4,7 +4,7 @@
 //	node, err := scheduler.New(client, reg, scheduler.Config{Hooks: scheduler.JoinHooks(m.Hooks(), own)})
 //	m.Watch(node)
 //	client.AddHook(m.RedisHook())  // durations of Redis calls
-//	go m.Run(ctx, ops)             // a scheduler.Client: last successes from before this process
+//	go m.Run(ctx, admin)           // an ops.Client: last successes from before this process
 //	prometheus.MustRegister(m)     // or: http.Handle("/metrics", metrics.Handler(m))
 //
 // A Collector counts what its own node does. Add up over all nodes, and take the largest last success of a job:

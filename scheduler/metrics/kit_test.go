@@ -20,6 +20,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/metrics"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // bubble runs a test in virtual time, over the embedded Redis.
@@ -57,14 +58,14 @@ func start(t *testing.T, client *redis.Client, cfg metrics.Config, own *schedule
 		t.Fatal(err)
 	}
 	m.Watch(node)
-	ops, err := scheduler.NewClient(client, "")
+	admin, err := ops.New(client, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, read := make(chan error, 1), make(chan error, 1)
 	go func() { ended <- node.Run(ctx) }()
-	go func() { read <- m.Run(ctx, ops) }()
+	go func() { read <- m.Run(ctx, admin) }()
 	return running{m, node, func() {
 		cancel()
 		if err := <-ended; err != nil {

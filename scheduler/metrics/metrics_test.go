@@ -19,6 +19,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/metrics"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // job ticks every ten seconds.
@@ -255,18 +256,18 @@ func TestSuccessesOfOtherNodes(t *testing.T) {
 		other.Watch(n.node) // has the job and no hooks, as a node that did not run it
 		client := server.Client()
 		defer func() { _ = client.Close() }()
-		ops, err := scheduler.NewClient(client, "")
+		admin, err := ops.New(client, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- other.Run(ctx, ops) }()
+		go func() { ended <- other.Run(ctx, admin) }()
 		const series = `escapement_job_last_success_timestamp_seconds{escapement_job="hand"}`
 		time.Sleep(time.Minute)
 		want(t, scrape(t, other), map[string]float64{series: 0})
 		at := time.Now()
-		if _, err := ops.Trigger(t.Context(), "hand", scheduler.TriggerOptions{}); err != nil {
+		if _, err := admin.Trigger(t.Context(), "hand", ops.TriggerOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)

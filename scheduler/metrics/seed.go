@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const (
@@ -37,7 +37,7 @@ func (s *jobSeries) readAll() {
 
 // Run reads from the ledger when jobs last succeeded, until ctx ends: of all jobs at the start and every ten minutes, because
 // other processes ran them, and of sharded jobs whenever a shard has succeeded. Failed reads are repeated. Run always returns nil.
-func (c *Collector) Run(ctx context.Context, client *scheduler.Client) error {
+func (c *Collector) Run(ctx context.Context, client *ops.Client) error {
 	again := time.NewTicker(readAgain)
 	defer again.Stop()
 	for {
@@ -59,7 +59,7 @@ func (c *Collector) Run(ctx context.Context, client *scheduler.Client) error {
 }
 
 // readSome reads last successes.
-func (s *jobSeries) readSome(ctx context.Context, client *scheduler.Client) {
+func (s *jobSeries) readSome(ctx context.Context, client *ops.Client) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	s.mu.Lock()

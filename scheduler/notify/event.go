@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // Kind is what can be wrong with a job.
@@ -34,19 +34,19 @@ var Kinds = []Kind{Failed, Abandoned, Missed, Stalled, Late, Overdue, NoSuccess}
 
 // Event is what happened to a job, or that it is over.
 type Event struct {
-	Job       string           `json:"job"`
-	Kind      Kind             `json:"event"`
-	Recovered bool             `json:"recovered"` // it is over
-	Key       string           `json:"key"`       // names the namespace, the job and the kind: the same when it is over
-	At        scheduler.Stamp  `json:"at"`        // when it was noticed, by Redis' clock
-	Since     *scheduler.Stamp `json:"since"`     // of one that is over: when it was noticed; of others null
-	Tick      *scheduler.Stamp `json:"tick"`      // of missed ticks: the first one; null where no tick is meant
-	Run       string           `json:"run"`       // "" where no run is meant
-	Node      string           `json:"node"`      // where it ran
-	Outcome   string           `json:"outcome"`   // of a run: failed, timed_out, lost, abandoned
-	Count     int64            `json:"count"`     // how many runs ended so, or ticks were missed, since the last look
-	Error     string           `json:"error"`     // of a run: its error; else why
-	Text      string           `json:"text"`      // all of that in one line
+	Job       string     `json:"job"`
+	Kind      Kind       `json:"event"`
+	Recovered bool       `json:"recovered"` // it is over
+	Key       string     `json:"key"`       // names the namespace, the job and the kind: the same when it is over
+	At        ops.Stamp  `json:"at"`        // when it was noticed, by Redis' clock
+	Since     *ops.Stamp `json:"since"`     // of one that is over: when it was noticed; of others null
+	Tick      *ops.Stamp `json:"tick"`      // of missed ticks: the first one; null where no tick is meant
+	Run       string     `json:"run"`       // "" where no run is meant
+	Node      string     `json:"node"`      // where it ran
+	Outcome   string     `json:"outcome"`   // of a run: failed, timed_out, lost, abandoned
+	Count     int64      `json:"count"`     // how many runs ended so, or ticks were missed, since the last look
+	Error     string     `json:"error"`     // of a run: its error; else why
+	Text      string     `json:"text"`      // all of that in one line
 }
 
 // Message is what a target gets at once.
@@ -126,9 +126,9 @@ func (m Message) text() string {
 
 // Sample is a message to try a target with.
 func Sample(namespace, id string, now time.Time) Message {
-	tick := scheduler.Stamp(now.Truncate(time.Minute))
+	tick := ops.Stamp(now.Truncate(time.Minute))
 	e := Event{
-		Job: "sample", Kind: Failed, Key: namespace + "/sample/failed", At: scheduler.Stamp(now), Tick: &tick, Node: "nowhere", Outcome: "failed", Count: 1,
+		Job: "sample", Kind: Failed, Key: namespace + "/sample/failed", At: ops.Stamp(now), Tick: &tick, Node: "nowhere", Outcome: "failed", Count: 1,
 		Error: "this is only a test of notifications; nothing has failed",
 	}
 	e.Text = e.sentence()

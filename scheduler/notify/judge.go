@@ -9,8 +9,8 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // margin is how much earlier than the last look a run may have ended whose row was written after it, ms.
@@ -64,7 +64,7 @@ func (f facts) judge(namespace string) verdict {
 	}
 	v := verdict{counts: countsOf(f.Entry)}
 	tell := func(e Event) {
-		e.Job, e.At, e.Key = f.Job, scheduler.Stamp(instant(f.now)), namespace+"/"+f.Job+"/"+string(e.Kind)
+		e.Job, e.At, e.Key = f.Job, ops.Stamp(instant(f.now)), namespace+"/"+f.Job+"/"+string(e.Kind)
 		e.Error = line(e.Error, errorMost)
 		if e.Recovered {
 			e.Since = stampOf(n.Told[e.Kind])

@@ -19,6 +19,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/notify"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // world is a namespace with nodes, in virtual time.
@@ -113,11 +114,11 @@ func (w *world) notifier(cfg notify.Config) *notifier {
 }
 
 // client operates the namespace.
-func (w *world) client() *scheduler.Client {
+func (w *world) client() *ops.Client {
 	w.t.Helper()
 	client := w.server.Client()
 	w.run(func(ctx context.Context) { <-ctx.Done(); _ = client.Close() })
-	c, err := scheduler.NewClient(client, "")
+	c, err := ops.New(client, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/notify"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestOnceForThreeNodes: a job that fails is told of once, however often it fails and however many nodes there are, and so is its recovery.
@@ -294,7 +295,7 @@ func TestOverdue(t *testing.T) {
 		w.node("n2", sick("both", &fine))
 		w.notifier(notify.Config{Targets: []notify.Target{box.target("team", "n")}})
 		time.Sleep(90 * time.Second)
-		if err := w.client().Pause(ctx, "paused", scheduler.PauseOptions{Reason: "quiet"}); err != nil {
+		if err := w.client().Pause(ctx, "paused", ops.PauseOptions{Reason: "quiet"}); err != nil {
 			t.Fatal(err)
 		}
 		gone()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const (
@@ -78,10 +78,10 @@ func (q *queue) seal(namespace string, each bool, groupFor int64, atMost int, no
 }
 
 // stampOf is an instant (ms) as a Stamp; nil for 0.
-func stampOf(ms int64) *scheduler.Stamp {
+func stampOf(ms int64) *ops.Stamp {
 	if ms == 0 {
 		return nil
 	}
-	s := scheduler.Stamp(instant(ms))
+	s := ops.Stamp(instant(ms))
 	return &s
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/notify"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestStalled: a run that stalls is told of once, whoever tells, however often it stalls, and while it goes on. It is over when a run succeeds.
@@ -75,12 +75,12 @@ func TestStalledAndCancelled(t *testing.T) {
 		w.notifier(notify.Config{Every: 20 * time.Second, Targets: []notify.Target{box.target("team", "n")}})
 		time.Sleep(90 * time.Second)
 		well.Store(false)
-		ops := w.client()
-		runs, err := ops.Runs(t.Context(), scheduler.RunFilter{Job: "cancelled"})
-		if err != nil || len(runs) == 0 {
+		admin := w.client()
+		runs, err := admin.ListRuns(t.Context(), ops.RunFilter{Job: "cancelled"})
+		if err != nil || len(runs.Runs) == 0 {
 			t.Fatal(err, runs)
 		}
-		if _, err := ops.Cancel(t.Context(), runs[0].Run, scheduler.CancelOptions{}); err != nil { // by an operator: no stall
+		if _, err := admin.Cancel(t.Context(), runs.Runs[0].Run, ops.CancelOptions{}); err != nil { // by an operator: no stall
 			t.Fatal(err)
 		}
 		time.Sleep(140 * time.Second) // two attempts

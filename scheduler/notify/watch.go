@@ -11,10 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/roster"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // Fields of what is stored beside the notes of jobs.
@@ -228,7 +228,7 @@ func (w *watch) gone(job string, now int64) (events int) {
 				continue
 			}
 			e := Event{
-				Job: job, Kind: kind, Recovered: true, Key: w.namespace + "/" + job + "/" + string(kind), At: scheduler.Stamp(instant(now)),
+				Job: job, Kind: kind, Recovered: true, Key: w.namespace + "/" + job + "/" + string(kind), At: ops.Stamp(instant(now)),
 				Since: stampOf(n.Told[kind]), Error: "the job was removed",
 			}
 			e.Text = e.sentence()

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // evidence is what the ledger recorded.
@@ -128,7 +128,7 @@ func (c *cluster) backfillsCount(key string) {
 	if len(c.plan.Versions) > 0 {
 		return
 	}
-	_ = c.beside(func(l *ledger.Ledger, _ *scheduler.Client) error {
+	_ = c.beside(func(l *ledger.Ledger, _ *ops.Client) error {
 		all, _, err := l.Backfills(context.Background(), "")
 		for _, b := range all {
 			n := int64(0)

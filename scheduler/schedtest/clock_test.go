@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const (
@@ -63,10 +64,10 @@ func TestClockTakenBack(t *testing.T) {
 					Seed:   seed, Nodes: 3, Jobs: ofEveryPolicy(), Heal: takenBack + second, For: takenBack + 14*second,
 					Faults: []Fault{{Do: StepRedis, When: stepsAt, By: by}, {Do: StepRedis, When: takenBack, By: -by}},
 					acts: []act{
-						people(8*second, "pause", "paused", func(c *cluster, _ *ledger.Ledger, in *scheduler.Client) error {
-							return c.pause(in, "paused", scheduler.PauseOptions{Reason: "why"})
+						people(8*second, "pause", "paused", func(c *cluster, _ *ledger.Ledger, in *ops.Client) error {
+							return c.pause(in, "paused", ops.PauseOptions{Reason: "why"})
 						}),
-						people(stepsAt+4*second, "resume", "paused", func(c *cluster, _ *ledger.Ledger, in *scheduler.Client) error {
+						people(stepsAt+4*second, "resume", "paused", func(c *cluster, _ *ledger.Ledger, in *ops.Client) error {
 							return c.resume(in, "paused")
 						}),
 					},
@@ -85,7 +86,7 @@ func TestClockTakenBack(t *testing.T) {
 
 // readRuns notes which runs have a row, or are in flight.
 func (c *cluster) readRuns(rows map[string]bool) {
-	err := c.beside(func(l *ledger.Ledger, _ *scheduler.Client) error {
+	err := c.beside(func(l *ledger.Ledger, _ *ops.Client) error {
 		all, _, err := l.History(context.Background(), c.plan.jobNames())
 		for _, of := range all {
 			for _, row := range of {

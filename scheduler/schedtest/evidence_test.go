@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // everything is a plan with every policy and every kind of evidence, in which nothing breaks a promise.
@@ -44,18 +44,18 @@ func everything() Plan {
 			}
 		}
 	}})
-	by := func(when time.Duration, do func(c *cluster, in *scheduler.Client) error) {
+	by := func(when time.Duration, do func(c *cluster, in *ops.Client) error) {
 		p.acts = append(p.acts, act{when, func(c *cluster) {
-			if err := c.beside(func(_ *ledger.Ledger, in *scheduler.Client) error { return do(c, in) }); err != nil {
+			if err := c.beside(func(_ *ledger.Ledger, in *ops.Client) error { return do(c, in) }); err != nil {
 				c.blame(Harness, "", "%v", err)
 			}
 		}})
 	}
-	by(6500*time.Millisecond, func(c *cluster, in *scheduler.Client) error {
-		return c.pause(in, "rests", scheduler.PauseOptions{Author: "ops", Reason: "rest"})
+	by(6500*time.Millisecond, func(c *cluster, in *ops.Client) error {
+		return c.pause(in, "rests", ops.PauseOptions{Author: "ops", Reason: "rest"})
 	})
-	by(13500*time.Millisecond, func(c *cluster, in *scheduler.Client) error { return c.resume(in, "rests") })
-	by(20500*time.Millisecond, func(c *cluster, in *scheduler.Client) error {
+	by(13500*time.Millisecond, func(c *cluster, in *ops.Client) error { return c.resume(in, "rests") })
+	by(20500*time.Millisecond, func(c *cluster, in *ops.Client) error {
 		return c.rewind(in, "rewound", time.Now().Add(-5*second))
 	})
 	return p

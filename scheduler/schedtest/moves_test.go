@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/move"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestMoves moves a namespace under load, in virtual time, by a program that is killed again and again before or after
@@ -159,9 +159,9 @@ func TestMovesByHand(t *testing.T) {
 func (m *moving) refuses() {
 	client := m.from.Client()
 	defer client.Close()
-	i, err := scheduler.NewClient(client, "")
+	i, err := ops.New(client, "")
 	if err == nil {
-		_, err = i.Trigger(m.t.Context(), "job-0", scheduler.TriggerOptions{})
+		_, err = i.Trigger(m.t.Context(), "job-0", ops.TriggerOptions{})
 	}
 	if !errors.Is(err, ledger.ErrClosed) {
 		m.t.Errorf("a trigger at the old Redis after the move: %v, want %v", err, ledger.ErrClosed)

@@ -6,23 +6,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // What people do to a job by hand takes no time: they sit beside Redis. Each of these methods does one thing and notes
 // it as evidence. They must be called with the cluster's lock held.
 
 // beside has f talk to Redis as somebody who sits beside it.
-func (c *cluster) beside(f func(*ledger.Ledger, *scheduler.Client) error) error {
+func (c *cluster) beside(f func(*ledger.Ledger, *ops.Client) error) error {
 	client := c.server.Client()
 	defer client.Close()
 	l, err := ledger.OpenExisting(context.Background(), client, ledger.Config{Namespace: c.plan.Config.Namespace})
 	if err != nil {
 		return err
 	}
-	i, err := scheduler.NewClient(client, c.plan.Config.Namespace)
+	i, err := ops.New(client, c.plan.Config.Namespace)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c *cluster) trigger(l *ledger.Ledger, job string, t ledger.Trigger) (strin
 	return id, nil
 }
 
-func (c *cluster) pause(i *scheduler.Client, job string, opts scheduler.PauseOptions) error {
+func (c *cluster) pause(i *ops.Client, job string, opts ops.PauseOptions) error {
 	if err := i.Pause(context.Background(), job, opts); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *cluster) pause(i *scheduler.Client, job string, opts scheduler.PauseOpt
 	return nil
 }
 
-func (c *cluster) resume(i *scheduler.Client, job string) error {
+func (c *cluster) resume(i *ops.Client, job string) error {
 	err := i.Resume(context.Background(), job)
 	if err == nil {
 		c.goesOn(job, c.nodesTime())
@@ -101,7 +101,7 @@ func (c *cluster) rerun(l *ledger.Ledger, job, run string) (string, error) {
 	return fresh, err
 }
 
-func (c *cluster) rewind(i *scheduler.Client, job string, to time.Time) error {
+func (c *cluster) rewind(i *ops.Client, job string, to time.Time) error {
 	_, err := i.Rewind(context.Background(), job, to)
 	if err == nil {
 		c.done(job).Rewound = true
@@ -109,7 +109,7 @@ func (c *cluster) rewind(i *scheduler.Client, job string, to time.Time) error {
 	return err
 }
 
-func (c *cluster) backfill(i *scheduler.Client, job string, o scheduler.BackfillOptions) error {
+func (c *cluster) backfill(i *ops.Client, job string, o ops.BackfillOptions) error {
 	_, err := i.Backfill(context.Background(), job, o)
 	if err == nil {
 		d := c.done(job)
@@ -129,7 +129,7 @@ func (c *cluster) cancelBackfill(l *ledger.Ledger, job, reason string) error {
 }
 
 // remove forgets a job. What it did before is not judged.
-func (c *cluster) remove(i *scheduler.Client, job string) error {
+func (c *cluster) remove(i *ops.Client, job string) error {
 	err := i.Remove(context.Background(), job)
 	if err == nil {
 		c.unjudged = append(c.unjudged, job)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // operator's acts, by how often they are done.
@@ -26,7 +26,7 @@ func operators(d *dice, p *Plan) {
 		p.acts = append(p.acts, act{when, func(c *cluster) {
 			answer := "Redis is away"
 			if c.redis.up {
-				err := c.beside(func(l *ledger.Ledger, in *scheduler.Client) (err error) {
+				err := c.beside(func(l *ledger.Ledger, in *ops.Client) (err error) {
 					answer, err = operator{i, what, job, x}.act(c, l, in)
 					return err
 				})
@@ -41,7 +41,7 @@ func operators(d *dice, p *Plan) {
 	if p.Heal > 0 { // whoever paused a job goes on with it
 		for _, job := range names {
 			p.acts = append(p.acts, act{p.Heal + 31*time.Millisecond, func(c *cluster) {
-				_ = c.beside(func(_ *ledger.Ledger, in *scheduler.Client) error { return c.resume(in, job) })
+				_ = c.beside(func(_ *ledger.Ledger, in *ops.Client) error { return c.resume(in, job) })
 			}})
 		}
 	}
@@ -54,14 +54,14 @@ type operator struct {
 	x         uint64
 }
 
-func (o operator) act(c *cluster, l *ledger.Ledger, in *scheduler.Client) (answer string, err error) {
+func (o operator) act(c *cluster, l *ledger.Ledger, in *ops.Client) (answer string, err error) {
 	now := c.redisTime().UnixMilli()
 	answer = "done"
 	switch o.what {
 	case "pause":
-		err = c.pause(in, o.job, scheduler.PauseOptions{Author: "ops", Reason: "why not"})
+		err = c.pause(in, o.job, ops.PauseOptions{Author: "ops", Reason: "why not"})
 	case "pause until":
-		err = c.pause(in, o.job, scheduler.PauseOptions{Author: "ops", Reason: "why not", Until: time.UnixMilli(now + 500 + int64(o.x%6000))})
+		err = c.pause(in, o.job, ops.PauseOptions{Author: "ops", Reason: "why not", Until: time.UnixMilli(now + 500 + int64(o.x%6000))})
 	case "resume":
 		err = c.resume(in, o.job)
 	case "cancel":

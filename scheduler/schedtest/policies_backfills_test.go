@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // backfillers adds, in one plan of three, a backfill or two, one of which is cancelled now and then.
@@ -34,12 +34,12 @@ func backfillers(p *Plan) {
 		job, at := pick(d, names), d.between(6*second, end-2*second).Truncate(2*time.Millisecond)+time.Millisecond
 		b := ledger.Backfill{ID: fmt.Sprint("fill-", i), Job: job, Parallel: 1 + d.IntN(4), Author: "ops"}
 		from, to := d.between(3*second, 9*second), d.between(0, 2*second)
-		p.acts = append(p.acts, people(at, "backfill", job, func(c *cluster, l *ledger.Ledger, in *scheduler.Client) error {
+		p.acts = append(p.acts, people(at, "backfill", job, func(c *cluster, l *ledger.Ledger, in *ops.Client) error {
 			now := c.redisTime()
 			return c.backfillAs(l, in, b, now.Add(-from), now.Add(-to))
 		}))
 		if d.IntN(4) == 0 {
-			p.acts = append(p.acts, people(at+d.between(100*time.Millisecond, 2*second), "backfill-cancel", job, func(c *cluster, l *ledger.Ledger, _ *scheduler.Client) error {
+			p.acts = append(p.acts, people(at+d.between(100*time.Millisecond, 2*second), "backfill-cancel", job, func(c *cluster, l *ledger.Ledger, _ *ops.Client) error {
 				return c.cancelBackfill(l, job, "enough")
 			}))
 		}
@@ -47,12 +47,12 @@ func backfillers(p *Plan) {
 }
 
 // people is what an operator does while Redis is up.
-func people(at time.Duration, what, job string, do func(*cluster, *ledger.Ledger, *scheduler.Client) error) act {
+func people(at time.Duration, what, job string, do func(*cluster, *ledger.Ledger, *ops.Client) error) act {
 	return act{at, func(c *cluster) {
 		answer := "Redis is away"
 		if c.redis.up {
 			answer = "done"
-			if err := c.beside(func(l *ledger.Ledger, in *scheduler.Client) error { return do(c, l, in) }); err != nil {
+			if err := c.beside(func(l *ledger.Ledger, in *ops.Client) error { return do(c, l, in) }); err != nil {
 				answer = wordOf(err)
 			}
 		}
@@ -62,9 +62,9 @@ func people(at time.Duration, what, job string, do func(*cluster, *ledger.Ledger
 }
 
 // backfillAs begins a backfill whose id does not depend on chance.
-func (c *cluster) backfillAs(l *ledger.Ledger, in *scheduler.Client, b ledger.Backfill, from, to time.Time) error {
+func (c *cluster) backfillAs(l *ledger.Ledger, in *ops.Client, b ledger.Backfill, from, to time.Time) error {
 	ctx := context.Background()
-	plan, err := in.Backfill(ctx, b.Job, scheduler.BackfillOptions{From: from, To: to, DryRun: true})
+	plan, err := in.Backfill(ctx, b.Job, ops.BackfillOptions{From: from, To: to, DryRun: true})
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // operation is what an operator does at an instant.
@@ -153,7 +153,7 @@ func (p *played) acts() []act {
 		all = append(all, act{o.when, func(c *cluster) {
 			answer := "Redis is away"
 			if c.redis.up {
-				err := c.beside(func(l *ledger.Ledger, i *scheduler.Client) (err error) {
+				err := c.beside(func(l *ledger.Ledger, i *ops.Client) (err error) {
 					answer, err = p.operate(c, l, i, o)
 					return err
 				})
@@ -169,7 +169,7 @@ func (p *played) acts() []act {
 }
 
 // operate does what an operator's tool does.
-func (p *played) operate(c *cluster, l *ledger.Ledger, i *scheduler.Client, o operation) (answer string, err error) {
+func (p *played) operate(c *cluster, l *ledger.Ledger, i *ops.Client, o operation) (answer string, err error) {
 	since := func(d *time.Duration) (at time.Time) {
 		if d != nil {
 			at = c.began.Add(*d)
@@ -178,7 +178,7 @@ func (p *played) operate(c *cluster, l *ledger.Ledger, i *scheduler.Client, o op
 	}
 	switch o.verb {
 	case "pause":
-		err = c.pause(i, o.job, scheduler.PauseOptions{Author: "ops", Reason: o.reason, Until: since(o.until)})
+		err = c.pause(i, o.job, ops.PauseOptions{Author: "ops", Reason: o.reason, Until: since(o.until)})
 	case "resume":
 		err = c.resume(i, o.job)
 	case "trigger":
@@ -198,7 +198,7 @@ func (p *played) operate(c *cluster, l *ledger.Ledger, i *scheduler.Client, o op
 	case "rewind":
 		err = c.rewind(i, o.job, since(o.to))
 	case "backfill":
-		err = c.backfill(i, o.job, scheduler.BackfillOptions{From: since(o.from), To: since(o.to), Parallel: o.parallel, Author: "ops"})
+		err = c.backfill(i, o.job, ops.BackfillOptions{From: since(o.from), To: since(o.to), Parallel: o.parallel, Author: "ops"})
 	case "backfill-cancel":
 		err = c.cancelBackfill(l, o.job, o.reason)
 	default:

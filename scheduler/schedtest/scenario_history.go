@@ -13,8 +13,8 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // event is a row of a history, or a run in flight, on its way to a line.
@@ -39,7 +39,7 @@ func (e event) noTick() int {
 
 // read makes the history of what the ledger has at the end, and looks for what must never be.
 func (p *played) read(c *cluster) {
-	err := c.beside(func(l *ledger.Ledger, i *scheduler.Client) error {
+	err := c.beside(func(l *ledger.Ledger, i *ops.Client) error {
 		ctx, names := context.Background(), p.scenario.names()
 		rows, foreign, err := l.History(ctx, names)
 		if err != nil {
@@ -54,8 +54,8 @@ func (p *played) read(c *cluster) {
 		}
 		p.got = slices.Clone(p.said)
 		for _, name := range names {
-			view, err := i.Job(ctx, name)
-			if errors.Is(err, scheduler.ErrUnknownJob) {
+			view, err := i.GetJob(ctx, name)
+			if errors.Is(err, ops.ErrUnknownJob) {
 				p.got = append(p.got, name+" is gone")
 				continue
 			}
@@ -220,8 +220,8 @@ func (p *played) flight(l ledger.Lease) event {
 }
 
 // state are the lines about how a job stands.
-func (p *played) state(c *cluster, v scheduler.JobView) []string {
-	at := func(s *scheduler.Stamp) string { return p.tick(c, time.Time(*s).UnixMilli()) }
+func (p *played) state(c *cluster, v ops.JobView) []string {
+	at := func(s *ops.Stamp) string { return p.tick(c, time.Time(*s).UnixMilli()) }
 	var lines []string
 	if v.Next != nil {
 		lines = append(lines, v.Name+" next "+at(v.Next))

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestStored plays random plans in which jobs are stored, changed and deleted at run time, beside those of the nodes.
@@ -68,7 +68,7 @@ func storedPlan(seed uint64) Plan {
 
 // store puts a stored job, or deletes it, as somebody who sits beside Redis.
 func (c *cluster) store(j jobs.Job, gone bool) (word string) {
-	err := c.beside(func(l *ledger.Ledger, in *scheduler.Client) error {
+	err := c.beside(func(l *ledger.Ledger, in *ops.Client) error {
 		names, err := l.CatalogNames(context.Background())
 		_, is := names[j.Name]
 		switch {
@@ -82,7 +82,7 @@ func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 			if word = "put"; is {
 				word = "changed"
 			}
-			_, err = in.PutJob(context.Background(), j, scheduler.PutOptions{})
+			_, err = in.PutJob(context.Background(), j, ops.PutOptions{})
 		}
 		return err
 	})
@@ -96,7 +96,7 @@ func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 // long before, and each ticks every few seconds.
 func (c *cluster) storedRun(lately []audit.Write) {
 	var left map[string]int64
-	err := c.beside(func(l *ledger.Ledger, _ *scheduler.Client) (err error) {
+	err := c.beside(func(l *ledger.Ledger, _ *ops.Client) (err error) {
 		left, err = l.CatalogNames(context.Background())
 		return err
 	})
@@ -131,8 +131,8 @@ func (c *cluster) storedOnce() {
 		}
 		ran[key] = w
 	}
-	err := c.beside(func(_ *ledger.Ledger, in *scheduler.Client) error {
-		books, err := in.Examine(context.Background(), scheduler.ExamineFilter{})
+	err := c.beside(func(_ *ledger.Ledger, in *ops.Client) error {
+		books, err := in.Verify(context.Background(), ops.VerifyFilter{})
 		for _, v := range books.Violations {
 			c.blame(audit.KindBooks, v.Job, "%s", v.What)
 		}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // Trigger asks for one run of a job by hand.
@@ -21,7 +21,7 @@ func (c *cluster) pull(no int, t Trigger) {
 		return
 	}
 	id := fmt.Sprintf("hand-%d", no)
-	err := c.beside(func(l *ledger.Ledger, _ *scheduler.Client) error {
+	err := c.beside(func(l *ledger.Ledger, _ *ops.Client) error {
 		_, err := c.trigger(l, t.Job, ledger.Trigger{Run: id})
 		return err
 	})

@@ -6,27 +6,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // access is who may do what over HTTP, by the configuration, which was checked.
-func (h HTTP) access() api.Access {
-	a := api.Access{Tokens: map[string]api.Identity{}, Users: map[string]api.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader, Hosts: slices.Clone(h.Hosts)}
+func (h HTTP) access() opshttp.Access {
+	a := opshttp.Access{Tokens: map[string]opshttp.Identity{}, Users: map[string]opshttp.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader, Hosts: slices.Clone(h.Hosts)}
 	if host, _, err := net.SplitHostPort(h.Listen); err == nil && host != "" {
 		a.Hosts = append(a.Hosts, host) // by which `escapement health` asks
 	}
 	if h.OperatorToken != "" {
-		a.Tokens[h.OperatorToken] = api.Identity{Name: "operator", Role: api.Operator}
+		a.Tokens[h.OperatorToken] = opshttp.Identity{Name: "operator", Role: opshttp.Operator}
 	}
 	if h.ViewerToken != "" {
-		a.Tokens[h.ViewerToken] = api.Identity{Name: "viewer", Role: api.Viewer}
+		a.Tokens[h.ViewerToken] = opshttp.Identity{Name: "viewer", Role: opshttp.Viewer}
 	}
 	for name, text := range h.Users {
 		role, password, _ := strings.Cut(text, ":")
-		of, _ := api.ParseRole(role)
-		a.Users[name] = api.User{Password: password, Role: of}
+		of, _ := opshttp.ParseRole(role)
+		a.Users[name] = opshttp.User{Password: password, Role: of}
 	}
-	a.HeaderRole, _ = api.ParseRole(cmp.Or(h.ProxyRole, api.Viewer.String()))
+	a.HeaderRole, _ = opshttp.ParseRole(cmp.Or(h.ProxyRole, opshttp.Viewer.String()))
 	return a
 }
 
@@ -48,7 +48,7 @@ func (c *checker) access() {
 	}
 	for name, text := range h.Users {
 		role, password, split := strings.Cut(text, ":")
-		_, known := api.ParseRole(role)
+		_, known := opshttp.ParseRole(role)
 		switch path := "http.users." + name; {
 		case name == "" || strings.Contains(name, ":"):
 			c.fault("http.users", "%s is no name for basic authentication: it is empty or has a colon", quote(name))

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // leastACL is the user of Redis that docs/operations.md recommends, as ACL SETUSER takes it: once for a shell, and once as a line
@@ -79,9 +79,9 @@ func TestLeastACL(t *testing.T) {
 		waits <- code
 	}()
 	eventually(t, "it waits in line", func() bool {
-		return decode[scheduler.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Waiters == 1
+		return decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Waiters == 1
 	})
-	call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "locks", "release", "line", "--token", decode[scheduler.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Token)
+	call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "locks", "release", "line", "--token", decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Token)
 	held.exits(exitLost)
 	if code := <-waits; code != exitDone {
 		t.Errorf("whoever waited for the lock: exit %d", code)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // Variables for --api.
@@ -30,7 +30,7 @@ func (a *app) overAPI(address string, redis bool, args []string, f func(tool) er
 	if err != nil {
 		return usagef("%s: %w", from, err)
 	}
-	client, err := api.NewClient(address, api.ClientConfig{Token: token, Author: a.author(""), Via: "cli", Reason: a.reason})
+	client, err := opshttp.NewClient(address, opshttp.ClientConfig{Token: token, Author: a.author(""), Via: "cli", Reason: a.reason})
 	if err != nil {
 		return usageError{err}
 	}
@@ -45,12 +45,12 @@ func (a *app) overAPI(address string, redis bool, args []string, f func(tool) er
 			return err
 		}
 		if serves.Name != name {
-			return usagef("the node at %s serves namespace %q; for %q ask one of its nodes, or use --redis", api.ShowAddress(address), serves.Name, name)
+			return usagef("the node at %s serves namespace %q; for %q ask one of its nodes, or use --redis", opshttp.ShowAddress(address), serves.Name, name)
 		}
 	}
 	err = f(tool{ctx, client, args, func() bool { return false }})
 	a.elsewhere(ctx, client, err)
-	if errors.Is(err, api.ErrAccess) && token == "" {
+	if errors.Is(err, opshttp.ErrAccess) && token == "" {
 		return fmt.Errorf("%w; the token is read from %s, or the file that %s_FILE names", err, apiTokenVariable, apiTokenVariable)
 	}
 	return err

@@ -13,19 +13,19 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // TestOverTheAPI: commands print the same over the API as from Redis, with the same exit codes, and who did what is in the audit.
 func TestOverTheAPI(t *testing.T) {
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "0 0 1 1 *"})
-	in, err := scheduler.NewClient(p.client, "")
+	in, err := ops.New(p.client, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	access := api.Access{Tokens: map[string]api.Identity{"operators-token": {Name: "ann", Role: api.Operator}, "viewers-token": {Name: "wall", Role: api.Viewer}}}
-	server := httptest.NewServer(api.New(in, api.Config{Access: access}))
+	access := opshttp.Access{Tokens: map[string]opshttp.Identity{"operators-token": {Name: "ann", Role: opshttp.Operator}, "viewers-token": {Name: "wall", Role: opshttp.Viewer}}}
+	server := httptest.NewServer(opshttp.New(in, opshttp.Config{Access: access}))
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("operators-token\n"), 0o600); err != nil {
@@ -73,13 +73,13 @@ func TestOverTheAPI(t *testing.T) {
 			t.Errorf("--api with a password: exit %d, %s", code, words)
 		}
 	}
-	list, err := in.Audit(t.Context(), scheduler.ActionFilter{Who: "ann"})
+	list, err := in.Audit(t.Context(), ops.ActionFilter{Who: "ann"})
 	if err != nil || len(list.Actions) == 0 || list.Actions[0].Action != "locks release" || list.Actions[0].Via != "cli" || list.Actions[0].Reason != "stuck" {
 		t.Errorf("%v %v", list.Actions, err)
 	}
-	all, err := in.Audit(t.Context(), scheduler.ActionFilter{})
+	all, err := in.Audit(t.Context(), ops.ActionFilter{})
 	for action, why := range map[string]string{"jobs resume": "stock is taken", "jobs run": "by hand"} {
-		if err != nil || !slices.ContainsFunc(all.Actions, func(a scheduler.ActionView) bool { return a.Action == action && a.Reason == why }) {
+		if err != nil || !slices.ContainsFunc(all.Actions, func(a ops.ActionView) bool { return a.Action == action && a.Reason == why }) {
 			t.Errorf("%s has not the reason %q: %v %v", action, why, all.Actions, err)
 		}
 	}

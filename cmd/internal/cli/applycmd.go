@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // storedForm says what the files of stored jobs look like.
@@ -22,7 +22,7 @@ payload and policies, written as in config.yaml. A duration is 90s, 5m or 2d:
 
 func (a *app) jobsApplyCommand() *cobra.Command {
 	var path, label string
-	var o scheduler.PutOptions
+	var o ops.PutOptions
 	apply := a.command("apply -f FILE [--prune LABEL] [--dry-run] [--reason TEXT]", "store the jobs of a file", wants(), func(cmd *cobra.Command, args []string) error {
 		if path == "" {
 			return usagef("-f is missing: the file with the jobs, or - for stdin")
@@ -36,7 +36,7 @@ func (a *app) jobsApplyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var gone []scheduler.StoredJob
+			var gone []ops.StoredJob
 			if label != "" {
 				graph, err := t.in.Graph(t.ctx)
 				if err != nil && graph == nil {
@@ -69,8 +69,8 @@ managed_by in the file to take it over.
 }
 
 // apply stores what differs.
-func (a *app) apply(t tool, list []jobs.Job, stored []scheduler.StoredJob, o scheduler.PutOptions) error {
-	is := make(map[string]scheduler.StoredJob, len(stored))
+func (a *app) apply(t tool, list []jobs.Job, stored []ops.StoredJob, o ops.PutOptions) error {
+	is := make(map[string]ops.StoredJob, len(stored))
 	for _, s := range stored {
 		is[s.Name] = s
 	}
@@ -111,7 +111,7 @@ func settingsThatDiffer(a, b jobs.Job) (names []string) {
 
 // prune makes the jobs of the file ones that a label manages, and returns the stored jobs that the label manages and the file has not.
 // It returns ErrRefused for a job of another label, and for a job that stays, a program's too, and follows one that goes.
-func prune(list []jobs.Job, stored []scheduler.StoredJob, graph []scheduler.GraphJob, label string) (gone []scheduler.StoredJob, err error) {
+func prune(list []jobs.Job, stored []ops.StoredJob, graph []ops.GraphJob, label string) (gone []ops.StoredJob, err error) {
 	after := make(map[string][]string) // of the jobs that stay
 	in := make(map[string]string, len(list))
 	for i, j := range list {
@@ -124,7 +124,7 @@ func prune(list []jobs.Job, stored []scheduler.StoredJob, graph []scheduler.Grap
 		said, has := in[s.Name]
 		switch {
 		case has && s.ManagedBy != "" && s.ManagedBy != label && said != label:
-			faults = append(faults, fmt.Errorf("%w: job %s: managed_by: %q manages it; take it out of the file, or write managed_by: %s for it to take it over", scheduler.ErrRefused, s.Name, s.ManagedBy, label))
+			faults = append(faults, fmt.Errorf("%w: job %s: managed_by: %q manages it; take it out of the file, or write managed_by: %s for it to take it over", ops.ErrRefused, s.Name, s.ManagedBy, label))
 		case has:
 		case s.ManagedBy == label:
 			gone, goes[s.Name] = append(gone, s), true
@@ -140,7 +140,7 @@ func prune(list []jobs.Job, stored []scheduler.StoredJob, graph []scheduler.Grap
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		for _, upstream := range after[name] {
 			if goes[upstream] {
-				faults = append(faults, fmt.Errorf("%w: job %s: after: %q would be deleted, for the file has it no longer; keep that job in the file, or let this one follow another; to delete it all the same: jobs delete", scheduler.ErrRefused, name, upstream))
+				faults = append(faults, fmt.Errorf("%w: job %s: after: %q would be deleted, for the file has it no longer; keep that job in the file, or let this one follow another; to delete it all the same: jobs delete", ops.ErrRefused, name, upstream))
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func prune(list []jobs.Job, stored []scheduler.StoredJob, graph []scheduler.Grap
 
 // deleteJobs deletes the stored jobs that a file has no longer. One that was changed meanwhile, and may be another label's by now, stays;
 // the error names it.
-func (a *app) deleteJobs(t tool, gone []scheduler.StoredJob, o scheduler.PutOptions) error {
+func (a *app) deleteJobs(t tool, gone []ops.StoredJob, o ops.PutOptions) error {
 	if o.DryRun {
 		for _, s := range gone {
 			a.say("job %s would be deleted", s.Name)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // What YAML takes for an instant comes as it was written: in a payload, as a key of one, and in lists of days. Bounds are instants.
@@ -59,7 +59,7 @@ func TestFaultsInJobsFiles(t *testing.T) {
 		"jobs: [{name: a, payload: {b: 1, b: 2}}]":                                        `mapping key "b" already defined`,
 	} {
 		a := &app{stdin: strings.NewReader(text)}
-		if _, err := a.readJobs("-"); !errors.Is(err, scheduler.ErrRefused) || !strings.Contains(err.Error(), want) {
+		if _, err := a.readJobs("-"); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestExportedPayloads(t *testing.T) {
 		`[[],{},[{}],[[1,[2]]],"",0]`, `"text"`, `7.10`, `null`, `{"0x10":"0x10","1_0":"1_0","0o7":"0o7",".5":".5","1:20":"1:20","=":"=","n":"n","+1":"+1","0777":"0777",".inf":".inf"}`,
 	} {
 		j := jobs.Job{Name: "a", Handler: "h", Schedule: "@daily", Payload: []byte(payload), TTL: time.Second}
-		shown, err := storedDocuments([]scheduler.StoredJob{{Job: j.Definition().Job, Version: time.UnixMilli(1)}}, true)
+		shown, err := storedDocuments([]ops.StoredJob{{Job: j.Definition().Job, Version: time.UnixMilli(1)}}, true)
 		if err != nil {
 			t.Fatal(err)
 		}

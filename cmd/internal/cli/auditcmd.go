@@ -3,11 +3,11 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) auditCommand() *cobra.Command {
-	var f scheduler.ActionFilter
+	var f ops.ActionFilter
 	var since *timeFlag
 	list := a.command("list [--since T] [--who NAME] [--after PLACE] [--limit N]", "list what operators did, the newest first", wants(),
 		func(cmd *cobra.Command, args []string) error {
@@ -32,7 +32,7 @@ do with the Go client, such as jobs that a web handler triggers, is not among th
 	return a.group("audit COMMAND", "what operators did", list)
 }
 
-func (a *app) auditList(t tool, f scheduler.ActionFilter, since when) (err error) {
+func (a *app) auditList(t tool, f ops.ActionFilter, since when) (err error) {
 	if f.Since, err = t.instant(since); err != nil {
 		return err
 	}
@@ -43,8 +43,8 @@ func (a *app) auditList(t tool, f scheduler.ActionFilter, since when) (err error
 	if err := a.sayLacks(unread); err != nil {
 		return err
 	}
-	if found.LeftAlone > 0 {
-		a.say("%s of the audit cannot be read by this version", many(int64(found.LeftAlone), "row"))
+	if found.UnknownFormat > 0 {
+		a.say("%s of the audit cannot be read by this version", many(int64(found.UnknownFormat), "row"))
 	}
 	if found.Next != "" {
 		a.sayMore(len(found.Actions), found.Next)

@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // againAfter is between two tries to reach a Redis that is away.
@@ -57,7 +57,7 @@ func over(ctx context.Context) bool {
 
 // follow prints a run that was asked for: its id, or with JSON what is known of it; with w.wait when it
 // has ended.
-func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
+func (a *app) follow(t tool, asked ops.RunView, w waiting) error {
 	var unsaid error
 	if !a.json() {
 		if _, err := fmt.Fprintln(a.stdout, asked.Run); err != nil {
@@ -67,7 +67,7 @@ func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
 			return unsaid
 		}
 	}
-	ctx, get := t.ctx, t.in.Run
+	ctx, get := t.ctx, t.in.GetRun
 	if w.wait {
 		get = a.await(t)
 	}
@@ -85,7 +85,7 @@ func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
 		return errors.Join(a.late(t, asked.Run, w.most), unsaid)
 	case err != nil && t.ctx.Err() != nil:
 		return fmt.Errorf("wait for run %s, which was asked for and goes on: %w", asked.Run, errInterrupted)
-	case errors.Is(err, scheduler.ErrUnknownRun) && !w.wait:
+	case errors.Is(err, ops.ErrUnknownRun) && !w.wait:
 		// Named by --unique, it may have ended so long ago that its row is gone. The id is known all the same.
 		return printJSON(a.stdout, asked)
 	case err != nil:
@@ -108,10 +108,10 @@ func (a *app) follow(t tool, asked scheduler.RunView, w waiting) error {
 }
 
 // await waits for a run's end, through outages of Redis too, as long as nobody interrupts it.
-func (a *app) await(t tool) func(context.Context, string) (scheduler.RunView, error) {
-	return func(ctx context.Context, id string) (scheduler.RunView, error) {
+func (a *app) await(t tool) func(context.Context, string) (ops.RunView, error) {
+	return func(ctx context.Context, id string) (ops.RunView, error) {
 		for told := false; ; told = true {
-			run, err := t.in.Wait(ctx, id)
+			run, err := t.in.WaitRun(ctx, id)
 			if !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
 				return run, err
 			}
@@ -129,7 +129,7 @@ func (a *app) await(t tool) func(context.Context, string) (scheduler.RunView, er
 
 // late says how a run stands that was waited for in vain.
 func (a *app) late(t tool, id string, most time.Duration) error {
-	run, err := t.in.Run(t.ctx, id)
+	run, err := t.in.GetRun(t.ctx, id)
 	if err != nil {
 		return fmt.Errorf("run %s was asked for: %w", id, err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs/boundedfile"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) backupCommand() *cobra.Command {
@@ -34,7 +34,7 @@ func (a *app) backupCommand() *cobra.Command {
 		}
 		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
 			err := a.backup(l, client, args[0], to)
-			return a.noted(l, client, scheduler.Action{Name: "backup", Target: args[0]}, err)
+			return a.noted(l, client, ops.Action{Name: "backup", Target: args[0]}, err)
 		})
 	})
 	c.Long = `Writes a JSON document a line for every job: its definition, cursor, token, pause, pending runs,
@@ -102,7 +102,7 @@ func (a *app) restoreCommand() *cobra.Command {
 			if o.DryRun {
 				return err
 			}
-			return a.noted(l, client, scheduler.Action{Name: "restore", Target: args[0], Detail: o.Pattern}, err)
+			return a.noted(l, client, ops.Action{Name: "restore", Target: args[0], Detail: o.Pattern}, err)
 		})
 	})
 	c.Long = `Writes the jobs of a backup into a namespace that does not have them. The namespace is created when

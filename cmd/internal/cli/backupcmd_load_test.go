@@ -17,6 +17,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 var (
@@ -80,13 +81,13 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 	verify := func(namespace string) {
 		t.Helper()
-		ops, err := scheduler.NewClient(client, namespace)
+		admin, err := ops.New(client, namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := ops.Examine(t.Context(), scheduler.ExamineFilter{})
-		if err != nil || len(x.Violations)+len(x.LeftAlone)+len(x.Unverified) > 0 || x.Jobs != int64(*backupJobs) {
-			t.Errorf("%s: %d jobs, %d rows, %+v, %v, %v: %v", namespace, x.Jobs, x.Rows, x.Violations, x.LeftAlone, x.Unverified, err)
+		x, err := admin.Verify(t.Context(), ops.VerifyFilter{})
+		if err != nil || len(x.Violations)+len(x.UnknownFormat)+len(x.Unverified) > 0 || x.Jobs != int64(*backupJobs) {
+			t.Errorf("%s: %d jobs, %d rows, %+v, %v, %v: %v", namespace, x.Jobs, x.Rows, x.Violations, x.UnknownFormat, x.Unverified, err)
 		}
 		t.Logf("%s: %d jobs, %d rows and %d ticks are in order", namespace, x.Jobs, x.Rows, x.Ticks)
 	}
@@ -128,12 +129,12 @@ func TestBackupUnderLoad(t *testing.T) {
 // runs counts the runs of the first job, which runs every second.
 func runs(t *testing.T, client *redis.Client, namespace string) int {
 	t.Helper()
-	ops, err := scheduler.NewClient(client, namespace)
+	admin, err := ops.New(client, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := ops.List(t.Context(), scheduler.RunFilter{Job: "job-0000", Outcome: jobs.OutcomeSucceeded.String()})
-	if err != nil && !errors.Is(err, scheduler.ErrUnknownNamespace) && !errors.Is(err, scheduler.ErrUnknownJob) {
+	list, err := admin.ListRuns(t.Context(), ops.RunFilter{Job: "job-0000", Outcome: jobs.OutcomeSucceeded.String()})
+	if err != nil && !errors.Is(err, ops.ErrUnknownNamespace) && !errors.Is(err, ops.ErrUnknownJob) {
 		t.Fatal(err)
 	}
 	return len(list.Runs)
@@ -149,23 +150,23 @@ func ran(t *testing.T, client *redis.Client, namespace string, n int) {
 // which it has one.
 func followed(t *testing.T, client *redis.Client, namespace string) {
 	t.Helper()
-	ops, err := scheduler.NewClient(client, namespace)
+	admin, err := ops.New(client, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i+1 < *backupJobs; i += 10 {
 		upstream, follower := fmt.Sprintf("job-%04d", i), fmt.Sprintf("job-%04d", i+1)
 		eventually(t, fmt.Sprintf("%s: %s has a record of each tick of %s", namespace, follower, upstream), func() bool {
-			return unanswered(t, ops, upstream, follower) == 0
+			return unanswered(t, admin, upstream, follower) == 0
 		})
 	}
 }
 
 // unanswered counts the ticks of an upstream job of which its follower has no record.
-func unanswered(t *testing.T, ops *scheduler.Client, upstream, follower string) (n int) {
+func unanswered(t *testing.T, admin *ops.Client, upstream, follower string) (n int) {
 	t.Helper()
-	list := func(job string) []scheduler.RunView {
-		got, err := ops.List(t.Context(), scheduler.RunFilter{Job: job})
+	list := func(job string) []ops.RunView {
+		got, err := admin.ListRuns(t.Context(), ops.RunFilter{Job: job})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestBackupAndRestore takes a namespace to a file and back, as a person would.
@@ -46,10 +46,10 @@ func TestBackupAndRestore(t *testing.T) {
 	wants(exitFailed, "no such file", "", "restore", file+".gone")
 	wants(exitDone, "2 jobs restored to escapement", text, "restore", "-", "--job", "billing-*")
 	wants(exitRefused, "1 job restored to escapement", "", "restore", file)
-	if list := decode[[]scheduler.JobView](t, p.env, "jobs", "list"); len(list) != 3 || list[2].Name != "report" {
+	if list := decode[[]ops.JobView](t, p.env, "jobs", "list"); len(list) != 3 || list[2].Name != "report" {
 		t.Errorf("%+v", list)
 	}
-	if run := decode[[]scheduler.RunView](t, p.env, "runs", "list", "--job", "report"); len(run) != 1 || run[0].Outcome != "running" {
+	if run := decode[[]ops.RunView](t, p.env, "runs", "list", "--job", "report"); len(run) != 1 || run[0].Outcome != "running" {
 		t.Errorf("%+v", run)
 	}
 	wants(exitDone, "", "", "ledger", "verify")

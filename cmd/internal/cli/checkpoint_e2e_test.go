@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 var checkpointKills = flag.Int("checkpoint.kills", 3, "how many nodes TestCheckpointOfACommand kills, 1 to 12")
@@ -133,7 +133,7 @@ func checkSteps(t *testing.T, sink *stepSink, env []string, kills int) {
 		}
 	}
 	eventually(t, "what was left behind is refused", func() bool { return sink.number("stale") == kills })
-	runs := decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "steps")
+	runs := decode[[]ops.RunView](t, env, "runs", "list", "--job", "steps")
 	if len(runs) != kills+1 || runs[0].Outcome != "succeeded" || runs[0].Attempt != kills+1 || runs[0].Progress != nil {
 		t.Errorf("runs: %+v", runs)
 	}
@@ -156,8 +156,8 @@ func TestCheckpointOfACommand(t *testing.T) {
 	if code, _, stderr := call(env, "", "jobs", "run", "steps"); code != exitDone {
 		t.Fatal(stderr)
 	}
-	going := func() (run scheduler.RunView) {
-		for _, r := range decode[[]scheduler.RunView](t, env, "runs", "list", "--job", "steps", "--outcome", "running") {
+	going := func() (run ops.RunView) {
+		for _, r := range decode[[]ops.RunView](t, env, "runs", "list", "--job", "steps", "--outcome", "running") {
 			run = r
 		}
 		return run

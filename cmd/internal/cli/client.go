@@ -11,7 +11,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // newClient makes the client of the Redis that the configuration names. It does not connect yet.
@@ -39,7 +39,7 @@ func (l *loaded) redisName() string {
 // What the configuration is to blame for becomes a fault of it. Any other error is returned as it is. otherwise is what
 // else helps when nothing answers, "" for nothing.
 func (l *loaded) explained(err error, otherwise string) error {
-	if err == nil || errors.As(err, new(*scheduler.UnreachableError)) { // the rest of a Cluster has answered
+	if err == nil || errors.As(err, new(*ops.UnreachableError)) { // the rest of a Cluster has answered
 		return err
 	}
 	at, bad := l.address()

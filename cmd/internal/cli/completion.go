@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // shells are those that completion knows, with what writes the script for each.
@@ -117,7 +117,7 @@ func (a *app) complete(root *cobra.Command) {
 		if f := byArgument[path]; f != nil {
 			c.ValidArgsFunction = f
 		}
-		for flag, f := range map[string]completer{"job": a.names(jobNames), "outcome": words(append([]string{scheduler.OutcomePending}, outcomes...))} {
+		for flag, f := range map[string]completer{"job": a.names(jobNames), "outcome": words(append([]string{ops.OutcomePending}, outcomes...))} {
 			if c.Flags().Lookup(flag) != nil {
 				_ = c.RegisterFlagCompletionFunc(flag, anywhere(f)) // it is there, and once
 			}
@@ -143,7 +143,7 @@ func jobNames(t tool) ([]string, error) { return t.in.JobNames(t.ctx) }
 const completeRuns = 100
 
 func runIDs(t tool) (all []string, err error) {
-	found, err := t.in.List(t.ctx, scheduler.RunFilter{Limit: completeRuns})
+	found, err := t.in.ListRuns(t.ctx, ops.RunFilter{Limit: completeRuns})
 	for _, r := range found.Runs {
 		if r.Run != "" {
 			all = append(all, cobra.CompletionWithDesc(r.Run, harmless(r.Job)+" "+outcome(r)+" "+stamp(r.Tick)))
@@ -153,7 +153,7 @@ func runIDs(t tool) (all []string, err error) {
 }
 
 func nodeNames(t tool) (all []string, err error) {
-	views, err := t.in.Nodes(t.ctx)
+	views, err := t.in.ListNodes(t.ctx)
 	for _, n := range views {
 		all = append(all, n.Name)
 	}
@@ -166,7 +166,7 @@ func nodeNames(t tool) (all []string, err error) {
 }
 
 func lockNames(t tool) (all []string, err error) {
-	found, err := t.in.Locks(t.ctx, scheduler.LockFilter{Limit: completeMost})
+	found, err := t.in.ListLocks(t.ctx, ops.LockFilter{Limit: completeMost})
 	for _, l := range found.Locks {
 		all = append(all, l.Name)
 	}
@@ -174,7 +174,7 @@ func lockNames(t tool) (all []string, err error) {
 }
 
 func generationNames(t tool) (all []string, err error) {
-	found, err := t.in.Generations(t.ctx)
+	found, err := t.in.ListGenerations(t.ctx)
 	for _, g := range found {
 		all = append(all, g.Name)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const (
@@ -61,7 +61,7 @@ type explanation struct {
 	TimeZone   string          `json:"time_zone"`
 	FixedTimes bool            `json:"fixed_times"`       // and not an interval
 	Crontab    string          `json:"crontab,omitempty"` // how crontab(5) reads it, where that gives other days
-	From       scheduler.Stamp `json:"from"`
+	From       ops.Stamp       `json:"from"`
 	Ticks      []explainedTick `json:"ticks"`
 
 	assumed bool   // Job was not given
@@ -69,9 +69,9 @@ type explanation struct {
 }
 
 type explainedTick struct {
-	Tick  scheduler.Stamp `json:"tick"`
-	Local string          `json:"local"`
-	Note  string          `json:"note"` // "", gap or fold
+	Tick  ops.Stamp `json:"tick"`
+	Local string    `json:"local"`
+	Note  string    `json:"note"` // "", gap or fold
 
 	local time.Time
 	words string
@@ -115,14 +115,14 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	}
 	x := &explanation{
 		Schedule: s.String(), Resolved: s.Resolved(), Words: s.Words(), TimeZone: s.Zone().String(), FixedTimes: s.FixedTimes(),
-		Crontab: s.CrontabWords(), From: scheduler.Stamp(from), Ticks: []explainedTick{}, clock: s.ClockWords(),
+		Crontab: s.CrontabWords(), From: ops.Stamp(from), Ticks: []explainedTick{}, clock: s.ClockWords(),
 	}
 	if x.Resolved != x.Schedule {
 		x.Job, x.assumed = name, o.job == ""
 	}
 	for _, tick := range s.Between(from, time.Unix(1<<60, 0), o.n) {
 		local := tick.In(s.Zone())
-		x.Ticks = append(x.Ticks, explainedTick{scheduler.Stamp(tick), local.Format(logTime), s.Note(tick), local, s.NoteWords(tick)})
+		x.Ticks = append(x.Ticks, explainedTick{ops.Stamp(tick), local.Format(logTime), s.Note(tick), local, s.NoteWords(tick)})
 	}
 	return x, nil
 }

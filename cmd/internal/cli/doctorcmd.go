@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -31,7 +31,7 @@ func (a *app) doctor(t tool) error {
 	errors, warnings := 0, 0
 	for _, p := range found {
 		n := max(1, p.Count)
-		if p.Severity == scheduler.SeverityError {
+		if p.Severity == ops.SeverityError {
 			errors += n
 		} else {
 			warnings += n
@@ -56,7 +56,7 @@ func (a *app) doctor(t tool) error {
 }
 
 // problemText is a paragraph for each problem: what is wrong and where, and indented below it the cure.
-func problemText(found []scheduler.Problem) string {
+func problemText(found []ops.Problem) string {
 	var b strings.Builder
 	for k, p := range found {
 		on := ""

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestDoctor finds nothing that must be done, and then a policy by which Redis drops keys, over Redis and over a node's API alike.
@@ -46,7 +46,7 @@ func TestDoctor(t *testing.T) {
 
 // TestProblemText has one cure below what it is for, and nothing that moves a cursor.
 func TestProblemText(t *testing.T) {
-	got := problemText([]scheduler.Problem{
+	got := problemText([]ops.Problem{
 		{Code: "a", Severity: "error", Kind: "job", On: "x", Text: "one\x1b", Cure: "do it"},
 		{Code: "a", Severity: "error", Kind: "job", On: "y", Text: "two", Cure: "do it"},
 		{Code: "a", Severity: "error", Kind: "job", Text: "and 3 more", Cure: "do it", Count: 3},

@@ -6,9 +6,9 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/api"
 	"github.com/escapement/escapement/scheduler/move"
+	"github.com/escapement/escapement/scheduler/ops"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // exitCodes is for the help of the program.
@@ -86,15 +86,15 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &config):
 		return exitConfig
-	case errors.Is(err, scheduler.ErrNotAudited): // it may wrap why, which is no answer to what was asked
+	case errors.Is(err, ops.ErrNotAudited): // it may wrap why, which is no answer to what was asked
 		return exitFailed
 	case errors.Is(err, errAwaited):
 		return exitRunFailed
 	case errors.As(err, &trouble) && trouble.Kind == redisconn.KindReadOnly: // before the namespace that a replica lacks
 		return exitUnreachable
-	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrUnknownRun), errors.Is(err, scheduler.ErrUnknownNode), errors.Is(err, scheduler.ErrUnknownNamespace), errors.Is(err, scheduler.ErrUnknownLock), errors.Is(err, errNoTarget):
+	case errors.Is(err, ops.ErrUnknownJob), errors.Is(err, ops.ErrUnknownRun), errors.Is(err, ops.ErrUnknownNode), errors.Is(err, ops.ErrUnknownNamespace), errors.Is(err, ops.ErrUnknownLock), errors.Is(err, errNoTarget):
 		return exitNotFound
-	case errors.Is(err, scheduler.ErrRefused), errors.Is(err, api.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
+	case errors.Is(err, ops.ErrRefused), errors.Is(err, opshttp.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
 		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists), errors.Is(err, errWouldExist), errors.Is(err, errFileThere):
 		return exitRefused
 	case errors.Is(err, locking.ErrUnreachable), errors.As(err, &trouble) && trouble.Kind == redisconn.KindFull:

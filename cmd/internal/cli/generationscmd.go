@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // unnamed is how tables show, and commands take, the generation whose name is "".
@@ -26,7 +26,7 @@ without a name is shown as ` + unnamed + `.`
 }
 
 func (a *app) generationsList(t tool) error {
-	views, err := t.in.Generations(t.ctx)
+	views, err := t.in.ListGenerations(t.ctx)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (a *app) generationsList(t tool) error {
 }
 
 // promoting is the state, and what is being promoted.
-func promoting(g scheduler.GenerationView) string {
+func promoting(g ops.GenerationView) string {
 	if p := g.Promotion; p != nil && p.Pattern != "" {
 		return g.State + " " + p.Pattern
 	}
@@ -52,9 +52,9 @@ func promoting(g scheduler.GenerationView) string {
 }
 
 // printDifferences lists, for each generation, what promoting it would change.
-func (a *app) printDifferences(views []scheduler.GenerationView) error {
+func (a *app) printDifferences(views []ops.GenerationView) error {
 	out := a.newTable(col("PROMOTED"), whole("JOB"), whole("WHAT"), col("NOW"), col("THEN"))
-	row := func(g scheduler.GenerationView, cells ...string) {
+	row := func(g ops.GenerationView, cells ...string) {
 		out.row(append([]string{g.Name}, cells...)...)
 	}
 	for _, g := range views {
@@ -68,7 +68,7 @@ func (a *app) printDifferences(views []scheduler.GenerationView) error {
 		more(g.Changed.Settings-len(g.Settings), "settings", g, row)
 		for _, n := range []struct {
 			what string
-			scheduler.Names
+			ops.Names
 		}{{"added", g.Added}, {"nobody runs it", g.Removed}, {"just started", g.Unsettled}} {
 			for _, job := range n.First {
 				row(g, job, n.what)
@@ -84,14 +84,14 @@ func (a *app) printDifferences(views []scheduler.GenerationView) error {
 }
 
 // more is a row for those that a list leaves out.
-func more(n int, what string, g scheduler.GenerationView, row func(scheduler.GenerationView, ...string)) {
+func more(n int, what string, g ops.GenerationView, row func(ops.GenerationView, ...string)) {
 	if n > 0 {
 		row(g, fmt.Sprintf("and %d more", n), what)
 	}
 }
 
 // runsAt is "*/5 * * * * (Europe/Berlin), 288 ticks a day".
-func runsAt(s scheduler.ScheduleView) string {
+func runsAt(s ops.ScheduleView) string {
 	if s.After != "" {
 		return "after " + s.After
 	}
@@ -103,7 +103,7 @@ func runsAt(s scheduler.ScheduleView) string {
 }
 
 func (a *app) promoteCommand() *cobra.Command {
-	var o scheduler.PromoteOptions
+	var o ops.PromoteOptions
 	var author string
 	promote := a.command("promote NAME [--job PATTERN] [--cancel-running] [--force]", "make a generation the one that runs", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
@@ -130,7 +130,7 @@ of it is alive, or no job matches --job.`
 	return promote
 }
 
-func (a *app) promote(t tool, o scheduler.PromoteOptions) error {
+func (a *app) promote(t tool, o ops.PromoteOptions) error {
 	name := t.args[0]
 	if name == unnamed {
 		name = ""
@@ -144,14 +144,14 @@ func (a *app) promote(t tool, o scheduler.PromoteOptions) error {
 	} else {
 		err = pairs(a.stdout, "generation", p.Generation, "pattern", p.Pattern, "epoch", strconv.FormatInt(p.Epoch, 10),
 			"switched", names(p.Switched), "created", names(p.Created), "orphaned", names(p.Orphaned),
-			"left out", names(p.LeftOut), "left alone", names(p.LeftAlone), "cancelled", strconv.Itoa(p.Cancelled))
+			"left out", names(p.LeftOut), "left alone", names(p.UnknownFormat), "cancelled", strconv.Itoa(p.Cancelled))
 	}
 	a.sayPromoted(p)
 	return err
 }
 
 // sayPromoted says what a promotion has come to, and what may be next.
-func (a *app) sayPromoted(p scheduler.Promotion) {
+func (a *app) sayPromoted(p ops.Promotion) {
 	who := "generation " + cell(p.Generation)
 	if p.Resumed {
 		a.say("promotion %d had begun before and was brought to its end; the numbers are what this call did", p.Epoch)
@@ -173,13 +173,13 @@ func (a *app) sayPromoted(p scheduler.Promotion) {
 		}
 		a.say("%s of another generation %s nobody's now; when the old nodes are stopped, `jobs remove` takes %s away", many(int64(p.Orphaned.Count), "job"), are, them)
 	}
-	if p.LeftAlone.Count > 0 {
-		a.say("left alone: %s that this version cannot read", many(int64(p.LeftAlone.Count), "job"))
+	if p.UnknownFormat.Count > 0 {
+		a.say("left alone: %s that this version cannot read", many(int64(p.UnknownFormat.Count), "job"))
 	}
 }
 
 // wayBack is the command that undoes a promotion; "" when an interrupted one had replaced the active generation already.
-func wayBack(p scheduler.Promotion) string {
+func wayBack(p ops.Promotion) string {
 	if p.Was == p.Generation {
 		return ""
 	}
@@ -191,7 +191,7 @@ func wayBack(p scheduler.Promotion) string {
 }
 
 // names are "3: a, b, c", "" for none.
-func names(n scheduler.Names) string {
+func names(n ops.Names) string {
 	if n.Count == 0 {
 		return ""
 	}

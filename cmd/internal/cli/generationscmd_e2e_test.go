@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // secondly are jobs each second; what differs is for two generations.
@@ -39,10 +39,10 @@ func TestTwoGenerations(t *testing.T) {
 	after.logged("on standby: another generation is active")
 
 	eventually(t, "both generations are known", func() bool {
-		all := decode[[]scheduler.GenerationView](t, env, "generations", "list")
+		all := decode[[]ops.GenerationView](t, env, "generations", "list")
 		return len(all) == 2 && all[1].Unsettled.Count == 0 && all[1].Jobs == 5
 	})
-	all := decode[[]scheduler.GenerationView](t, env, "generations", "list")
+	all := decode[[]ops.GenerationView](t, env, "generations", "list")
 	if all[0].Name != "" || all[0].State != "active" || all[0].Running != 5 || all[1].Name != "neo" || all[1].State != "standby" || all[1].Running != 0 {
 		t.Errorf("got %+v", all)
 	}
@@ -71,7 +71,7 @@ func TestTwoGenerations(t *testing.T) {
 			t.Errorf("--job %s: exit %d, %q, %q", pattern, code, stdout, stderr)
 		}
 	}
-	p := decode[scheduler.Promotion](t, env, "generations", "promote", "neo", "--author", "anna")
+	p := decode[ops.Promotion](t, env, "generations", "promote", "neo", "--author", "anna")
 	if p.Generation != "neo" || p.Epoch != 1 || p.Switched.Count != 4 || p.Created.Count != 1 || p.Orphaned.Count != 1 {
 		t.Errorf("got %+v", p)
 	}
@@ -103,7 +103,7 @@ func TestTwoGenerations(t *testing.T) {
 
 // The way back names the generation as the command takes it.
 func TestWayBack(t *testing.T) {
-	for want, p := range map[string]scheduler.Promotion{
+	for want, p := range map[string]ops.Promotion{
 		"": {Generation: "neo", Was: "neo"},
 		"; the way back: `generations promote \"\"`":               {Generation: "neo"},
 		"; the way back: `generations promote neo --job 'bill-*'`": {Was: "neo", Pattern: "bill-*"},

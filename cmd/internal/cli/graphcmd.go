@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) jobsGraphCommand() *cobra.Command {
@@ -25,7 +25,7 @@ func (a *app) jobsGraph(t tool) error {
 	if a.json() {
 		return errors.Join(printJSON(a.stdout, list), a.sayLacks(unread))
 	}
-	g := grapher{out: a.newTable(whole("JOB"), col("RUNS"), instant("LAST"), whole("LAST OUTCOME")), by: make(map[string]scheduler.GraphJob), shown: make(map[string]bool)}
+	g := grapher{out: a.newTable(whole("JOB"), col("RUNS"), instant("LAST"), whole("LAST OUTCOME")), by: make(map[string]ops.GraphJob), shown: make(map[string]bool)}
 	for _, j := range list {
 		g.by[j.Name] = j
 	}
@@ -49,7 +49,7 @@ func (a *app) jobsGraph(t tool) error {
 // grapher writes a tree of jobs.
 type grapher struct {
 	out   *table
-	by    map[string]scheduler.GraphJob
+	by    map[string]ops.GraphJob
 	shown map[string]bool
 }
 

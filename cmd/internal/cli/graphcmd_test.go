@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestGraph shows jobs below those that they follow, and none that is alone.
@@ -31,7 +31,7 @@ orphan     after gone, when any     -           -
 		t.Errorf("got\n%s", out)
 	}
 	plant(t, job("single", 0)).wants(exitDone, "JOB", "no job follows another one\n", "jobs", "graph")
-	list := decode[[]scheduler.GraphJob](t, p.env, "jobs", "graph")
+	list := decode[[]ops.GraphJob](t, p.env, "jobs", "graph")
 	if len(list) != 5 || list[4].When != "any" || list[3].After[1] != "check" || list[1].Followers[0] != "load" {
 		t.Errorf("got %+v", list)
 	}

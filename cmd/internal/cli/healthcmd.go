@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // healthWithin is how long a node may take to say how it is.
@@ -81,9 +81,9 @@ func noHealth(err error) error {
 
 // askHealth asks one node. An error beside a URL is that of a node that does not answer. It follows no redirect and uses no proxy.
 func askHealth(address string, ready bool) (health, error) {
-	u, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(address, "/"), strings.TrimSuffix(api.Prefix, "/")))
+	u, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(address, "/"), strings.TrimSuffix(opshttp.Prefix, "/")))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return health{}, usagef("%s is no address of a node, such as http://10.0.0.7:8080", quote(api.ShowAddress(address)))
+		return health{}, usagef("%s is no address of a node, such as http://10.0.0.7:8080", quote(opshttp.ShowAddress(address)))
 	}
 	path := "healthz"
 	if ready {

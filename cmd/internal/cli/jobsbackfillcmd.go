@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) jobsBackfillCommand() *cobra.Command {
-	var o scheduler.BackfillOptions
+	var o ops.BackfillOptions
 	var from, to *timeFlag
 	backfill := a.command("backfill NAME --from T --to T [--parallel N] [--dry-run] [--reason TEXT]", "run the ticks that a job has in a range", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
@@ -54,7 +54,7 @@ how many ticks there are, and the first and last ones.
 	return backfill
 }
 
-func (a *app) jobsBackfill(t tool, o scheduler.BackfillOptions) error {
+func (a *app) jobsBackfill(t tool, o ops.BackfillOptions) error {
 	if o.Parallel == 0 {
 		return usagef("--parallel is 0; from 1 to 100")
 	}
@@ -91,7 +91,7 @@ func (a *app) jobsBackfillsCommand() *cobra.Command {
 		if len(t.args) > 0 {
 			name = t.args[0]
 		}
-		all, unread := t.in.Backfills(t.ctx, name)
+		all, unread := t.in.ListBackfills(t.ctx, name)
 		if unread != nil && all == nil {
 			return t.near(name, unread)
 		}
@@ -103,7 +103,7 @@ a ~, when it ends if it goes on as it did.`
 	return backfills
 }
 
-func (a *app) printBackfills(all []scheduler.BackfillView) error {
+func (a *app) printBackfills(all []ops.BackfillView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(all))
 	}
@@ -132,7 +132,7 @@ func tally(counts map[string]int64) string {
 }
 
 func (a *app) jobsBackfillCancelCommand() *cobra.Command {
-	var o scheduler.CancelOptions
+	var o ops.CancelOptions
 	cancel := a.command("backfill-cancel NAME [--reason TEXT]", "cancel a job's backfill", wants("NAME"), func(cmd *cobra.Command, args []string) error {
 		return a.inspectJob(func(t tool) error {
 			o.Author = a.author(o.Author)

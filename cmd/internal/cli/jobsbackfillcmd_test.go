@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // A backfill is begun, shown, refused beside another one, and cancelled; a dry run begins nothing.
@@ -15,13 +15,13 @@ func TestBackfillCommands(t *testing.T) {
 	from := time.Now().UTC().Truncate(time.Hour).Add(-999 * time.Hour)
 	at := func(n int) string { return from.Add(time.Duration(n) * time.Hour).Format(time.RFC3339) }
 	span := []string{"jobs", "backfill", "hourly", "--from", at(0), "--to", at(999)}
-	first, last := scheduler.Stamp(from).String(), scheduler.Stamp(from.Add(999*time.Hour)).String()
+	first, last := ops.Stamp(from).String(), ops.Stamp(from.Add(999*time.Hour)).String()
 	p.wants(exitDone, "1,000 ticks\n"+first+"\n", "", append(span, "--dry-run")...)
 	p.wants(exitDone, "\n...\n", "", append(span, "--dry-run")...)
-	if plan := decode[scheduler.BackfillPlan](t, p.env, append(span, "--dry-run")...); plan.Ticks != 1000 || plan.ID != "" || plan.Last[2].String() != last {
+	if plan := decode[ops.BackfillPlan](t, p.env, append(span, "--dry-run")...); plan.Ticks != 1000 || plan.ID != "" || plan.Last[2].String() != last {
 		t.Errorf("the plan: %+v", plan)
 	}
-	if all := decode[[]scheduler.BackfillView](t, p.env, "jobs", "backfills"); len(all) > 0 {
+	if all := decode[[]ops.BackfillView](t, p.env, "jobs", "backfills"); len(all) > 0 {
 		t.Errorf("a dry run has begun %+v", all)
 	}
 	for _, refused := range [][]string{
@@ -41,12 +41,12 @@ func TestBackfillCommands(t *testing.T) {
 	id := p.wants(exitDone, "-", "1,000 ticks of job hourly, from "+first+" to "+last, append(span, "--parallel", "4", "--reason", "wrong prices")...)
 	p.wants(exitRefused, "", "backfill "+id+" of the job is under way", span...)
 	p.wants(exitDone, "0 of 1000", "", "jobs", "backfills", "hourly")
-	all := decode[[]scheduler.BackfillView](t, p.env, "jobs", "backfills")
+	all := decode[[]ops.BackfillView](t, p.env, "jobs", "backfills")
 	if len(all) != 1 || all[0].ID != id || all[0].State != "going" || all[0].Parallel != 4 || all[0].Author != "ann" {
 		t.Errorf("listed are %+v", all)
 	}
 	p.wants(exitDone, "", "backfill "+id+" of job hourly is cancelled after 0 of 1000 ticks", "jobs", "backfill-cancel", "hourly", "--reason", "wrong range")
-	if v := decode[scheduler.BackfillView](t, p.env, "jobs", "backfill-cancel", "hourly"); v.State != "cancelled" || v.By != "ann" || v.Reason != "wrong range" {
+	if v := decode[ops.BackfillView](t, p.env, "jobs", "backfill-cancel", "hourly"); v.State != "cancelled" || v.By != "ann" || v.Reason != "wrong range" {
 		t.Errorf("cancelled again: %+v", v)
 	}
 	_, out, _ := call(p.env, "", "audit", "list")

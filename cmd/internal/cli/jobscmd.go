@@ -12,11 +12,11 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) jobsCommand() *cobra.Command {
-	var filter scheduler.JobFilter
+	var filter ops.JobFilter
 	list := a.command("list [--after NAME] [--limit N]", "list the jobs", wants(), func(cmd *cobra.Command, args []string) error {
 		filter.Limit = a.limit(cmd, filter.Limit)
 		return a.inspect(func(t tool) error { return a.jobsList(t, filter) })(cmd, args)
@@ -44,7 +44,7 @@ func (a *app) inspectJob(f func(tool) error) func(*cobra.Command, []string) erro
 
 // near adds the name that may have been meant to an error about an unknown job.
 func (t tool) near(name string, err error) error {
-	if !errors.Is(err, scheduler.ErrUnknownJob) {
+	if !errors.Is(err, ops.ErrUnknownJob) {
 		return err
 	}
 	names, unread := t.in.JobNames(t.ctx)
@@ -57,12 +57,12 @@ func (t tool) near(name string, err error) error {
 	return fmt.Errorf("%w%s", err, spec.DidYouMean(name, names))
 }
 
-func (a *app) jobsList(t tool, filter scheduler.JobFilter) error {
+func (a *app) jobsList(t tool, filter ops.JobFilter) error {
 	found, unread := t.in.ListJobs(t.ctx, filter)
 	if unread != nil && found.Jobs == nil {
 		return unread
 	}
-	if slices.ContainsFunc(found.Jobs, func(j scheduler.JobView) bool { return j.NoNode != "" }) {
+	if slices.ContainsFunc(found.Jobs, func(j ops.JobView) bool { return j.NoNode != "" }) {
 		a.sayFull(t)
 	}
 	err := a.printJobs(found.Jobs)
@@ -70,7 +70,7 @@ func (a *app) jobsList(t tool, filter scheduler.JobFilter) error {
 	return errors.Join(err, a.sayLacks(unread))
 }
 
-func (a *app) printJobs(views []scheduler.JobView) error {
+func (a *app) printJobs(views []ops.JobView) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
@@ -83,7 +83,7 @@ func (a *app) printJobs(views []scheduler.JobView) error {
 }
 
 // schedule says when a job runs.
-func schedule(j scheduler.JobView) string {
+func schedule(j ops.JobView) string {
 	if len(j.After) > 0 {
 		return "after " + strings.Join(j.After, ", ")
 	}
@@ -91,7 +91,7 @@ func schedule(j scheduler.JobView) string {
 }
 
 // zone is where the schedule is read; a job that follows another has none.
-func zone(j scheduler.JobView) string {
+func zone(j ops.JobView) string {
 	if len(j.After) > 0 {
 		return ""
 	}
@@ -99,7 +99,7 @@ func zone(j scheduler.JobView) string {
 }
 
 // state names what keeps a job from running on its schedule, "" when nothing does.
-func state(j scheduler.JobView, at func(*scheduler.Stamp) string) string {
+func state(j ops.JobView, at func(*ops.Stamp) string) string {
 	var words []string
 	if j.Paused {
 		word := "paused"
@@ -115,11 +115,11 @@ func state(j scheduler.JobView, at func(*scheduler.Stamp) string) string {
 }
 
 func (a *app) jobsGet(t tool) error {
-	j, err := t.in.Job(t.ctx, t.args[0])
+	j, err := t.in.GetJob(t.ctx, t.args[0])
 	if err = a.sayUnheard(err); err != nil {
 		return err
 	}
-	a.warnLeftAlone(j.LeftAlone)
+	a.warnLeftAlone(j.UnknownFormat)
 	if a.json() {
 		return printJSON(a.stdout, j)
 	}
@@ -133,7 +133,7 @@ func (a *app) jobsGet(t tool) error {
 }
 
 // policies are the names and values of a job's policies. What does not apply is "-".
-func policies(j scheduler.JobView) []string {
+func policies(j ops.JobView) []string {
 	catchUp, onCrash, retry := j.CatchUp.String(), j.OnCrash.String(), ""
 	if len(j.After) > 0 {
 		catchUp = ""
@@ -167,7 +167,7 @@ func policies(j scheduler.JobView) []string {
 }
 
 // stallAfter is after how long without progress what happens; "" for never.
-func stallAfter(j scheduler.JobView) string {
+func stallAfter(j ops.JobView) string {
 	if j.StallAfter == 0 {
 		return ""
 	}
@@ -175,7 +175,7 @@ func stallAfter(j scheduler.JobView) string {
 }
 
 // ofMaxRuns says how many of a job's ticks have run, of how many.
-func ofMaxRuns(j scheduler.JobView) string {
+func ofMaxRuns(j ops.JobView) string {
 	switch {
 	case j.MaxRuns == 0:
 		return ""
@@ -198,7 +198,7 @@ func bound(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return scheduler.Stamp(at).String()
+	return ops.Stamp(at).String()
 }
 
 func times(n int) string {
@@ -217,7 +217,7 @@ func (a *app) warnLeftAlone(n int) {
 }
 
 // paused is "false", or since when, until when, by whom and why.
-func paused(j scheduler.JobView) string {
+func paused(j ops.JobView) string {
 	if j.Pause == nil {
 		return fmt.Sprint(j.Paused)
 	}
@@ -229,7 +229,7 @@ func paused(j scheduler.JobView) string {
 }
 
 // history says where the recorded history begins.
-func history(j scheduler.JobView) string {
+func history(j ops.JobView) string {
 	switch {
 	case j.HistoryFrom == nil:
 		return ""

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // What a job last came to, and when it last succeeded, is shown however many runs have failed since.
@@ -15,11 +15,11 @@ func TestLastSuccess(t *testing.T) {
 	p.wants(exitDone, "other   @yearly", "", "jobs", "list")
 	good := p.granted(yearly, "1")
 	p.settle("yearly", good, jobs.OutcomeSucceeded, "")
-	ended := decode[scheduler.RunView](t, p.env, "runs", "get", good).Ended
+	ended := decode[ops.RunView](t, p.env, "runs", "get", good).Ended
 	for range 17 { // more rows than are read at first
 		p.settle("yearly", p.granted(yearly, "1"), jobs.OutcomeFailed, "")
 	}
-	views := decode[[]scheduler.JobView](t, p.env, "jobs", "list")
+	views := decode[[]ops.JobView](t, p.env, "jobs", "list")
 	if j := views[1]; j.LastOutcome != "failed" || j.LastSuccess == nil || *j.LastSuccess != *ended {
 		t.Errorf("got %s, %v; want failed, %v", j.LastOutcome, j.LastSuccess, ended)
 	}

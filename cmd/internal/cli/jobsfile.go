@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // maxJobsFile bounds a file of stored jobs, in bytes.
@@ -48,7 +48,7 @@ func (a *app) readJobs(path string) (list []jobs.Job, err error) {
 		list = append(list, j)
 	}
 	if err = cmp.Or(err, someOf(faults)); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", scheduler.ErrRefused, path, err)
+		return nil, fmt.Errorf("%w: %s: %w", ops.ErrRefused, path, err)
 	}
 	return list, nil
 }
@@ -76,7 +76,7 @@ func (a *app) jobsText(path string) (text []byte, err error) {
 		text, err = boundedfile.Read(path, maxJobsFile)
 	}
 	if size := new(boundedfile.SizeError); errors.As(err, &size) || len(text) > maxJobsFile {
-		err = fmt.Errorf("%w: %s: is larger than %d MiB; part it", scheduler.ErrRefused, path, maxJobsFile>>20)
+		err = fmt.Errorf("%w: %s: is larger than %d MiB; part it", ops.ErrRefused, path, maxJobsFile>>20)
 	}
 	return text, err
 }

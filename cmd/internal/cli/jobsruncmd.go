@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // maxPayload bounds what a trigger carries, in bytes; a command gets it as a variable.
@@ -65,25 +65,25 @@ func (a *app) jobsRun(t tool, payload []byte, w when, o triggerOptions) error {
 	if err != nil {
 		return err
 	}
-	var before error = scheduler.ErrUnknownRun
+	var before error = ops.ErrUnknownRun
 	if o.unique != "" {
-		_, before = t.in.Asked(t.ctx, name, o.unique)
+		_, before = t.in.RunByKey(t.ctx, name, o.unique)
 	}
-	id, err := t.in.Trigger(t.ctx, name, scheduler.TriggerOptions{Payload: payload, At: at, Unique: o.unique})
+	id, err := t.in.Trigger(t.ctx, name, ops.TriggerOptions{Payload: payload, At: at, Unique: o.unique})
 	if err != nil {
 		return err
 	}
 	if o.unique == "" || !a.askedBefore(t, id, before == nil) {
 		a.warnRun(t, name, at)
 	}
-	return a.follow(t, scheduler.RunView{Run: id, Job: name}, o.waiting)
+	return a.follow(t, ops.RunView{Run: id, Job: name}, o.waiting)
 }
 
 // askedBefore says how the run stands that a unique key names, if it was there before.
 func (a *app) askedBefore(t tool, id string, found bool) bool {
-	run, err := t.in.Run(t.ctx, id)
+	run, err := t.in.GetRun(t.ctx, id)
 	switch {
-	case errors.Is(err, scheduler.ErrUnknownRun):
+	case errors.Is(err, ops.ErrUnknownRun):
 		a.say("run %s was asked for before; the history has it no more", id)
 		return true
 	case found && err == nil:
@@ -95,15 +95,15 @@ func (a *app) askedBefore(t tool, id string, found bool) bool {
 // warnRun says what a person may not expect of the run that was just asked for.
 func (a *app) warnRun(t tool, name string, at time.Time) {
 	if now, err := t.in.Now(t.ctx); err == nil && !at.IsZero() && at.Before(now) {
-		a.say("%s is over by Redis' clock: the run is due at once", scheduler.Stamp(at))
+		a.say("%s is over by Redis' clock: the run is due at once", ops.Stamp(at))
 	}
-	if j, _ := t.in.Job(t.ctx, name); j.Name != "" && j.Owner == "" { // it only is to help
+	if j, _ := t.in.GetJob(t.ctx, name); j.Name != "" && j.Owner == "" { // it only is to help
 		a.say("no living node can run job %s; it runs as soon as one can", j.Name)
 	}
 }
 
 // standing is what a run does, or how it ended: the end of a sentence.
-func standing(r scheduler.RunView) string {
+func standing(r ops.RunView) string {
 	switch {
 	case r.Pending():
 		return "is " + r.Reason
@@ -114,7 +114,7 @@ func standing(r scheduler.RunView) string {
 }
 
 // ending is how a run ended, and why, in a line.
-func ending(r scheduler.RunView, most int) string {
+func ending(r ops.RunView, most int) string {
 	why := because(r, most, stamp)
 	switch {
 	case why == "":
@@ -126,13 +126,13 @@ func ending(r scheduler.RunView, most int) string {
 }
 
 // because is why a run ended as it did, or does not begin, in a line.
-func because(r scheduler.RunView, most int, at func(*scheduler.Stamp) string) string {
+func because(r ops.RunView, most int, at func(*ops.Stamp) string) string {
 	if r.Mark() {
 		return marked(r, at)
 	}
 	reason := r.Reason
 	if r.Pending() {
-		reason = strings.TrimLeft(strings.TrimPrefix(reason, scheduler.OutcomePending), ": ")
+		reason = strings.TrimLeft(strings.TrimPrefix(reason, ops.OutcomePending), ": ")
 	}
 	var parts []string
 	for _, part := range []string{reason, r.Note, firstLine(r.Error, most)} {
@@ -144,7 +144,7 @@ func because(r scheduler.RunView, most int, at func(*scheduler.Stamp) string) st
 }
 
 // runOrWhyNot is a run's id, with what sets it apart from the first run of its tick, or why there was none.
-func runOrWhyNot(r scheduler.RunView, most int, at func(*scheduler.Stamp) string) string {
+func runOrWhyNot(r ops.RunView, most int, at func(*ops.Stamp) string) string {
 	if r.Run == "" {
 		return because(r, most, at)
 	}
@@ -159,7 +159,7 @@ func runOrWhyNot(r scheduler.RunView, most int, at func(*scheduler.Stamp) string
 }
 
 // marked is what a mark in the history says.
-func marked(r scheduler.RunView, at func(*scheduler.Stamp) string) string {
+func marked(r ops.RunView, at func(*ops.Stamp) string) string {
 	switch {
 	case r.Reason == "rewound":
 		return "rewound to " + at(r.Tick)

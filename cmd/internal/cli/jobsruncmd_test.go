@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
@@ -79,7 +79,7 @@ func TestShownRuns(t *testing.T) {
 	if out := p.wants(exitDone, "no living node holds the job", "", "runs", "list", "--outcome", "pending", "-o", "wide"); strings.Contains(out, "running") || !strings.Contains(out, "pending  2") {
 		t.Errorf("pending ones are shown as\n%s", out)
 	}
-	if got := decode[[]scheduler.RunView](t, p.env, "runs", "list", "--outcome", "pending"); len(got) != 1 || got[0].Outcome != "running" {
+	if got := decode[[]ops.RunView](t, p.env, "runs", "list", "--outcome", "pending"); len(got) != 1 || got[0].Outcome != "running" {
 		t.Errorf("got %+v", got)
 	}
 	for range 52 {
@@ -89,7 +89,7 @@ func TestShownRuns(t *testing.T) {
 	if out := p.wants(exitDone, "TICK", "50 rows shown; there are more", "runs", "list", "--limit", "50"); strings.Count(out, "\n") != 50 {
 		t.Errorf("got %d lines", strings.Count(out, "\n"))
 	}
-	if got := decode[[]scheduler.RunView](t, p.env, "runs", "list"); len(got) != 54 {
+	if got := decode[[]ops.RunView](t, p.env, "runs", "list"); len(got) != 54 {
 		t.Errorf("as JSON: %d", len(got))
 	}
 	keys, err := p.client.Keys(t.Context(), "*:history:yearly").Result()
@@ -110,7 +110,7 @@ func TestShownJobs(t *testing.T) {
 		"ttl           15s\n", "retry         2 times, after 1s up to 1m\n", "labels        a=b, disk=fast\n"} {
 		p.wants(exitDone, want, "", "jobs", "get", "full")
 	}
-	if j := decode[scheduler.JobView](t, p.env, "jobs", "get", "full"); j.CatchUpMax != 10 || j.StartWithin != 2*time.Minute || j.OnCrash != jobs.OnCrashRerun || j.RerunMax != 3 ||
+	if j := decode[ops.JobView](t, p.env, "jobs", "get", "full"); j.CatchUpMax != 10 || j.StartWithin != 2*time.Minute || j.OnCrash != jobs.OnCrashRerun || j.RerunMax != 3 ||
 		j.Timeout != time.Minute || j.TTL != 15*time.Second || j.Retry != (jobs.Retry{Max: 2, Backoff: time.Second, MaxBackoff: time.Minute}) || j.Labels["disk"] != "fast" {
 		t.Errorf("got %+v", j)
 	}
@@ -122,7 +122,7 @@ func TestShownJobs(t *testing.T) {
 			t.Errorf("%q in\n%s", absent, out)
 		}
 	}
-	j := decode[scheduler.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
+	j := decode[ops.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
 	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", no node", "", "jobs", "list", "-o", "wide")
 	p.wants(exitDone, "paused until "+(&table{zone: time.UTC}).at(j.Pause.Until)+", no node", "", "jobs", "list")
 }

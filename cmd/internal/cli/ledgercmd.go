@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 func (a *app) ledgerCommand() *cobra.Command {
-	var filter scheduler.ExamineFilter
+	var filter ops.VerifyFilter
 	var since *timeFlag
 	verify := a.command("verify [--job NAME] [--since T]", "check the promises on the recorded history", wants(),
 		func(cmd *cobra.Command, args []string) error {
@@ -40,23 +40,23 @@ The schedules are recomputed with the time zone rules of this program.
 	return a.group("ledger COMMAND", "check the ledger", verify)
 }
 
-func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter, since when) (err error) {
+func (a *app) ledgerVerify(t tool, filter ops.VerifyFilter, since when) (err error) {
 	if filter.Since, err = t.instant(since); err != nil {
 		return err
 	}
-	x, err := t.in.Examine(t.ctx, filter)
+	x, err := t.in.Verify(t.ctx, filter)
 	if err != nil {
 		return t.near(filter.Job, err)
 	}
 	if a.json() {
-		err = printJSON(a.stdout, api.VerifiedOf(x))
+		err = printJSON(a.stdout, opshttp.VerifiedOf(x))
 	} else {
 		_, err = a.stdout.Write([]byte(violationText(x.Violations)))
 	}
 	if err != nil {
 		return err
 	}
-	for _, s := range x.LeftAlone {
+	for _, s := range x.UnknownFormat {
 		a.say("left alone: %s: %s", s.Key, s.What)
 	}
 	for _, o := range x.Overdue {
@@ -69,7 +69,7 @@ func (a *app) ledgerVerify(t tool, filter scheduler.ExamineFilter, since when) (
 // the audit cannot be read.
 func lastLoss(t tool, since time.Time) string {
 	const most = 20 // of an author who may be a person too
-	list, err := t.in.Audit(t.ctx, scheduler.ActionFilter{Who: "Redis", Since: since, Limit: most})
+	list, err := t.in.Audit(t.ctx, ops.ActionFilter{Who: "Redis", Since: since, Limit: most})
 	if err != nil {
 		return ""
 	}
@@ -82,7 +82,7 @@ func lastLoss(t tool, since time.Time) string {
 }
 
 // violationText is one line for each violation, and its evidence indented below.
-func violationText(found []scheduler.Violation) string {
+func violationText(found []ops.Violation) string {
 	var b strings.Builder
 	for _, v := range found {
 		fmt.Fprintf(&b, "%-5s  %s  %s\n", v.Promise, cell(v.Job), cell(v.What))
@@ -94,7 +94,7 @@ func violationText(found []scheduler.Violation) string {
 }
 
 // verdict says on stderr that all was well, and what was not checked because of a loss, or returns what was not well.
-func (a *app) verdict(x scheduler.Examined, loss string) error {
+func (a *app) verdict(x ops.Verification, loss string) error {
 	checked := fmt.Sprintf("%s, %s, %s", many(x.Jobs, "job"), many(x.Rows, "row"), many(x.Ticks, "tick"))
 	var wrong []string
 	broken, unverified := sorted(x)
@@ -115,7 +115,7 @@ func (a *app) verdict(x scheduler.Examined, loss string) error {
 
 // sorted tells violations from what cannot be verified, because records of the job cannot be read: it
 // returns how many of the former there are, and the names of the jobs of the latter.
-func sorted(x scheduler.Examined) (broken int64, unverified []string) {
+func sorted(x ops.Verification) (broken int64, unverified []string) {
 	unverified = slices.Clone(x.Unverified)
 	for _, v := range x.Violations {
 		if strings.Contains(v.What, "cannot be verified") {

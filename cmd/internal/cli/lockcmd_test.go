@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // holding takes a lock in this process.
@@ -104,7 +104,7 @@ func TestLockHeld(t *testing.T) {
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("it waited only %s", took)
 	}
-	if l := decode[scheduler.LockView](t, at(redis), "locks", "get", "a"); l.Waiters != 0 || l.Owner != lease.Owner() {
+	if l := decode[ops.LockView](t, at(redis), "locks", "get", "a"); l.Waiters != 0 || l.Owner != lease.Owner() {
 		t.Errorf("got %+v, want nobody in line", l)
 	}
 	code := make(chan int, 1)
@@ -112,7 +112,7 @@ func TestLockHeld(t *testing.T) {
 		got, _, _ := call(at(redis), "", "lock", "a", "--wait", "30s", "--", "touch", file)
 		code <- got
 	}()
-	eventually(t, "it waits in line", func() bool { return decode[scheduler.LockView](t, at(redis), "locks", "get", "a").Waiters == 1 })
+	eventually(t, "it waits in line", func() bool { return decode[ops.LockView](t, at(redis), "locks", "get", "a").Waiters == 1 })
 	if _, err := os.Stat(file); err == nil {
 		t.Fatal("the command was run beside the holder")
 	}

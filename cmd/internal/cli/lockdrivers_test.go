@@ -10,7 +10,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // masters starts independent servers, and returns their URLs with commas between.
@@ -129,7 +129,7 @@ jobs:
 		t.Fatal(words)
 	}
 	p.logged("run ended", `"outcome":"succeeded"`)
-	var all []scheduler.RunView
+	var all []ops.RunView
 	if _, out, _ := call(env, "", "runs", "list", "--job", "books", "--outcome", "succeeded", "-o", "json"); json.Unmarshal([]byte(out), &all) != nil || len(all) == 0 {
 		t.Fatal(out)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // childEnv is the environment of a command under a lock: this program's without its secrets, and the command's lock and token.
@@ -37,7 +37,7 @@ func withoutSecrets(env map[string]string) map[string]string {
 		}
 	}
 	drop(apiTokenVariable, nil)
-	drop(apiVariable, api.ShowAddress)
+	drop(apiVariable, opshttp.ShowAddress)
 	drop(moveFromVariable, redisconn.Mask)
 	drop(moveToVariable, redisconn.Mask)
 	return all

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 func (a *app) locksReleaseCommand() *cobra.Command {
 	var text, author string
-	var o scheduler.ReleaseOptions
+	var o ops.ReleaseOptions
 	release := a.command("release NAME --token N [--force]", "ask the holder of a lock to end, and wait for that", wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			if text == "" {
@@ -63,17 +63,17 @@ type releasedJSON struct {
 	Released bool   `json:"released"` // false: taken away by force, and free when it lapses
 }
 
-func (a *app) locksRelease(t tool, token locking.Token, o scheduler.ReleaseOptions) error {
+func (a *app) locksRelease(t tool, token locking.Token, o ops.ReleaseOptions) error {
 	r, err := t.in.ReleaseLock(t.ctx, t.args[0], token, o)
 	if err != nil {
 		return asInput(err)
 	}
 	switch l := r.Lock; r.Did {
-	case scheduler.ReleaseTold:
+	case ops.ReleaseTold:
 		err = a.awaitLock(t, l)
-	case scheduler.ReleaseCancelled:
+	case ops.ReleaseCancelled:
 		err = a.awaitLease(t, l)
-	case scheduler.ReleaseTaken:
+	case ops.ReleaseTaken:
 		a.say("lock %q is taken from %s, which is told at its next renewal, or in %s; until then it may work on, and only a token above %d tells others from it",
 			l.Name, l.Who(), brief(l.Left()), token)
 	default:
@@ -82,32 +82,32 @@ func (a *app) locksRelease(t tool, token locking.Token, o scheduler.ReleaseOptio
 	if err != nil || !a.json() {
 		return err
 	}
-	return printJSON(a.stdout, releasedJSON{r.Lock.Name, r.Lock.Kind, r.Lock.Token, r.Did != scheduler.ReleaseLapses})
+	return printJSON(a.stdout, releasedJSON{r.Lock.Name, r.Lock.Kind, r.Lock.Token, r.Did != ops.ReleaseLapses})
 }
 
 // allHeld is what is held by the name of l.
-func allHeld(l scheduler.LockView) []scheduler.LockView {
-	return append([]scheduler.LockView{l}, l.Also...)
+func allHeld(l ops.LockView) []ops.LockView {
+	return append([]ops.LockView{l}, l.Also...)
 }
 
 // sameGrant reports whether a lock is held by the grant of l.
-func sameGrant(l scheduler.LockView) func(scheduler.LockView) bool {
-	return func(o scheduler.LockView) bool { return o.Kind == l.Kind && o.Run == l.Run && o.Token == l.Token }
+func sameGrant(l ops.LockView) func(ops.LockView) bool {
+	return func(o ops.LockView) bool { return o.Kind == l.Kind && o.Run == l.Run && o.Token == l.Token }
 }
 
 // awaitLock waits until a lock is not that grant's any more, which was asked to end.
-func (a *app) awaitLock(t tool, l scheduler.LockView) error {
+func (a *app) awaitLock(t tool, l ops.LockView) error {
 	longest := l.Left()
-	if now, err := t.in.Lock(t.ctx, l.Name); err == nil { // it may have been renewed before it was revoked
+	if now, err := t.in.GetLock(t.ctx, l.Name); err == nil { // it may have been renewed before it was revoked
 		if i := slices.IndexFunc(allHeld(now), sameGrant(l)); i >= 0 {
 			longest = allHeld(now)[i].Left()
 		}
 	}
 	a.say("lock %q: %s is asked to end; it hears of it at its next renewal, and the lock is free in %s at most", l.Name, l.Who(), brief(longest))
-	var last scheduler.LockView
+	var last ops.LockView
 	err := a.until(t, longest+releasedLate, "lock "+strconv.Quote(l.Name), func() (over bool, err error) {
-		last, err = t.in.Lock(t.ctx, l.Name)
-		if errors.Is(err, scheduler.ErrUnknownLock) {
+		last, err = t.in.GetLock(t.ctx, l.Name)
+		if errors.Is(err, ops.ErrUnknownLock) {
 			return true, nil
 		}
 		return err == nil && !slices.ContainsFunc(allHeld(last), sameGrant(l)), err
@@ -115,7 +115,7 @@ func (a *app) awaitLock(t tool, l scheduler.LockView) error {
 	switch {
 	case err != nil:
 		return err
-	case last.Kind == scheduler.LockKind:
+	case last.Kind == ops.LockKind:
 		a.say("lock %q: that grant has ended; now it is held by %s", l.Name, last.Who())
 	default:
 		a.say("lock %q is free", l.Name)
@@ -124,11 +124,11 @@ func (a *app) awaitLock(t tool, l scheduler.LockView) error {
 }
 
 // awaitLease waits until the lease of a run is gone, which was cancelled.
-func (a *app) awaitLease(t tool, l scheduler.LockView) error {
+func (a *app) awaitLease(t tool, l ops.LockView) error {
 	a.say("%s is cancelled; waiting until it has ended: a command gets SIGTERM, and SIGKILL 5s later; a function ends when it heeds its context", l.Who())
 	err := a.until(t, 0, "run "+l.Run, func() (bool, error) {
-		now, err := t.in.Lock(t.ctx, l.Name)
-		if errors.Is(err, scheduler.ErrUnknownLock) {
+		now, err := t.in.GetLock(t.ctx, l.Name)
+		if errors.Is(err, ops.ErrUnknownLock) {
 			return true, nil
 		}
 		return err == nil && !slices.ContainsFunc(allHeld(now), sameGrant(l)), err

@@ -9,21 +9,21 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // lapses is a namespace in which a lock that is taken by force cannot be given back.
 type lapses struct{ operator }
 
-func (lapses) ReleaseLock(_ context.Context, name string, token int64, _ scheduler.ReleaseOptions) (scheduler.Release, error) {
-	lock := scheduler.LockView{Name: name, Kind: scheduler.LockKind, Token: strconv.FormatInt(token, 10)}
-	return scheduler.Release{Lock: lock, Did: scheduler.ReleaseLapses}, nil
+func (lapses) ReleaseLock(_ context.Context, name string, token int64, _ ops.ReleaseOptions) (ops.Release, error) {
+	lock := ops.LockView{Name: name, Kind: ops.LockKind, Token: strconv.FormatInt(token, 10)}
+	return ops.Release{Lock: lock, Did: ops.ReleaseLapses}, nil
 }
 
 // TestLocksReleaseForceIsNotGivenBack: what was taken away and could not be given back is not released yet.
 func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 	p := plant(t)
-	in, err := scheduler.NewClient(p.client, "escapement")
+	in, err := ops.New(p.client, "escapement")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 		lease := holding(t, p.server, "a", locking.Options{TTL: short})
 		var out, words strings.Builder
 		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: "json"}}
-		err := a.locksRelease(tool{ctx: t.Context(), in: tt.in, args: []string{"a"}}, lease.Token(), scheduler.ReleaseOptions{Force: true})
+		err := a.locksRelease(tool{ctx: t.Context(), in: tt.in, args: []string{"a"}}, lease.Token(), ops.ReleaseOptions{Force: true})
 		if err != nil || !strings.Contains(out.String(), tt.released) {
 			t.Errorf("%v, %s%swant %s", err, out.String(), words.String(), tt.released)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // locked starts a process of escapement lock, and waits for the command's first word when there is to be one.
@@ -131,7 +131,7 @@ func TestLockRevoked(t *testing.T) {
 		code <- new(app).Run(args, strings.NewReader(""), &out, &words, at(redis))
 	}()
 	eventually(t, "the command begins", func() bool { return strings.HasSuffix(out.String(), "\n") })
-	l := decode[scheduler.LockView](t, at(redis), "locks", "get", "a")
+	l := decode[ops.LockView](t, at(redis), "locks", "get", "a")
 	if who := fmt.Sprintf(", pid %d", os.Getpid()); !strings.HasPrefix(l.Holder, "escapement lock on ") || !strings.HasSuffix(l.Holder, who) {
 		t.Errorf("held by %q", l.Holder)
 	}
@@ -222,13 +222,13 @@ func TestLockSignals(t *testing.T) {
 
 	holder := locked(t, redis, true, "a", "--", "sh", "-c", "echo in; exec sleep 1000")
 	waiter := locked(t, redis, false, "a", "--wait", "30s", "--", "echo", "ran")
-	eventually(t, "it waits", func() bool { return decode[scheduler.LockView](t, at(redis), "locks", "get", "a").Waiters == 1 })
+	eventually(t, "it waits", func() bool { return decode[ops.LockView](t, at(redis), "locks", "get", "a").Waiters == 1 })
 	waiter.signal(syscall.SIGTERM)
 	waiter.exits(143)
 	if lastLine(waiter.stderr.text()) != oursLine(143, notRun) || waiter.stdout.text() != "" || !strings.Contains(waiter.stderr.text(), "the wait ended by terminated; the command was not run") {
 		t.Errorf("%s\n%s", waiter.stdout.text(), waiter.stderr.text())
 	}
-	if l := decode[scheduler.LockView](t, at(redis), "locks", "get", "a"); l.Waiters != 0 {
+	if l := decode[ops.LockView](t, at(redis), "locks", "get", "a"); l.Waiters != 0 {
 		t.Errorf("got %+v, want nobody in line", l)
 	}
 	holder.signal(syscall.SIGTERM)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) locksCommand() *cobra.Command {
@@ -17,7 +17,7 @@ func (a *app) locksCommand() *cobra.Command {
 	var after string
 	list := a.command("list [--after NAME] [--limit N]", "list the locks, and the leases of running jobs", wants(),
 		func(cmd *cobra.Command, args []string) error {
-			f := scheduler.LockFilter{After: after, Limit: a.limit(cmd, limit)}
+			f := ops.LockFilter{After: after, Limit: a.limit(cmd, limit)}
 			return a.inspect(func(t tool) error { return a.locksList(t, f) })(cmd, args)
 		})
 	list.Long = `Lists what is held now. KIND is lock for what a program or escapement lock took by its
@@ -42,9 +42,9 @@ others are its field "also". Exit code 4 when nobody holds anything by that name
 	return a.group("locks COMMAND", "list, show and release locks", list, get, a.locksReleaseCommand(), a.locksBootstrapCommand())
 }
 
-func (a *app) locksList(t tool, f scheduler.LockFilter) error {
-	found, unread := t.in.Locks(t.ctx, f)
-	if len(found.Locks) == 0 && unread != nil && !errors.As(unread, new(*scheduler.UnreachableError)) {
+func (a *app) locksList(t tool, f ops.LockFilter) error {
+	found, unread := t.in.ListLocks(t.ctx, f)
+	if len(found.Locks) == 0 && unread != nil && !errors.As(unread, new(*ops.UnreachableError)) {
 		return unread
 	}
 	if found.Next != "" {
@@ -73,7 +73,7 @@ func asInput(err error) error {
 }
 
 func (a *app) locksGet(t tool) error {
-	l, unread := t.in.Lock(t.ctx, t.args[0])
+	l, unread := t.in.GetLock(t.ctx, t.args[0])
 	if l.Name == "" {
 		return asInput(unread)
 	}
@@ -93,7 +93,7 @@ func (a *app) locksGet(t tool) error {
 }
 
 // kindOf is what is held, and of a semaphore or a read-write lock, how.
-func kindOf(l scheduler.LockView) string {
+func kindOf(l ops.LockView) string {
 	switch {
 	case l.Permits > 0:
 		return fmt.Sprintf("permit of %d", l.Permits)
@@ -104,15 +104,15 @@ func kindOf(l scheduler.LockView) string {
 }
 
 // leftOf is the time left for a table; of a lock under a key without an end, which is not ours, nobody knows it.
-func leftOf(l scheduler.LockView) string {
-	if l.Kind == scheduler.LockKind && l.TTLMS == 0 {
+func leftOf(l ops.LockView) string {
+	if l.Kind == ops.LockKind && l.TTLMS == 0 {
 		return ""
 	}
 	return brief(l.Left())
 }
 
 // holder is who holds it, and that it was asked to end.
-func holder(l scheduler.LockView) string {
+func holder(l ops.LockView) string {
 	switch {
 	case !l.Revoked:
 		return l.Holder

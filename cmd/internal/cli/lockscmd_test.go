@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
@@ -25,12 +25,12 @@ func TestLocksList(t *testing.T) {
 	run := p.granted(yearly, "1")
 	shard := p.shard(move, 1)
 
-	got := decode[[]scheduler.LockView](t, p.env, "locks", "list")
+	got := decode[[]ops.LockView](t, p.env, "locks", "list")
 	if len(got) != 4 {
 		t.Fatalf("got %+v", got)
 	}
 	token := func(l *locking.Lease) string { return strconv.FormatInt(l.Token(), 10) }
-	for i, want := range []scheduler.LockView{
+	for i, want := range []ops.LockView{
 		{Name: "move#1", Kind: "run", Owner: shard, Run: shard, Node: "n1"},
 		{Name: "order:42", Kind: "lock", Owner: other.Owner(), Token: token(other)},
 		{Name: "yearly", Kind: "lock", Owner: lock.Owner(), Token: token(lock), Holder: "bi"},
@@ -52,8 +52,8 @@ func TestLocksList(t *testing.T) {
 	whole := p.wants(exitDone, "NAME", "", "locks", "list", "-o", "wide")
 	var pages string
 	for after, i := "", 0; i < 10; i++ {
-		var some []scheduler.LockView
-		if some = decode[[]scheduler.LockView](t, p.env, "locks", "list", "--limit", "1", "--after", after); len(some) == 0 {
+		var some []ops.LockView
+		if some = decode[[]ops.LockView](t, p.env, "locks", "list", "--limit", "1", "--after", after); len(some) == 0 {
 			break
 		}
 		for _, l := range some {
@@ -65,13 +65,13 @@ func TestLocksList(t *testing.T) {
 		t.Errorf("pages of one name have\n%s\nthe whole list\n%s", pages, whole)
 	}
 
-	if l := decode[scheduler.LockView](t, p.env, "locks", "get", "yearly"); l.Kind != "lock" || len(l.Also) != 1 || l.Also[0].Run != run {
+	if l := decode[ops.LockView](t, p.env, "locks", "get", "yearly"); l.Kind != "lock" || len(l.Also) != 1 || l.Also[0].Run != run {
 		t.Errorf("got %+v", l)
 	}
 	p.wants(exitDone, "kind     lock\n", "", "locks", "get", "yearly")
 	p.wants(exitDone, "kind     run\n", "", "locks", "get", "yearly")
 	for _, name := range []string{"move", "move#1"} {
-		if l := decode[scheduler.LockView](t, p.env, "locks", "get", name); l.Kind != "run" || l.Name != "move#1" || l.Also != nil {
+		if l := decode[ops.LockView](t, p.env, "locks", "get", name); l.Kind != "run" || l.Name != "move#1" || l.Also != nil {
 			t.Errorf("%s: got %+v", name, l)
 		}
 	}
@@ -104,7 +104,7 @@ func (p *planted) shard(job jobs.Job, shard int) string {
 	return c.Run
 }
 
-func jsonOf(t *testing.T, l scheduler.LockView) string {
+func jsonOf(t *testing.T, l ops.LockView) string {
 	t.Helper()
 	var b strings.Builder
 	if err := printJSON(&b, l); err != nil {
@@ -149,7 +149,7 @@ func TestLocksRelease(t *testing.T) {
 		}
 		next <- got
 	}()
-	eventually(t, "somebody waits", func() bool { return decode[scheduler.LockView](t, p.env, "locks", "get", "a").Waiters == 1 })
+	eventually(t, "somebody waits", func() bool { return decode[ops.LockView](t, p.env, "locks", "get", "a").Waiters == 1 })
 	if got := decode[releasedJSON](t, p.env, release(lease.Token())...); got != (releasedJSON{"a", "lock", strconv.FormatInt(lease.Token(), 10), true}) {
 		t.Errorf("got %+v", got)
 	}
@@ -186,7 +186,7 @@ func TestLocksReleaseRun(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
 	p := plant(t, yearly)
 	run := p.granted(yearly, "1")
-	l := decode[scheduler.LockView](t, p.env, "locks", "get", "yearly")
+	l := decode[ops.LockView](t, p.env, "locks", "get", "yearly")
 	p.wants(exitRefused, "", "run "+run+" on n1 with token "+l.Token, "locks", "release", "yearly", "--token", "1")
 	p.wants(exitRefused, "", "without --force the run is cancelled", "locks", "release", "yearly", "--token", l.Token, "--force")
 	p.wants(exitDone, "running", "", "runs", "get", run)
@@ -220,13 +220,13 @@ func TestLocksOfSeveral(t *testing.T) {
 	other := holding(t, p.server, "db", two)
 	reader := holding(t, p.server, "file", locking.Options{Mode: locking.Read})
 
-	got := decode[[]scheduler.LockView](t, p.env, "locks", "list", "--limit", "1")
-	if len(got) != 2 || got[0].Token != token(one) || got[1].Token != token(other) || got[0].Permits != 3 || got[0].Kind != scheduler.LockKind || got[1].Holder != "two" {
+	got := decode[[]ops.LockView](t, p.env, "locks", "list", "--limit", "1")
+	if len(got) != 2 || got[0].Token != token(one) || got[1].Token != token(other) || got[0].Permits != 3 || got[0].Kind != ops.LockKind || got[1].Holder != "two" {
 		t.Errorf("a page of one name: %+v", got)
 	}
 	p.wants(exitDone, "file  read  "+token(reader), "", "locks", "list", "--after", "db")
 	p.wants(exitDone, "db    permit of 3  "+token(one), "", "locks", "list")
-	if l := decode[scheduler.LockView](t, p.env, "locks", "get", "db"); l.Token != token(one) || len(l.Also) != 1 || l.Also[0].Token != token(other) {
+	if l := decode[ops.LockView](t, p.env, "locks", "get", "db"); l.Token != token(one) || len(l.Also) != 1 || l.Also[0].Token != token(other) {
 		t.Errorf("got %+v", l)
 	}
 	p.wants(exitDone, "", `lock "db": that grant has ended; now it is held by one`, "locks", "release", "db", "--token", token(other))

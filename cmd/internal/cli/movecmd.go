@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const moveHelp = `Moves a namespace to another Redis, in steps. Each of them can be run again, also after
@@ -48,8 +48,8 @@ type moveTool struct {
 	ctx      context.Context // ends at SIGINT and SIGTERM
 	mover    *move.Mover
 	ns       string
-	from, to string              // for messages
-	notes    []*scheduler.Client // whose audits are told: of both sides
+	from, to string        // for messages
+	notes    []*ops.Client // whose audits are told: of both sides
 }
 
 func (a *app) moveCommand() *cobra.Command {
@@ -125,7 +125,7 @@ func (a *app) moved(t moveTool, name string, step func(context.Context) (move.St
 	s, err := step(t.ctx)
 	result := err
 	for _, side := range t.notes {
-		unnoted := side.Note(t.ctx, scheduler.Action{Name: name, Target: t.ns, Detail: "from " + t.from + " to " + t.to}, result)
+		unnoted := side.Note(t.ctx, ops.Action{Name: name, Target: t.ns, Detail: "from " + t.from + " to " + t.to}, result)
 		err = cmp.Or(err, unnoted)
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ func (a *app) printMove(s move.Status) error {
 		}
 		since := ""
 		if side.Since != nil {
-			since = scheduler.Stamp(*side.Since).String()
+			since = ops.Stamp(*side.Since).String()
 		}
 		out.row(side.word, side.State, since, fmt.Sprint(side.Partitions), strings.Join(gates, ", "),
 			fmt.Sprint(side.Jobs), fmt.Sprint(side.Running), fmt.Sprint(side.Pending), side.Address)
@@ -231,5 +231,5 @@ func (a *app) movePlan(t moveTool) error {
 		}
 		return err
 	}
-	return fmt.Errorf("%w: in the way is: %s", scheduler.ErrRefused, strings.Join(p.InTheWay, "; and "))
+	return fmt.Errorf("%w: in the way is: %s", ops.ErrRefused, strings.Join(p.InTheWay, "; and "))
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // mover is who moves a namespace from one Redis to another.
@@ -157,7 +157,7 @@ func TestMoveByHand(t *testing.T) {
 			t.Errorf("%v: got %+v", args, got)
 		}
 	}
-	if list := decode[[]scheduler.JobView](t, []string{"ESCAPEMENT_REDIS_URL=" + there}, "jobs", "list"); len(list) != 1 {
+	if list := decode[[]ops.JobView](t, []string{"ESCAPEMENT_REDIS_URL=" + there}, "jobs", "list"); len(list) != 1 {
 		t.Errorf("%d jobs there", len(list))
 	}
 	if err := to.Stop(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/move"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // The variables behind --from and --to; with _FILE behind them they name a file that holds the URL.
@@ -40,7 +40,7 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 		return err
 	}
 	if same(from.Address, to.Address) {
-		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", scheduler.ErrRefused, wholeAddress(to.Address))
+		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", ops.ErrRefused, wholeAddress(to.Address))
 	}
 	here, there := from.Client(), to.Client()
 	defer here.Close()
@@ -54,7 +54,7 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	defer stop()
 	t := moveTool{ctx: ctx, mover: mover, ns: l.Namespace, from: cfg.FromName, to: cfg.ToName}
 	for _, side := range []redis.UniversalClient{here, there} {
-		of, err := scheduler.NewClient(side, l.Namespace)
+		of, err := ops.New(side, l.Namespace)
 		if err != nil {
 			return l.refused(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // restsEvery is how often nodes drain --wait looks.
@@ -31,7 +31,7 @@ jobs. Jobs of which a newer definition is stored are superseded: the node does n
 }
 
 func (a *app) nodesList(t tool) error {
-	views, unread := t.in.Nodes(t.ctx)
+	views, unread := t.in.ListNodes(t.ctx)
 	if views == nil && unread != nil {
 		return unread
 	}
@@ -58,10 +58,10 @@ func (a *app) nodesList(t tool) error {
 }
 
 // alive says whether a node has not gone.
-func alive(n scheduler.NodeView) bool { return n.State != "gone" }
+func alive(n ops.NodeView) bool { return n.State != "gone" }
 
 // printNodes prints nodes of a namespace, which a move may have closed.
-func (a *app) printNodes(views []scheduler.NodeView, closed bool) error {
+func (a *app) printNodes(views []ops.NodeView, closed bool) error {
 	out := a.newTable(whole("NAME"), whole("STATE"), col("GENERATION"), whole("JOBS"), whole("OWNED"), whole("RUNNING"), whole("CLOCK"), wide("VERSION"),
 		column{heading: "SEEN", wide: true, instant: true}, wide("ID"), col("NOTE"))
 	for _, n := range views {
@@ -72,7 +72,7 @@ func (a *app) printNodes(views []scheduler.NodeView, closed bool) error {
 }
 
 // nodeNote is what a node does not do, and why.
-func (t *table) nodeNote(n scheduler.NodeView, closed bool) string {
+func (t *table) nodeNote(n ops.NodeView, closed bool) string {
 	var notes []string
 	if closed && alive(n) {
 		notes = append(notes, "closed by a move")
@@ -96,7 +96,7 @@ func (t *table) nodeNote(n scheduler.NodeView, closed bool) string {
 }
 
 // drainNote is who drained a node and why, "" for one that is not drained.
-func drainNote(d *scheduler.DrainView) string {
+func drainNote(d *ops.DrainView) string {
 	switch {
 	case d == nil:
 		return ""
@@ -113,7 +113,7 @@ func (a *app) nodesDrainCommand() *cobra.Command {
 	var wait bool
 	drain := a.command("drain NAME [--reason TEXT] [--wait]", "let a node finish what runs and take nothing new", wants("NAME"),
 		a.inspectNode(func(t tool) error {
-			if err := t.in.DrainNode(t.ctx, t.args[0], scheduler.DrainOptions{Author: a.author(author), Reason: reason}); err != nil {
+			if err := t.in.DrainNode(t.ctx, t.args[0], ops.DrainOptions{Author: a.author(author), Reason: reason}); err != nil {
 				return err
 			}
 			if !wait {
@@ -145,8 +145,8 @@ func (a *app) nodesResumeCommand() *cobra.Command {
 		if _, drained := drains[t.args[0]]; !drained {
 			return a.nodeStands(t, "was not drained; nothing is changed")
 		}
-		views, _ := t.in.Nodes(t.ctx)
-		if views != nil && !slices.ContainsFunc(views, func(n scheduler.NodeView) bool { return n.Name == t.args[0] }) {
+		views, _ := t.in.ListNodes(t.ctx)
+		if views != nil && !slices.ContainsFunc(views, func(n ops.NodeView) bool { return n.Name == t.args[0] }) {
 			return a.nodeStands(t, "is resumed; it is not there at present, and works when it comes back")
 		}
 		return a.nodeStands(t, "is resumed; it claims again within a second")
@@ -160,11 +160,11 @@ func (a *app) nodesResumeCommand() *cobra.Command {
 func (a *app) inspectNode(f func(tool) error) func(*cobra.Command, []string) error {
 	return a.inspect(func(t tool) error {
 		err := f(t)
-		if !errors.Is(err, scheduler.ErrUnknownNode) {
+		if !errors.Is(err, ops.ErrUnknownNode) {
 			return err
 		}
 		var names []string
-		views, _ := t.in.Nodes(t.ctx) // it only is to help
+		views, _ := t.in.ListNodes(t.ctx) // it only is to help
 		for _, n := range views {
 			names = append(names, n.Name)
 		}
@@ -178,18 +178,18 @@ func (a *app) nodeStands(t tool, words string) error {
 		a.say("node %s %s", t.args[0], words)
 		return nil
 	}
-	views, err := t.in.Nodes(t.ctx)
+	views, err := t.in.ListNodes(t.ctx)
 	if err = a.sayUnheard(err); err != nil {
 		return fmt.Errorf("node %s %s: %w", t.args[0], words, err)
 	}
-	return printJSON(a.stdout, list(slices.DeleteFunc(views, func(n scheduler.NodeView) bool { return n.Name != t.args[0] })))
+	return printJSON(a.stdout, list(slices.DeleteFunc(views, func(n ops.NodeView) bool { return n.Name != t.args[0] })))
 }
 
 // awaitRest waits until nothing runs on a drained node, through outages of Redis too.
 func (a *app) awaitRest(t tool) error {
 	name, told, said := t.args[0], false, false
 	for {
-		rests, err := t.in.NodeRests(t.ctx, name)
+		rests, err := t.in.NodeIdle(t.ctx, name)
 		if err == nil && rests {
 			return nil
 		}
@@ -218,7 +218,7 @@ func (a *app) awaitRest(t tool) error {
 // sayRuns says what a drain waits for, and whether there was anything to say: a node may only be handing over yet.
 func (a *app) sayRuns(t tool) bool {
 	running := 0
-	views, _ := t.in.Nodes(t.ctx) // it only is to help
+	views, _ := t.in.ListNodes(t.ctx) // it only is to help
 	for _, n := range views {
 		if n.Name == t.args[0] {
 			running += n.Running

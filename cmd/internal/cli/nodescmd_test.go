@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // theNode is how nodes list has the only node.
-func theNode(t *testing.T, env []string) scheduler.NodeView {
+func theNode(t *testing.T, env []string) ops.NodeView {
 	t.Helper()
-	views := decode[[]scheduler.NodeView](t, env, "nodes", "list")
+	views := decode[[]ops.NodeView](t, env, "nodes", "list")
 	if len(views) != 1 {
 		t.Fatalf("got %+v, want one node", views)
 	}
@@ -76,7 +76,7 @@ jobs:
 		t.Errorf("exit %d while a run goes on: %s", code, words.String())
 	default:
 	}
-	if r := decode[scheduler.RunView](t, env, "runs", "get", id); r.Outcome != "running" {
+	if r := decode[ops.RunView](t, env, "runs", "get", id); r.Outcome != "running" {
 		t.Errorf("got %+v", r)
 	}
 	url := p.field("node starting", "http")
@@ -92,7 +92,7 @@ jobs:
 	if code := <-second; code != exitDone || !strings.Contains(words.String(), "nothing runs there") || strings.Count(words.String(), "waiting for 1 run on a1\n") < 1 {
 		t.Errorf("exit %d, %s", code, words.String())
 	}
-	if r := decode[scheduler.RunView](t, env, "runs", "get", id); r.Outcome != "succeeded" {
+	if r := decode[ops.RunView](t, env, "runs", "get", id); r.Outcome != "succeeded" {
 		t.Errorf("got %+v", r)
 	}
 	rested := len(lines(t, filepath.Join(dir, "often")))
@@ -101,7 +101,7 @@ jobs:
 		t.Errorf("got %+v", n)
 	}
 
-	if views := decode[[]scheduler.NodeView](t, env, "nodes", "resume", "a1"); len(views) != 1 || views[0].Drain != nil {
+	if views := decode[[]ops.NodeView](t, env, "nodes", "resume", "a1"); len(views) != 1 || views[0].Drain != nil {
 		t.Errorf("got %+v", views)
 	}
 	p.logged("resumed: the node claims again")

@@ -12,9 +12,10 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/api"
 	"github.com/escapement/escapement/scheduler/metrics"
 	"github.com/escapement/escapement/scheduler/notify"
+	"github.com/escapement/escapement/scheduler/ops"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // endpoint is a Redis that a node may work in.
@@ -29,8 +30,8 @@ type nodeSlot struct {
 	cfg      scheduler.Config
 	at, next endpoint // next: where the namespace may move; no client: nowhere
 	node     atomic.Pointer[scheduler.Node]
-	api      atomic.Pointer[api.Server] // of the Redis that the slot is at
-	ops      atomic.Pointer[scheduler.Client]
+	api      atomic.Pointer[opshttp.Server] // of the Redis that the slot is at
+	ops      atomic.Pointer[ops.Client]
 	metrics  *metrics.Collector              // of the node that is there now
 	notifier atomic.Pointer[notify.Notifier] // the same; nil where nobody is to be told
 
@@ -67,7 +68,7 @@ func (s *nodeSlot) sit() error {
 	if err != nil {
 		return s.l.refused(err)
 	}
-	client, err := scheduler.NewClient(s.at.client, s.l.Namespace)
+	client, err := ops.New(s.at.client, s.l.Namespace)
 	if err != nil {
 		return s.l.refused(err)
 	}
@@ -83,7 +84,7 @@ func (s *nodeSlot) sit() error {
 	s.node.Store(node)
 	s.ops.Store(client)
 	s.metrics.Watch(node)
-	s.api.Store(api.New(client, api.Config{Access: s.l.HTTP.access(), Version: thisBuild().Version, Node: node.Name(), Logger: cfg.Logger}))
+	s.api.Store(opshttp.New(client, opshttp.Config{Access: s.l.HTTP.access(), Version: thisBuild().Version, Node: node.Name(), Logger: cfg.Logger}))
 	return nil
 }
 
@@ -110,7 +111,7 @@ func (s *nodeSlot) refuse(where string) {
 func (s *nodeSlot) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.Load().ServeHTTP(w, r) }
 
 // guard lets through those who have a role, see api.Server.Guard.
-func (s *nodeSlot) guard(role api.Role, next http.Handler) http.Handler {
+func (s *nodeSlot) guard(role opshttp.Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.Load().Guard(role, next).ServeHTTP(w, r) })
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // authorVariable names whoever operates, before the user of the operating system.
@@ -38,13 +38,13 @@ func (a *app) author(flag string) string {
 }
 
 // actor is who operates, for the audit.
-func (a *app) actor() scheduler.Actor {
-	return scheduler.Actor{Name: a.author(""), Via: "cli", Reason: a.reason}
+func (a *app) actor() ops.Actor {
+	return ops.Actor{Name: a.author(""), Via: "cli", Reason: a.reason}
 }
 
 // noted notes in the audit what was done with Redis itself.
-func (a *app) noted(l *loaded, client redis.UniversalClient, what scheduler.Action, result error) error {
-	in, err := scheduler.NewClient(client, l.Namespace)
+func (a *app) noted(l *loaded, client redis.UniversalClient, what ops.Action, result error) error {
+	in, err := ops.New(client, l.Namespace)
 	if err != nil {
 		return cmp.Or(result, err)
 	}
@@ -82,7 +82,7 @@ func (a *app) jobsPauseCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				o := scheduler.PauseOptions{Reason: reason, Author: a.author(author), Until: at}
+				o := ops.PauseOptions{Reason: reason, Author: a.author(author), Until: at}
 				if err := t.in.Pause(t.ctx, t.args[0], o); err != nil {
 					return err
 				}
@@ -147,7 +147,7 @@ func (a *app) jobsRewind(t tool, back when) error {
 	if err != nil {
 		return err
 	}
-	at := scheduler.Stamp(tick).String()
+	at := ops.Stamp(tick).String()
 	if a.json() {
 		return a.operated(t, "begins again with the tick of "+at)
 	}
@@ -184,7 +184,7 @@ also while a run of it is in flight.`
 
 // operated says how a job stands now: in words, or as jobs get has it.
 func (a *app) operated(t tool, words string) error {
-	j, err := t.in.Job(t.ctx, t.args[0])
+	j, err := t.in.GetJob(t.ctx, t.args[0])
 	if err = a.sayUnheard(err); err != nil {
 		return fmt.Errorf("job %s %s: %w", t.args[0], words, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
@@ -91,7 +91,7 @@ func TestOperateJobs(t *testing.T) {
 	steady := jobs.Job{Name: "steady", Schedule: "* * * * *"}
 	p := plant(t, minutely, jobs.Job{Name: "follower", After: []string{"minutely"}}, steady)
 	p.wants(exitDone, "", "until it is resumed by ann: moving\\x1b[31m\n", "jobs", "pause", "minutely", "--reason", "moving\x1b[31m")
-	if j := decode[scheduler.JobView](t, p.env, "jobs", "get", "minutely"); !j.Paused || j.Pause == nil || j.Pause.Author != "ann" ||
+	if j := decode[ops.JobView](t, p.env, "jobs", "get", "minutely"); !j.Paused || j.Pause == nil || j.Pause.Author != "ann" ||
 		j.Pause.Until != nil || !j.Orphan {
 		t.Errorf("got %+v", j)
 	}
@@ -99,11 +99,11 @@ func TestOperateJobs(t *testing.T) {
 	p.wants(exitDone, "after minutely", "", "jobs", "list")
 	p.wants(exitDone, "by ann: moving\\x1b[31m", "", "jobs", "get", "minutely")
 	before := time.Now()
-	j := decode[scheduler.JobView](t, p.env, "jobs", "pause", "minutely", "--reason", "longer", "--until", "+10m", "--author", "bob")
+	j := decode[ops.JobView](t, p.env, "jobs", "pause", "minutely", "--reason", "longer", "--until", "+10m", "--author", "bob")
 	if j.Pause == nil || j.Pause.Author != "bob" || time.Time(*j.Pause.Until).Sub(before).Round(time.Minute) != 10*time.Minute {
 		t.Errorf("got %+v", j.Pause)
 	}
-	if j = decode[scheduler.JobView](t, p.env, "jobs", "resume", "minutely"); j.Paused || j.Pause != nil {
+	if j = decode[ops.JobView](t, p.env, "jobs", "resume", "minutely"); j.Paused || j.Pause != nil {
 		t.Errorf("got %+v", j)
 	}
 	p.wants(exitDone, "", "runs on its schedule", "jobs", "resume", "minutely")
@@ -119,7 +119,7 @@ func TestOperateJobs(t *testing.T) {
 	p.wants(exitNotFound, "", "did you mean minutely", "runs", "list", "--job", "minutly")
 
 	// What stands at its end is set back to its beginning.
-	from := time.Time(*decode[scheduler.JobView](t, p.env, "jobs", "get", "steady").HistoryFrom)
+	from := time.Time(*decode[ops.JobView](t, p.env, "jobs", "get", "steady").HistoryFrom)
 	now, next := time.Now().UnixMilli(), from.Add(10*time.Minute).UnixMilli()
 	c := ledgertest.Claim{Job: "steady", Digest: steady.Definition().Digest(), Run: "r", TTL: time.Hour, From: from.UnixMilli(), Next: next,
 		Passes: []ledgertest.Pass{{Outcome: jobs.OutcomeMissed, Reason: ledgertest.ReasonLate, First: from.UnixMilli(), Last: next - 60_000, Count: 10, Next: next}}}
@@ -130,8 +130,8 @@ func TestOperateJobs(t *testing.T) {
 	if got := new(app).Run([]string{"jobs", "rewind", "steady", "--to", from.Add(2 * time.Minute).Format(time.RFC3339)}, nil, fullDisk{}, io.Discard, p.env); got != exitFailed {
 		t.Errorf("with no room for the tick: exit %d", got)
 	}
-	p.wants(exitDone, scheduler.Stamp(from.Add(time.Minute)).String()+"\n", "", "jobs", "rewind", "steady", "--to", from.Add(time.Second).Format(time.RFC3339Nano))
-	if j := decode[scheduler.JobView](t, p.env, "jobs", "rewind", "steady", "--to", from.Format(time.RFC3339)); !time.Time(*j.Next).Equal(from) {
+	p.wants(exitDone, ops.Stamp(from.Add(time.Minute)).String()+"\n", "", "jobs", "rewind", "steady", "--to", from.Add(time.Second).Format(time.RFC3339Nano))
+	if j := decode[ops.JobView](t, p.env, "jobs", "rewind", "steady", "--to", from.Format(time.RFC3339)); !time.Time(*j.Next).Equal(from) {
 		t.Errorf("the cursor stands at %s", j.Next)
 	}
 
@@ -150,18 +150,18 @@ func TestOperateRuns(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
 	p := plant(t, yearly)
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	r := decode[scheduler.RunView](t, p.env, "jobs", "run", "yearly", "--at", at.Format(time.RFC3339), "--unique", "k", "--payload", `{"a":"<b>"}`)
-	if r.Reason != "pending until "+scheduler.Stamp(at).String() || !time.Time(*r.Due).Equal(at) || !strings.Contains(string(r.Payload), `"<b>"`) {
+	r := decode[ops.RunView](t, p.env, "jobs", "run", "yearly", "--at", at.Format(time.RFC3339), "--unique", "k", "--payload", `{"a":"<b>"}`)
+	if r.Reason != "pending until "+ops.Stamp(at).String() || !time.Time(*r.Due).Equal(at) || !strings.Contains(string(r.Payload), `"<b>"`) {
 		t.Errorf("got %+v", r)
 	}
-	p.wants(exitDone, r.Run+"\n", "run "+r.Run+" was asked for before: it is pending until "+scheduler.Stamp(at).String()+"\n", "jobs", "run", "yearly", "--unique", "k")
-	p.wants(exitDone, "until "+scheduler.Stamp(at).String(), "", "runs", "list", "-o", "wide")
-	p.wants(exitDone, "pending until "+scheduler.Stamp(at).String(), "", "runs", "get", r.Run)
+	p.wants(exitDone, r.Run+"\n", "run "+r.Run+" was asked for before: it is pending until "+ops.Stamp(at).String()+"\n", "jobs", "run", "yearly", "--unique", "k")
+	p.wants(exitDone, "until "+ops.Stamp(at).String(), "", "runs", "list", "-o", "wide")
+	p.wants(exitDone, "pending until "+ops.Stamp(at).String(), "", "runs", "get", r.Run)
 	p.wants(exitRefused, "", "has not ended", "runs", "rerun", r.Run)
 	p.wants(exitDone, "", "it will not run", "runs", "cancel", r.Run, "--reason", "not today")
 	p.wants(exitDone, "cancelled by ann: not today", "", "runs", "list", "--outcome", "cancelled", "-o", "wide")
 	p.wants(exitDone, "\nstarted       -\n", "", "runs", "get", r.Run)
-	if again := decode[scheduler.RunView](t, p.env, "runs", "cancel", r.Run); again.Outcome != "cancelled" || again.Started != nil {
+	if again := decode[ops.RunView](t, p.env, "runs", "cancel", r.Run); again.Outcome != "cancelled" || again.Started != nil {
 		t.Errorf("got %+v", again)
 	}
 	p.wants(exitRunFailed, r.Run, "did not succeed: cancelled by ann: not today", "jobs", "run", "yearly", "--unique", "k", "--wait")
@@ -174,10 +174,10 @@ func TestOperateRuns(t *testing.T) {
 	p.wants(exitRefused, "", "has ended", "runs", "cancel", id)
 	p.wants(exitDone, "\n\none\ttwo\x1b[2J\nthree \uFFFD\n", "", "runs", "get", id)
 	p.wants(exitDone, "payload       2\n", "", "runs", "get", id)
-	if r := decode[scheduler.RunView](t, p.env, "runs", "get", id); r.Output != "one\ttwo\x1b[2J\nthree \uFFFD" {
+	if r := decode[ops.RunView](t, p.env, "runs", "get", id); r.Output != "one\ttwo\x1b[2J\nthree \uFFFD" {
 		t.Errorf("output %q", r.Output)
 	}
-	rerun := decode[scheduler.RunView](t, p.env, "runs", "rerun", id)
+	rerun := decode[ops.RunView](t, p.env, "runs", "rerun", id)
 	if rerun.Attempt != 2 || rerun.Trigger != "rerun" || rerun.Run == id {
 		t.Fatalf("got %+v", rerun)
 	}
@@ -202,7 +202,7 @@ func TestUniqueWithoutARow(t *testing.T) {
 	if err != nil || len(keys) != 1 || p.client.Del(t.Context(), keys[0]).Err() != nil {
 		t.Fatal(keys, err)
 	}
-	if r := decode[scheduler.RunView](t, p.env, "jobs", "run", "yearly", "--unique", "k"); r.Run != id || r.Job != "yearly" || r.Outcome != "" {
+	if r := decode[ops.RunView](t, p.env, "jobs", "run", "yearly", "--unique", "k"); r.Run != id || r.Job != "yearly" || r.Outcome != "" {
 		t.Errorf("got %+v", r)
 	}
 	p.wants(exitNotFound, id+"\n", "was asked for before; the history has it no more", "jobs", "run", "yearly", "--unique", "k", "--wait")

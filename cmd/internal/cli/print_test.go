@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/jobs/mask"
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // TestAddressesAreMasked: each function that shows an address keeps what may be a password of it, also of a text that is none.
@@ -14,12 +14,12 @@ func TestAddressesAreMasked(t *testing.T) {
 		"A:hunter2@", "u:hunter2@127.0.0.1:1", "hunter2@h", "x://hunter2@h", "http://u:hunter2@127.0.0.1:1/p", "https://u:hunter2@127.0.0.1:1?x=1",
 		"https://127.0.0.1:1?token=hunter2", "http://hunter2@127.0.0.1:1", "htp:u:hunter2@h", "postgres://u:hunter2@a,b/db?password=hunter2", "http://u:hunter2 @h", "http://u:%zzhunter2@h",
 	} {
-		for name, show := range map[string]func(string) string{"server": maskServer, "webhook": mask.URL, "API": api.ShowAddress} {
+		for name, show := range map[string]func(string) string{"server": maskServer, "webhook": mask.URL, "API": opshttp.ShowAddress} {
 			if got := show(text); strings.Contains(got, "hunter2") {
 				t.Errorf("%s, %q: %s", name, text, got)
 			}
 		}
-		if _, err := api.NewClient(text, api.ClientConfig{}); err != nil && strings.Contains(err.Error(), "hunter2") {
+		if _, err := opshttp.NewClient(text, opshttp.ClientConfig{}); err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("API client, %q: %v", text, err)
 		}
 		code, _, words := call(nil, "", "health", "--api", text)

@@ -3,11 +3,11 @@ package cli
 import (
 	"fmt"
 
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // percent is how far a run is, behind its outcome in a table: " 60%", or " 120" of nobody knows how many; "" when it has not said so.
-func percent(p *scheduler.ProgressView) string {
+func percent(p *ops.ProgressView) string {
 	switch {
 	case p == nil:
 		return ""
@@ -18,7 +18,7 @@ func percent(p *scheduler.ProgressView) string {
 }
 
 // progress is how far a run is, in words.
-func progress(p *scheduler.ProgressView) string {
+func progress(p *ops.ProgressView) string {
 	if p == nil {
 		return ""
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestRefusedReloadIsShown: a node whose changed files were refused says where and since when to doctor and nodes list, until files are
@@ -98,12 +98,12 @@ func TestRefusedReloadOutlivesTheNode(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- slot.run(ctx) }()
-	client, err := scheduler.NewClient(slot.at.client, "")
+	client, err := ops.New(slot.at.client, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the node says it", func() bool {
-		nodes, _ := client.Nodes(ctx)
+		nodes, _ := client.ListNodes(ctx)
 		return len(nodes) == 1 && nodes[0].ConfigRefused != nil && strings.HasPrefix(nodes[0].ConfigRefused.Text, config+":") && nodes[0].ConfigRefused.At != nil
 	})
 	stop()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // outcomes are the words of --outcome, but for pending.
@@ -20,11 +20,11 @@ var outcomes = []string{"running", "succeeded", "failed", "timed_out", "cancelle
 	"skipped", "missed", "paused", "superseded"}
 
 func (a *app) runsCommand() *cobra.Command {
-	var filter scheduler.RunFilter
+	var filter ops.RunFilter
 	var since *timeFlag
 	list := a.command("list [--job NAME] [--since T] [--outcome O] [--after PLACE] [--limit N]", "list runs, and ticks that did not run", wants(),
 		func(cmd *cobra.Command, args []string) error {
-			if words := append([]string{scheduler.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
+			if words := append([]string{ops.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
 				return usagef("--outcome %s is not one of %s%s", quote(filter.Outcome), strings.Join(words, ", "), spec.DidYouMean(filter.Outcome, words))
 			}
 			filter.Limit = a.limit(cmd, filter.Limit)
@@ -65,11 +65,11 @@ far back, and soon after a move.
 	return a.group("runs COMMAND", "list, show, cancel and repeat runs", list, get, a.runsLogsCommand(), a.runsCancelCommand(), a.runsRerunCommand())
 }
 
-func (a *app) runsList(t tool, filter scheduler.RunFilter, since when, zone *time.Location) (err error) {
+func (a *app) runsList(t tool, filter ops.RunFilter, since when, zone *time.Location) (err error) {
 	if filter.Since, err = t.instant(since); err != nil {
 		return err
 	}
-	found, unread := t.in.List(t.ctx, filter)
+	found, unread := t.in.ListRuns(t.ctx, filter)
 	if unread != nil && found.Runs == nil {
 		return t.near(filter.Job, unread)
 	}
@@ -77,18 +77,18 @@ func (a *app) runsList(t tool, filter scheduler.RunFilter, since when, zone *tim
 		return err
 	}
 	a.sayMore(len(found.Runs), found.Next)
-	a.warnLeftAlone(found.LeftAlone)
+	a.warnLeftAlone(found.UnknownFormat)
 	return a.sayLacks(unread)
 }
 
-func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
+func (a *app) printRuns(views []ops.RunView, zone *time.Location) error {
 	if a.json() {
 		return printJSON(a.stdout, list(views))
 	}
 	columns := []column{instant("TICK"), whole("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), whole("NODE"), wide("TOKEN"),
 		whole("LAG"), whole("DURATION"), whole("RUN, OR WHY NOT"), wide("WHY")}
 	const shards, runs = 2, 10
-	columns[shards].wide = !slices.ContainsFunc(views, func(r scheduler.RunView) bool { return r.Shards > 1 }) // it says something
+	columns[shards].wide = !slices.ContainsFunc(views, func(r ops.RunView) bool { return r.Shards > 1 }) // it says something
 	out := a.newTable(columns...)
 	out.zone = zone
 	if out.wide {
@@ -109,7 +109,7 @@ func (a *app) printRuns(views []scheduler.RunView, zone *time.Location) error {
 }
 
 // shard names the part of a tick that a run is: "2 of 16", from 0, and "all 16" for the tick as a whole.
-func shard(r scheduler.RunView) string {
+func shard(r ops.RunView) string {
 	switch {
 	case r.Whole:
 		return fmt.Sprintf("all %d", r.Shards)
@@ -120,9 +120,9 @@ func shard(r scheduler.RunView) string {
 }
 
 // outcome is a run's outcome; in a table, pending is one.
-func outcome(r scheduler.RunView) string {
+func outcome(r ops.RunView) string {
 	if r.Pending() {
-		return scheduler.OutcomePending
+		return ops.OutcomePending
 	}
 	return r.Outcome
 }
@@ -136,7 +136,7 @@ func number(n int) string {
 }
 
 func (a *app) runsGet(t tool) error {
-	r, err := t.in.Run(t.ctx, t.args[0])
+	r, err := t.in.GetRun(t.ctx, t.args[0])
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (a *app) runsGet(t tool) error {
 func (a *app) runsCancelCommand() *cobra.Command {
 	var author, reason string
 	cancel := a.command("cancel RUN [--reason TEXT]", "end a run, or one that has not begun", wants("RUN"), a.inspect(func(t tool) error {
-		return a.runsCancel(t, scheduler.CancelOptions{Author: a.author(author), Reason: reason})
+		return a.runsCancel(t, ops.CancelOptions{Author: a.author(author), Reason: reason})
 	}))
 	cancel.Long = `A run that is going has its context cancelled by its node, and a command its process
 group ended; this returns before that has come to an end. A run that nobody was
@@ -168,17 +168,17 @@ granted yet is recorded as cancelled.`
 	return cancel
 }
 
-func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
-	was, err := t.in.Run(t.ctx, t.args[0])
+func (a *app) runsCancel(t tool, o ops.CancelOptions) error {
+	was, err := t.in.GetRun(t.ctx, t.args[0])
 	if err != nil {
-		was = scheduler.RunView{Run: t.args[0]} // what is wrong with it, Cancel says
+		was = ops.RunView{Run: t.args[0]} // what is wrong with it, Cancel says
 	}
 	did, err := t.in.Cancel(t.ctx, t.args[0], o)
 	if err != nil {
 		return err
 	}
-	run, err := t.in.Run(t.ctx, t.args[0])
-	back := errors.Is(err, scheduler.ErrUnknownRun)
+	run, err := t.in.GetRun(t.ctx, t.args[0])
+	back := errors.Is(err, ops.ErrUnknownRun)
 	if back {
 		run, err = handedBack(t, was)
 	}
@@ -191,9 +191,9 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 		words = "it was handed back meanwhile, and nothing of it is left"
 	case back:
 		words = "it was handed back meanwhile and is run " + run.Run + "; runs get shows how it ends"
-	case did == scheduler.CancelTold && run.Whole:
+	case did == ops.CancelTold && run.Whole:
 		words = "its parts are told to end; runs get shows how it ends"
-	case did == scheduler.CancelTold:
+	case did == ops.CancelTold:
 		words = "its node is told to end it; runs get shows how it ends"
 	case run.Started != nil:
 		words = "it had ended so already"
@@ -207,18 +207,18 @@ func (a *app) runsCancel(t tool, o scheduler.CancelOptions) error {
 
 // handedBack finds a run that was handed back: it goes on under another id. It may have gone with its job since: then its old
 // id is all there is.
-func handedBack(t tool, was scheduler.RunView) (scheduler.RunView, error) {
-	all, err := t.in.List(t.ctx, scheduler.RunFilter{Job: was.Job})
-	if errors.Is(err, scheduler.ErrUnknownJob) {
-		return scheduler.RunView{Run: was.Run}, nil
+func handedBack(t tool, was ops.RunView) (ops.RunView, error) {
+	all, err := t.in.ListRuns(t.ctx, ops.RunFilter{Job: was.Job})
+	if errors.Is(err, ops.ErrUnknownJob) {
+		return ops.RunView{Run: was.Run}, nil
 	}
 	for _, run := range all.Runs {
 		same := run.Run != "" && run.Tick != nil && was.Tick != nil && *run.Tick == *was.Tick
 		if same && run.Shard == was.Shard && run.Whole == was.Whole && run.Attempt == was.Attempt && run.Trigger == was.Trigger {
-			return t.in.Run(t.ctx, run.Run)
+			return t.in.GetRun(t.ctx, run.Run)
 		}
 	}
-	return scheduler.RunView{Run: was.Run}, err
+	return ops.RunView{Run: was.Run}, err
 }
 
 func (a *app) runsRerunCommand() *cobra.Command {
@@ -231,11 +231,11 @@ func (a *app) runsRerunCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		run, err := t.in.Run(t.ctx, id)
+		run, err := t.in.GetRun(t.ctx, id)
 		if err == nil && run.Outcome != "running" {
 			a.say("that attempt, asked for now or before, has ended: %s; for one more, rerun it in turn", run.Outcome)
 		}
-		return a.follow(t, scheduler.RunView{Run: id, Job: run.Job}, w)
+		return a.follow(t, ops.RunView{Run: id, Job: run.Job}, w)
 	}))
 	rerun.Long = `Asks for the next attempt of a run that has ended, with its tick and payload, and
 prints the attempt's id: the same however often it is asked for.
@@ -246,7 +246,7 @@ prints the attempt's id: the same however often it is asked for.
 }
 
 // ticks is a run's tick, the range of ticks that did not run, or nothing for a mark.
-func ticks(r scheduler.RunView) string {
+func ticks(r ops.RunView) string {
 	switch {
 	case r.Mark():
 		return ""
@@ -257,7 +257,7 @@ func ticks(r scheduler.RunView) string {
 }
 
 // ticks is that of a row; of a range, where there is little room, the first tick and how many they are.
-func (t *table) ticks(r scheduler.RunView) string {
+func (t *table) ticks(r ops.RunView) string {
 	switch {
 	case r.Mark():
 		return ""
@@ -270,7 +270,7 @@ func (t *table) ticks(r scheduler.RunView) string {
 }
 
 // started is a duration that means something only for a run that began.
-func started(r scheduler.RunView, ms int64) string {
+func started(r ops.RunView, ms int64) string {
 	if r.Started == nil {
 		return ""
 	}

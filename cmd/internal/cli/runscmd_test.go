@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
@@ -115,20 +115,20 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 				t.Error(got, err)
 			}
 		})})
-		in, err := scheduler.NewClient(client, "")
+		in, err := ops.New(client, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out, words strings.Builder
 		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: output}}
-		if err := a.runsCancel(tool{ctx: t.Context(), in: in, args: []string{run}}, scheduler.CancelOptions{}); err != nil {
+		if err := a.runsCancel(tool{ctx: t.Context(), in: in, args: []string{run}}, ops.CancelOptions{}); err != nil {
 			t.Errorf("got %v", err)
 		}
 		now := ledgertest.Successor(run)
 		if output == "" && !strings.Contains(words.String(), "run "+run+" is cancelled: it was handed back meanwhile and is run "+now) {
 			t.Errorf("said %q", words.String())
 		}
-		var shown scheduler.RunView
+		var shown ops.RunView
 		if output != "" && (json.Unmarshal([]byte(out.String()), &shown) != nil || shown.Run != now || shown.Job != job.Name || shown.Tick == nil || shown.Outcome != "cancelled" || shown.Ended == nil) {
 			t.Errorf("printed %q", out.String())
 		}

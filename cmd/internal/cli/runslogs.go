@@ -12,7 +12,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) runsLogsCommand() *cobra.Command {
@@ -39,7 +39,7 @@ type loggedJSON struct {
 }
 
 func (a *app) runsLogs(t tool, follow bool) error {
-	run, err := t.in.Run(t.ctx, t.args[0])
+	run, err := t.in.GetRun(t.ctx, t.args[0])
 	if err = a.sayUnheard(err); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ const (
 )
 
 // runsFollow prints what a run writes until it has ended, through outages of Redis too.
-func (a *app) runsFollow(t tool, run scheduler.RunView) error {
+func (a *app) runsFollow(t tool, run ops.RunView) error {
 	shown, told := "", false
 	for {
 		text := run.Output
@@ -107,10 +107,10 @@ func (a *app) runsFollow(t tool, run scheduler.RunView) error {
 }
 
 // lookAgain reads a run again. One that was handed back goes on under another id, which that has which it was asked for.
-func (t tool) lookAgain(run string) (scheduler.RunView, error) {
-	next, err := t.in.Run(t.ctx, run)
-	if errors.Is(err, scheduler.ErrUnknownRun) && run != t.args[0] {
-		return t.in.Run(t.ctx, t.args[0])
+func (t tool) lookAgain(run string) (ops.RunView, error) {
+	next, err := t.in.GetRun(t.ctx, run)
+	if errors.Is(err, ops.ErrUnknownRun) && run != t.args[0] {
+		return t.in.GetRun(t.ctx, t.args[0])
 	}
 	return next, err
 }

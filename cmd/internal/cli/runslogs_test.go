@@ -13,7 +13,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestFresh: pieces of a text of which only the end can be seen make the text again, whatever was written meanwhile.
@@ -82,12 +82,12 @@ func TestPrintable(t *testing.T) {
 // stopped is a namespace whose answers end with the context.
 type stopped struct{ operator }
 
-func (stopped) Run(ctx context.Context, id string) (scheduler.RunView, error) {
-	return scheduler.RunView{}, ctx.Err()
+func (stopped) Run(ctx context.Context, id string) (ops.RunView, error) {
+	return ops.RunView{}, ctx.Err()
 }
 
-func (stopped) Wait(ctx context.Context, id string) (scheduler.RunView, error) {
-	return scheduler.RunView{}, ctx.Err()
+func (stopped) Wait(ctx context.Context, id string) (ops.RunView, error) {
+	return ops.RunView{}, ctx.Err()
 }
 
 // TestInterruptedWaits: whoever ends a command that waits reads that, and that the run goes on.
@@ -96,8 +96,8 @@ func TestInterruptedWaits(t *testing.T) {
 	stop()
 	a, in := &app{stdout: io.Discard, stderr: io.Discard}, tool{ctx: ctx, in: stopped{}, args: []string{"r1"}}
 	for name, err := range map[string]error{
-		"follow": a.runsFollow(in, scheduler.RunView{Run: "r1"}),
-		"wait":   a.follow(in, scheduler.RunView{Run: "r1"}, waiting{wait: true}),
+		"follow": a.runsFollow(in, ops.RunView{Run: "r1"}),
+		"wait":   a.follow(in, ops.RunView{Run: "r1"}, waiting{wait: true}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "run r1, which ") || !strings.HasSuffix(err.Error(), "goes on: interrupted") {
 			t.Errorf("%s: %v", name, err)

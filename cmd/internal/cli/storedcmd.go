@@ -12,12 +12,12 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 func (a *app) jobsPutCommand() *cobra.Command {
 	var j jobs.Job
-	var o scheduler.PutOptions
+	var o ops.PutOptions
 	var payload string
 	var bounds func() (func(tool) error, error)
 	put := a.command("put NAME --handler H (--schedule S | --after JOB) [--payload JSON] [--new] [--dry-run] ...", "store a job that nodes with its handler run", wants("NAME"),
@@ -58,7 +58,7 @@ with all settings, and jobs apply takes them from a file. The flags are the sett
 }
 
 // putJobs stores jobs, and shows them.
-func (a *app) putJobs(t tool, list []jobs.Job, o scheduler.PutOptions) error {
+func (a *app) putJobs(t tool, list []jobs.Job, o ops.PutOptions) error {
 	stored, err := t.in.PutJobs(t.ctx, list, o)
 	if err != nil && len(stored) == 0 {
 		return err
@@ -71,14 +71,14 @@ func (a *app) putJobs(t tool, list []jobs.Job, o scheduler.PutOptions) error {
 		if o.DryRun {
 			a.say("job %s could be stored", s.Name)
 		} else {
-			a.say("job %s is stored: version %s", s.Name, scheduler.Stamp(s.Version))
+			a.say("job %s is stored: version %s", s.Name, ops.Stamp(s.Version))
 		}
 	}
 	return err
 }
 
 // storedDocuments are stored jobs as they are shown, with all settings that they use, and with their versions.
-func storedDocuments(stored []scheduler.StoredJob, versions bool) ([]json.RawMessage, error) {
+func storedDocuments(stored []ops.StoredJob, versions bool) ([]json.RawMessage, error) {
 	shown := make([]json.RawMessage, len(stored))
 	for i, s := range stored {
 		text, err := jobs.Settings.EncodeSome(&s.Job, func(of spec.Setting) bool { return jobs.Settings.Given(&s.Job, of) || inUse(&s.Job, of) })
@@ -86,7 +86,7 @@ func storedDocuments(stored []scheduler.StoredJob, versions bool) ([]json.RawMes
 			return nil, err
 		}
 		if versions && !s.Version.IsZero() {
-			text = fmt.Appendf(text[:len(text)-1], `,"version":%q}`, scheduler.Stamp(s.Version))
+			text = fmt.Appendf(text[:len(text)-1], `,"version":%q}`, ops.Stamp(s.Version))
 		}
 		shown[i] = text
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const (
@@ -121,7 +121,7 @@ func cut(columns []column, rows [][]string) {
 }
 
 // at is an instant in the table's zone: RFC 3339 when it is wide, else to the second, as flags read it.
-func (t *table) at(s *scheduler.Stamp) string {
+func (t *table) at(s *ops.Stamp) string {
 	if s == nil {
 		return ""
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // tool is what a command that looks into Redis works with.
@@ -30,41 +30,41 @@ type tool struct {
 type operator interface {
 	Now(ctx context.Context) (time.Time, error)
 	Closed(ctx context.Context) (string, error)
-	ListJobs(ctx context.Context, f scheduler.JobFilter) (scheduler.JobList, error)
+	ListJobs(ctx context.Context, f ops.JobFilter) (ops.JobList, error)
 	JobNames(ctx context.Context) ([]string, error)
-	Job(ctx context.Context, name string) (scheduler.JobView, error)
-	Graph(ctx context.Context) ([]scheduler.GraphJob, error)
-	Trigger(ctx context.Context, name string, o scheduler.TriggerOptions) (string, error)
-	Asked(ctx context.Context, name, unique string) (scheduler.RunView, error)
-	Pause(ctx context.Context, name string, o scheduler.PauseOptions) error
+	GetJob(ctx context.Context, name string) (ops.JobView, error)
+	Graph(ctx context.Context) ([]ops.GraphJob, error)
+	Trigger(ctx context.Context, name string, o ops.TriggerOptions) (string, error)
+	RunByKey(ctx context.Context, name, unique string) (ops.RunView, error)
+	Pause(ctx context.Context, name string, o ops.PauseOptions) error
 	Resume(ctx context.Context, name string) error
 	Remove(ctx context.Context, name string) error
-	PutJobs(ctx context.Context, list []jobs.Job, o scheduler.PutOptions) ([]scheduler.StoredJob, error)
-	StoredJobs(ctx context.Context, names ...string) ([]scheduler.StoredJob, error)
+	PutJobs(ctx context.Context, list []jobs.Job, o ops.PutOptions) ([]ops.StoredJob, error)
+	StoredJobs(ctx context.Context, names ...string) ([]ops.StoredJob, error)
 	DeleteJob(ctx context.Context, name string, was time.Time) error
-	DeleteJobs(ctx context.Context, list []scheduler.StoredJob) (deleted []string, err error)
+	DeleteJobs(ctx context.Context, list []ops.StoredJob) (deleted []string, err error)
 	Rewind(ctx context.Context, name string, to time.Time) (time.Time, error)
-	Backfill(ctx context.Context, name string, o scheduler.BackfillOptions) (scheduler.BackfillPlan, error)
-	Backfills(ctx context.Context, name string) ([]scheduler.BackfillView, error)
-	CancelBackfill(ctx context.Context, name string, o scheduler.CancelOptions) (scheduler.BackfillView, error)
-	List(ctx context.Context, f scheduler.RunFilter) (scheduler.RunList, error)
-	Run(ctx context.Context, id string) (scheduler.RunView, error)
-	Wait(ctx context.Context, id string) (scheduler.RunView, error)
-	Cancel(ctx context.Context, id string, o scheduler.CancelOptions) (scheduler.Cancellation, error)
+	Backfill(ctx context.Context, name string, o ops.BackfillOptions) (ops.BackfillPlan, error)
+	ListBackfills(ctx context.Context, name string) ([]ops.BackfillView, error)
+	CancelBackfill(ctx context.Context, name string, o ops.CancelOptions) (ops.BackfillView, error)
+	ListRuns(ctx context.Context, f ops.RunFilter) (ops.RunList, error)
+	GetRun(ctx context.Context, id string) (ops.RunView, error)
+	WaitRun(ctx context.Context, id string) (ops.RunView, error)
+	Cancel(ctx context.Context, id string, o ops.CancelOptions) (ops.Cancellation, error)
 	Rerun(ctx context.Context, id string) (string, error)
-	Nodes(ctx context.Context) ([]scheduler.NodeView, error)
-	Drains(ctx context.Context) (map[string]scheduler.DrainView, error)
-	DrainNode(ctx context.Context, name string, o scheduler.DrainOptions) error
+	ListNodes(ctx context.Context) ([]ops.NodeView, error)
+	Drains(ctx context.Context) (map[string]ops.DrainView, error)
+	DrainNode(ctx context.Context, name string, o ops.DrainOptions) error
 	ResumeNode(ctx context.Context, name string) error
-	NodeRests(ctx context.Context, name string) (bool, error)
-	Locks(ctx context.Context, f scheduler.LockFilter) (scheduler.LockList, error)
-	Lock(ctx context.Context, name string) (scheduler.LockView, error)
-	ReleaseLock(ctx context.Context, name string, token int64, o scheduler.ReleaseOptions) (scheduler.Release, error)
-	Generations(ctx context.Context) ([]scheduler.GenerationView, error)
-	Promote(ctx context.Context, generation string, o scheduler.PromoteOptions) (scheduler.Promotion, error)
-	Examine(ctx context.Context, f scheduler.ExamineFilter) (scheduler.Examined, error)
-	Problems(ctx context.Context) ([]scheduler.Problem, error)
-	Audit(ctx context.Context, f scheduler.ActionFilter) (scheduler.ActionList, error)
+	NodeIdle(ctx context.Context, name string) (bool, error)
+	ListLocks(ctx context.Context, f ops.LockFilter) (ops.LockList, error)
+	GetLock(ctx context.Context, name string) (ops.LockView, error)
+	ReleaseLock(ctx context.Context, name string, token int64, o ops.ReleaseOptions) (ops.Release, error)
+	ListGenerations(ctx context.Context) ([]ops.GenerationView, error)
+	Promote(ctx context.Context, generation string, o ops.PromoteOptions) (ops.Promotion, error)
+	Verify(ctx context.Context, f ops.VerifyFilter) (ops.Verification, error)
+	Problems(ctx context.Context) ([]ops.Problem, error)
+	Audit(ctx context.Context, f ops.ActionFilter) (ops.ActionList, error)
 }
 
 // inspect connects a command to Redis.
@@ -74,7 +74,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 			return a.overAPI(address, cmd.Flags().Changed("redis"), args, f)
 		}
 		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
-			in, err := scheduler.NewClient(client, l.Namespace)
+			in, err := ops.New(client, l.Namespace)
 			if err != nil {
 				return l.refused(err)
 			}
@@ -91,7 +91,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 // elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
 // A command that was refused for it, or that did not reach Redis, has said what there is to say.
 func (a *app) elsewhere(ctx context.Context, in operator, err error) {
-	if errors.Is(err, scheduler.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*scheduler.UnreachableError)) {
+	if errors.Is(err, ops.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*ops.UnreachableError)) {
 		return
 	}
 	if words, err := in.Closed(ctx); err == nil && words != "" {
@@ -129,7 +129,7 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 // sayUnheard says beside what was asked for of one job or node that masters of a Cluster do not answer. It is all there; only who goes
 // first for a job, and how many jobs a node does not claim, depends on other jobs too.
 func (a *app) sayUnheard(err error) error {
-	if errors.As(err, new(*scheduler.UnreachableError)) {
+	if errors.As(err, new(*ops.UnreachableError)) {
 		a.say("worked out without what cannot be read: %v", err)
 		return nil
 	}
@@ -138,7 +138,7 @@ func (a *app) sayUnheard(err error) error {
 
 // sayLacks says beside a list which of its records cannot be read, and returns what else is wrong with it.
 func (a *app) sayLacks(err error) error {
-	parts, unreadable, other := api.Lacks(err)
+	parts, unreadable, other := opshttp.Lacks(err)
 	if len(unreadable) > 0 {
 		a.say("the list lacks what this version cannot read: %v", errors.Join(unreadable[:min(len(unreadable), lacksSaid)]...))
 	}
@@ -184,7 +184,7 @@ func given(cells ...string) (some []string) {
 }
 
 // stamp is an instant, or nothing.
-func stamp(at *scheduler.Stamp) string {
+func stamp(at *ops.Stamp) string {
 	if at == nil {
 		return ""
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // A list with a record that cannot be read is the rest of the list, a note on stderr and exit code 0, from Redis and over the API.
@@ -27,11 +27,11 @@ func TestListsWithGarbage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ops, err := scheduler.NewClient(p.client, "")
+	admin, err := ops.New(p.client, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(api.New(ops, api.Config{}))
+	server := httptest.NewServer(opshttp.New(admin, opshttp.Config{}))
 	t.Cleanup(server.Close)
 	for list, want := range map[string]string{
 		"jobs list": "yearly", "jobs graph": "follows", "runs list": run, "nodes list": "", "locks list": "", "generations list": "", "audit list": "jobs run", "jobs backfills": "",

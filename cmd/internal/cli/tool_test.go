@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/api"
+	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // TestTools looks at a running node through every tool.
@@ -80,7 +80,7 @@ func TestTools(t *testing.T) {
 		}
 	})
 	t.Run("ledger verify", func(t *testing.T) {
-		if got := decode[api.Verified](t, env, "ledger", "verify"); len(got.Violations)+len(got.LeftAlone)+len(got.Unverified) != 0 || got.Checked.Jobs != 3 {
+		if got := decode[opshttp.Verified](t, env, "ledger", "verify"); len(got.Violations)+len(got.LeftAlone)+len(got.Unverified) != 0 || got.Checked.Jobs != 3 {
 			t.Errorf("got %+v", got)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
@@ -61,11 +61,11 @@ func TestSinceByRedisClock(t *testing.T) {
 	if got, err := l.Define(t.Context(), now.UnixMilli(), []ledgertest.Definition{def}); err != nil || got[0].Word != "created" {
 		t.Fatal(got, err)
 	}
-	in, err := scheduler.NewClient(client, "")
+	in, err := ops.New(client, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := in.Trigger(t.Context(), "job", scheduler.TriggerOptions{})
+	id, err := in.Trigger(t.Context(), "job", ops.TriggerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestSinceByRedisClock(t *testing.T) {
 	}
 	var out strings.Builder
 	a := &app{stdout: &out, stderr: io.Discard}
-	if err := a.runsList(tool{ctx: t.Context(), in: in}, scheduler.RunFilter{}, since, time.UTC); err != nil || !strings.Contains(out.String(), id) {
+	if err := a.runsList(tool{ctx: t.Context(), in: in}, ops.RunFilter{}, since, time.UTC); err != nil || !strings.Contains(out.String(), id) {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 }

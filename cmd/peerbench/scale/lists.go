@@ -7,16 +7,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redislock"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // lists measures each list, when all jobs have a history.
 func (s *stage) lists(ctx context.Context) error {
-	ops, err := scheduler.NewClient(s.client, "")
+	admin, err := ops.New(s.client, "")
 	if err != nil {
 		return err
 	}
-	if err := s.histories(ctx, ops); err != nil {
+	if err := s.histories(ctx, admin); err != nil {
 		return err
 	}
 	driver := redislock.NewDriver(s.client, redislock.Config{})
@@ -25,26 +25,26 @@ func (s *stage) lists(ctx context.Context) error {
 		read func(ctx context.Context) error
 	}{
 		{"jobs list, 100 jobs", func(ctx context.Context) error {
-			return second(ops.ListJobs(ctx, scheduler.JobFilter{Limit: 100}))
+			return second(admin.ListJobs(ctx, ops.JobFilter{Limit: 100}))
 		}},
 		{"jobs list, 1,000 jobs", func(ctx context.Context) error {
-			return second(ops.ListJobs(ctx, scheduler.JobFilter{After: jobName(s.jobs / 2), Limit: 1000}))
+			return second(admin.ListJobs(ctx, ops.JobFilter{After: jobName(s.jobs / 2), Limit: 1000}))
 		}},
-		{"jobs get", func(ctx context.Context) error { return second(ops.Job(ctx, jobName(s.jobs/2))) }},
+		{"jobs get", func(ctx context.Context) error { return second(admin.GetJob(ctx, jobName(s.jobs/2))) }},
 		{"runs list, 50 runs", func(ctx context.Context) error {
-			return second(ops.List(ctx, scheduler.RunFilter{Limit: 50}))
+			return second(admin.ListRuns(ctx, ops.RunFilter{Limit: 50}))
 		}},
 		{"runs list --job, 50 runs", func(ctx context.Context) error {
-			return second(ops.List(ctx, scheduler.RunFilter{Job: jobName(1), Limit: 50}))
+			return second(admin.ListRuns(ctx, ops.RunFilter{Job: jobName(1), Limit: 50}))
 		}},
-		{"nodes list", func(ctx context.Context) error { return second(ops.Nodes(ctx)) }},
+		{"nodes list", func(ctx context.Context) error { return second(admin.ListNodes(ctx)) }},
 		{"locks list, 100 locks", func(ctx context.Context) error {
 			if _, _, err := driver.List(ctx, "", 100); err != nil {
 				return err
 			}
-			return second(ops.Leases(ctx, ""))
+			return second(admin.Leases(ctx, ""))
 		}},
-		{"generations list", func(ctx context.Context) error { return second(ops.Generations(ctx)) }},
+		{"generations list", func(ctx context.Context) error { return second(admin.ListGenerations(ctx)) }},
 	} {
 		if _, err := s.step(ctx, l.what, func(ctx context.Context) (*node, error) { return nil, l.read(ctx) }); err != nil {
 			return err
@@ -59,16 +59,16 @@ func second[T any](_ T, err error) error { return err }
 const triggered = 100
 
 // histories runs some jobs, and gives all jobs the row of the first one, many times.
-func (s *stage) histories(ctx context.Context, ops *scheduler.Client) error {
+func (s *stage) histories(ctx context.Context, admin *ops.Client) error {
 	for i := range triggered {
-		v, err := ops.Trigger(ctx, jobName(i), scheduler.TriggerOptions{})
+		v, err := admin.Trigger(ctx, jobName(i), ops.TriggerOptions{})
 		if err != nil {
 			return err
 		}
 		if i < triggered-1 {
 			continue
 		}
-		if _, err := ops.Wait(ctx, v); err != nil {
+		if _, err := admin.WaitRun(ctx, v); err != nil {
 			return err
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/notify"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // putAtOnce is how many jobs are put with one call.
@@ -25,16 +25,16 @@ func (s *stage) runStored(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	ops, err := scheduler.NewClient(s.client, "")
+	admin, err := ops.New(s.client, "")
 	if err != nil {
 		return err
 	}
 	begun := time.Now()
-	if _, err := s.step(ctx, "put", func(ctx context.Context) (*node, error) { return nil, s.put(ctx, ops, s.jobs, "H H H * * *") }); err != nil {
+	if _, err := s.step(ctx, "put", func(ctx context.Context) (*node, error) { return nil, s.put(ctx, admin, s.jobs, "H H H * * *") }); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "put a second: %d\n", int(float64(s.jobs)/time.Since(begun).Seconds()))
-	if _, err := s.step(ctx, "until all nodes have all of them", s.held(ops)); err != nil {
+	if _, err := s.step(ctx, "until all nodes have all of them", s.held(admin)); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "bytes a job: %d in Redis, %d in a node\n", (s.memory(ctx)-memory)/s.jobs, (heapOf()-heap)/s.jobs/s.count)
@@ -44,11 +44,11 @@ func (s *stage) runStored(ctx context.Context) (err error) {
 	if _, err := s.step(ctx, "ready, a node started again", s.starts("z")); err != nil {
 		return err
 	}
-	if _, err := s.step(ctx, "until it has all of them", s.held(ops)); err != nil {
+	if _, err := s.step(ctx, "until it has all of them", s.held(admin)); err != nil {
 		return err
 	}
 	if _, err := s.step(ctx, fmt.Sprintf("change %d of them", putAtOnce), func(ctx context.Context) (*node, error) {
-		return nil, s.put(ctx, ops, putAtOnce, "H H H * * 1-5")
+		return nil, s.put(ctx, admin, putAtOnce, "H H H * * 1-5")
 	}); err != nil {
 		return err
 	}
@@ -92,13 +92,13 @@ func (s *stage) notified(ctx context.Context) (err error) {
 }
 
 // put stores so many jobs, each due at a time of its own.
-func (s *stage) put(ctx context.Context, ops *scheduler.Client, n int, schedule string) error {
+func (s *stage) put(ctx context.Context, admin *ops.Client, n int, schedule string) error {
 	for at := 0; at < n; at += putAtOnce {
 		var list []jobs.Job
 		for i := at; i < min(n, at+putAtOnce); i++ {
 			list = append(list, jobs.Job{Name: jobName(i), Handler: "report", Schedule: schedule, Payload: []byte(fmt.Sprintf(`{"tenant":%d}`, i))})
 		}
-		if _, err := ops.PutJobs(ctx, list, scheduler.PutOptions{}); err != nil {
+		if _, err := admin.PutJobs(ctx, list, ops.PutOptions{}); err != nil {
 			return err
 		}
 	}
@@ -106,13 +106,13 @@ func (s *stage) put(ctx context.Context, ops *scheduler.Client, n int, schedule 
 }
 
 // held waits until Redis has an entry of each job, and each node says that it has all of them.
-func (s *stage) held(ops *scheduler.Client) func(ctx context.Context) (*node, error) {
+func (s *stage) held(admin *ops.Client) func(ctx context.Context) (*node, error) {
 	return func(ctx context.Context) (*node, error) {
 		return nil, s.until(ctx, func() bool {
 			if n, err := s.client.HLen(ctx, entries).Result(); err != nil || int(n) < s.jobs {
 				return false
 			}
-			nodes, err := ops.Nodes(ctx)
+			nodes, err := admin.ListNodes(ctx)
 			for _, n := range nodes {
 				if n.Jobs < s.jobs {
 					return false

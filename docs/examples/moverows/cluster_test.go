@@ -11,7 +11,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/sharding"
 )
 
@@ -23,7 +23,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	server := redistest.Start(t)
 	path := filepath.Join(t.TempDir(), "rows.db")
 	table := newTable(t, path)
-	i, err := scheduler.NewClient(server.Client(t), "")
+	i, err := ops.New(server.Client(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 
 	// Once all are there, a tick over an empty table; right after it come the rows, all of them for the next tick.
 	watch("three nodes", func() bool {
-		all, err := i.Nodes(t.Context())
+		all, err := i.ListNodes(t.Context())
 		return err == nil && len(all) == 3
 	})
 	now, err := i.Now(t.Context())
@@ -66,7 +66,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	early := table.number(t, `SELECT count(*) FROM target`)
 	tick := time.UnixMilli(int64(table.number(t, `SELECT min(tick) FROM target`)))
 
-	var whole scheduler.RunView
+	var whole ops.RunView
 	watch("end of the tick", func() bool {
 		whole = wholeRow(t, i, tick)
 		return whole.Whole && whole.Outcome != "running"
@@ -84,7 +84,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 }
 
 // ticks counts the ticks after an instant that have succeeded as a whole.
-func ticks(t *testing.T, i *scheduler.Client, after time.Time) (n int) {
+func ticks(t *testing.T, i *ops.Client, after time.Time) (n int) {
 	t.Helper()
 	for _, r := range moves(t, i, after) {
 		if r.Whole && r.Outcome == "succeeded" {
@@ -94,23 +94,23 @@ func ticks(t *testing.T, i *scheduler.Client, after time.Time) (n int) {
 	return n
 }
 
-func wholeRow(t *testing.T, i *scheduler.Client, tick time.Time) scheduler.RunView {
+func wholeRow(t *testing.T, i *ops.Client, tick time.Time) ops.RunView {
 	t.Helper()
 	for _, r := range moves(t, i, tick) {
 		if r.Whole && time.Time(*r.Tick).Equal(tick) {
 			return r
 		}
 	}
-	return scheduler.RunView{}
+	return ops.RunView{}
 }
 
-func moves(t *testing.T, i *scheduler.Client, since time.Time) []scheduler.RunView {
+func moves(t *testing.T, i *ops.Client, since time.Time) []ops.RunView {
 	t.Helper()
-	all, err := i.Runs(t.Context(), scheduler.RunFilter{Job: "move-rows", Since: since})
-	if err != nil && !errors.Is(err, scheduler.ErrUnknownJob) { // no node has registered it yet
+	all, err := i.ListRuns(t.Context(), ops.RunFilter{Job: "move-rows", Since: since})
+	if err != nil && !errors.Is(err, ops.ErrUnknownJob) { // no node has registered it yet
 		t.Fatal(err)
 	}
-	return all
+	return all.Runs
 }
 
 // checkRows asks the tables alone.
@@ -146,7 +146,7 @@ func checkRows(t *testing.T, table *table, tick time.Time) {
 }
 
 // checkBooks asks Redis: what the dead node ran was abandoned, and a second attempt ended it elsewhere.
-func checkBooks(t *testing.T, i *scheduler.Client, tick time.Time, victim string) {
+func checkBooks(t *testing.T, i *ops.Client, tick time.Time, victim string) {
 	t.Helper()
 	abandoned, again := 0, 0
 	for _, r := range moves(t, i, tick) {
@@ -161,9 +161,9 @@ func checkBooks(t *testing.T, i *scheduler.Client, tick time.Time, victim string
 	if abandoned == 0 || again < abandoned {
 		t.Errorf("%d shards of node %s abandoned, %d run again by others", abandoned, victim, again)
 	}
-	books, err := i.Examine(t.Context(), scheduler.ExamineFilter{})
-	if err != nil || len(books.Violations)+len(books.LeftAlone) > 0 {
-		t.Errorf("the books: %v %v %v", books.Violations, books.LeftAlone, err)
+	books, err := i.Verify(t.Context(), ops.VerifyFilter{})
+	if err != nil || len(books.Violations)+len(books.UnknownFormat) > 0 {
+		t.Errorf("the books: %v %v %v", books.Violations, books.UnknownFormat, err)
 	}
 }
 

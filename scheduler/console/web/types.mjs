@@ -1,8 +1,8 @@
-// Writes src/types.ts: the schemas of ../../api/openapi.json as TypeScript types.
+// Writes src/types.ts: the schemas of ../../ops/http/openapi.json as TypeScript types.
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const here = new URL('.', import.meta.url)
-const { schemas } = JSON.parse(readFileSync(new URL('../../api/openapi.json', here), 'utf8')).components
+const { schemas } = JSON.parse(readFileSync(new URL('../../ops/http/openapi.json', here), 'utf8')).components
 
 function type(s) {
   if (s.$ref) return s.$ref.split('/').pop()
@@ -19,7 +19,7 @@ function type(s) {
   return 'unknown'
 }
 
-let text = '// Written by types.mjs from scheduler/api/openapi.json. Do not edit.\n'
+let text = '// Written by types.mjs from scheduler/ops/http/openapi.json. Do not edit.\n'
 for (const [name, s] of Object.entries(schemas).sort()) {
   text += `\nexport interface ${name} {\n`
   for (const [field, of] of Object.entries(s.properties).sort()) {

@@ -58,7 +58,7 @@ type Turns interface {
 // Listener receives the agenda's events. Its methods do not block.
 type Listener interface {
 	Due(job string, tick int64)
-	Missed(job string, p ledger.SkippedRange)
+	Skipped(job string, p ledger.SkippedRange)
 	Superseded(job, why string)
 }
 

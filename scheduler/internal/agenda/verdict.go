@@ -167,6 +167,6 @@ func (e *Agenda) reportSkipped(j *jobState, passes []ledger.SkippedRange) {
 	for _, p := range passes {
 		e.Log.Info("ticks not run", "job", j.Name, "tick", time.UnixMilli(p.First).UTC(), "until", time.UnixMilli(p.Last).UTC(),
 			"count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)
-		e.Listener.Missed(j.Name, p)
+		e.Listener.Skipped(j.Name, p)
 	}
 }

@@ -51,7 +51,7 @@ type Runs interface {
 // Listener hears of reaped runs of other nodes, and of ticks that no node can run.
 type Listener interface {
 	Abandoned(l ledger.Lease)
-	Missed(job string, p ledger.SkippedRange)
+	Skipped(job string, p ledger.SkippedRange)
 }
 
 // Config holds what lanes need.

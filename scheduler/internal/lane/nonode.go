@@ -195,7 +195,7 @@ func (s *sweep) giveUp(ctx context.Context, stored ledger.Stored, d jobs.Definit
 		for _, p := range passes {
 			s.l.Log.Warn("ticks not run: no living node can run the job", "job", stored.Job, "tick", time.UnixMilli(p.First).UTC(),
 				"until", time.UnixMilli(p.Last).UTC(), "count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)
-			s.l.Listener.Missed(stored.Job, p)
+			s.l.Listener.Skipped(stored.Job, p)
 		}
 		return nil
 	})

@@ -1,4 +1,4 @@
-// Written by types.mjs from scheduler/api/openapi.json. Do not edit.
+// Written by types.mjs from scheduler/ops/http/openapi.json. Do not edit.
 
 export interface ActionView {
   /** in the words of the command: "jobs pause" */

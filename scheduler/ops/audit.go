@@ -1,0 +1,172 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// Actor says who operates a namespace, for the audit.
+type Actor struct {
+	Name   string // at most 64 bytes are kept; default "unknown"
+	Via    string // by what means: "cli", "api", "console"
+	Reason string // of actions whose options have none; at most 256 bytes are kept
+}
+
+// As returns a client for somebody who operates: what it changes is noted in the audit, see Audit. What a program
+// changes with a client of its own is not: it may trigger a thousand runs a minute, and would push people's actions out.
+func (c *Client) As(a Actor) *Client {
+	of := *c
+	of.actor = &a
+	return &of
+}
+
+// ErrNotAudited is returned when an action was carried out, and could not be noted in the audit. What the method returns beside it is valid.
+var ErrNotAudited = errors.New("it is done, but is not in the audit")
+
+// ActionView is what an operator did, or was refused, as tools and the API show it.
+type ActionView struct {
+	At     *Stamp `json:"at"`
+	Who    string `json:"who"`
+	Via    string `json:"via"`    // cli, api or console
+	Action string `json:"action"` // in the words of the command: "jobs pause"
+	Target string `json:"target"` // the job, run, node, lock, generation or file
+	Reason string `json:"reason"`
+	Detail string `json:"detail"` // the options, in words
+	Error  string `json:"error"`  // why it was not carried out; "" when it was
+}
+
+// ActionFilter restricts Audit; zero fields do not.
+type ActionFilter struct {
+	Since time.Time
+	Who   string
+	Limit int
+	After string // the page begins behind this place, an ActionList's Next
+}
+
+// ActionList is a page of the audit.
+type ActionList struct {
+	Actions       []ActionView
+	Next          string // After of the next page; "" for the last one
+	UnknownFormat int    // rows that this version cannot read
+}
+
+// Audit lists what operators did, the newest first. The namespace keeps the last 2,000 actions. It returns ErrUnknownNamespace, and
+// ErrRefused for a negative limit and an After that is no place.
+func (c *Client) Audit(ctx context.Context, f ActionFilter) (ActionList, error) {
+	if f.Limit < 0 {
+		return ActionList{}, fmt.Errorf("%w: list the audit: a limit of %d; use 0 for all", ErrRefused, f.Limit)
+	}
+	before, err := placeOf(f.After)
+	if err != nil {
+		return ActionList{}, err
+	}
+	l, err := c.open(ctx)
+	if err != nil {
+		return ActionList{}, err
+	}
+	all, foreign, err := l.Actions(ctx)
+	if err != nil {
+		return ActionList{}, err
+	}
+	list := ActionList{Actions: []ActionView{}, UnknownFormat: foreign}
+	place := auditPlace{}
+	for _, a := range all {
+		place = place.next(a.At)
+		if !before.before(place) || f.Who != "" && a.Author != f.Who || !f.Since.IsZero() && a.At < f.Since.UnixMilli() {
+			continue
+		}
+		if f.Limit > 0 && len(list.Actions) == f.Limit {
+			list.Next = before.String()
+			return list, nil
+		}
+		list.Actions = append(list.Actions, actionView(a))
+		before = place
+	}
+	return list, nil
+}
+
+// auditPlace is a place in the audit: a time, and how many rows of that time come up to it, newest first.
+type auditPlace struct {
+	at int64
+	n  int
+}
+
+func (p auditPlace) next(at int64) auditPlace {
+	if at == p.at {
+		return auditPlace{at, p.n + 1}
+	}
+	return auditPlace{at, 1}
+}
+
+// before reports whether a place is the zero one or lies before another.
+func (p auditPlace) before(o auditPlace) bool {
+	return p == auditPlace{} || o.at < p.at || o.at == p.at && o.n > p.n
+}
+
+func (p auditPlace) String() string { return fmt.Sprintf("%d-%d", p.at, p.n) }
+
+func placeOf(text string) (p auditPlace, err error) {
+	if text == "" {
+		return p, nil
+	}
+	if n, err := fmt.Sscanf(text, "%d-%d", &p.at, &p.n); err != nil || n != 2 || p.String() != text {
+		return p, fmt.Errorf("%w: list the audit: %q is not where a page ended", ErrRefused, text)
+	}
+	return p, nil
+}
+
+func actionView(a ledger.Action) ActionView {
+	return ActionView{
+		At: stampOf(a.At), Who: a.Author, Via: a.Via, Action: a.Name, Target: a.Target, Reason: a.Reason, Detail: a.Detail, Error: a.Error,
+	}
+}
+
+// Action is what a client did, for Note.
+type Action struct {
+	Name   string // in the words of the command: "move seal"
+	Target string
+	Author string // default: the actor's name
+	Reason string // default: the actor's
+	Detail string
+}
+
+// Note notes in the audit what was done by other means than a method of the client: with a result of nil that it was, else why not.
+// It returns the result, or ErrNotAudited. A client without an actor notes nothing, and nobody notes what failed because Redis
+// did not answer.
+func (c *Client) Note(ctx context.Context, a Action, result error) error {
+	switch {
+	case c.actor == nil, errors.Is(result, ErrUnknownNamespace), errors.Is(result, locking.ErrUnreachable):
+		return result
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	note := ledger.Action{
+		Author: author(cmp.Or(a.Author, c.actor.Name)), Via: c.actor.Via, Name: a.Name, Target: a.Target, Reason: oneLine(cmp.Or(a.Reason, c.actor.Reason)), Detail: a.Detail,
+	}
+	if result != nil {
+		note.Error = oneLine(strings.TrimPrefix(result.Error(), ErrRefused.Error()+": "))
+	}
+	l, err := c.open(ctx)
+	if err == nil {
+		err = l.Audit(ctx, note)
+	}
+	if err != nil && result == nil && !errors.Is(err, ErrUnknownNamespace) { // locks need no namespace, which has no audit then
+		return fmt.Errorf("%w: %w", ErrNotAudited, err)
+	}
+	return result
+}
+
+// noteTimeout bounds how long an action waits for its note.
+const noteTimeout = 5 * time.Second
+
+// noted is Note for the end of a method: it replaces the method's error.
+func (c *Client) noted(ctx context.Context, result *error, a Action) {
+	*result = c.Note(ctx, a, *result)
+}

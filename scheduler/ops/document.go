@@ -1,0 +1,78 @@
+package ops
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
+)
+
+// MarshalJSON returns the settings that have a value, as jobs.ParseDocument reads them, and the version of a job that is stored.
+func (s StoredJob) MarshalJSON() ([]byte, error) {
+	var beside struct {
+		Version *Stamp `json:"version,omitempty"`
+	}
+	if !s.Version.IsZero() {
+		beside.Version = stampOf(s.Version.UnixMilli())
+	}
+	return settingsBeside(&s.Job, false, beside)
+}
+
+// UnmarshalJSON reads settings, and a version. The error joins a *jobs.FieldError for each key that is not known, and for each value
+// that cannot be read; s has the others.
+func (s *StoredJob) UnmarshalJSON(text []byte) error {
+	var version time.Time
+	var bad error
+	j, err := jobs.ParseDocument(text, func(key, value *spec.Node) bool {
+		if key.Text != "version" {
+			return false
+		}
+		if value.Kind != spec.NodeNull {
+			var at Stamp
+			if at.UnmarshalText([]byte(value.Text)) != nil {
+				bad = &jobs.FieldError{Field: "version", Msg: "is not " + spec.Instant.String() + "; leave it out: the store gives each change a version"}
+			}
+			version = time.Time(at)
+		}
+		return true
+	})
+	*s = StoredJob{Job: j, Version: version}
+	return errors.Join(err, bad)
+}
+
+// jobState is a JobView without its methods, whose JSON has everything but the settings.
+type jobState JobView
+
+// MarshalJSON returns all settings, with 0, "", [], {} or null for no value, and the state of the job in the same object.
+func (v JobView) MarshalJSON() ([]byte, error) { return settingsBeside(&v.Job, true, jobState(v)) }
+
+// UnmarshalJSON reads what MarshalJSON wrote. Keys that are not known are left out: a newer version may have more.
+func (v *JobView) UnmarshalJSON(text []byte) error {
+	j, err := jobs.ParseShown(text)
+	if err != nil {
+		return err
+	}
+	var state jobState
+	err = json.Unmarshal(text, &state)
+	*v = JobView(state)
+	v.Job = j
+	return err
+}
+
+// settingsBeside returns one JSON object with the settings of a job, and the members of another object behind them.
+func settingsBeside(j *jobs.Job, all bool, other any) ([]byte, error) {
+	settings, err := jobs.Settings.Encode(j, all)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := json.Marshal(other)
+	if err != nil || len(beside) == len("{}") {
+		return settings, err
+	}
+	if len(settings) == len("{}") {
+		return beside, nil
+	}
+	return append(append(settings[:len(settings)-1], ','), beside[1:]...), nil
+}

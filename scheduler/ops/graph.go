@@ -1,0 +1,122 @@
+package ops
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// GraphJob is a job that follows others, or that others follow.
+type GraphJob struct {
+	Name        string   `json:"name"`
+	Schedule    string   `json:"schedule"` // "" for a job that follows others
+	TimeZone    string   `json:"time_zone"`
+	After       []string `json:"after"` // the jobs that it follows, which need not be there any more
+	When        string   `json:"when"`  // after which ends of theirs it runs; "" for a job with a schedule
+	Followers   []string `json:"followers"`
+	Last        *Stamp   `json:"last"`         // the latest tick accounted for
+	LastOutcome string   `json:"last_outcome"` // of the run or tick that was recorded last; "" for none
+	Paused      bool     `json:"paused"`
+	Open        string   `json:"open"` // the run that holds it, granted or pending, "" for none
+}
+
+// graphPage is how many definitions Graph has in memory at once.
+const graphPage = 10_000
+
+// Graph reads which job follows which, by name: the jobs that follow others, and those that others follow. It reads all definitions.
+// Jobs that this version cannot read are left out, and named in the error beside the others if they may belong to the graph.
+func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
+	l, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, err := l.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, left := l.Names(ctx, l.All())
+	if names == nil && left != nil {
+		return nil, left
+	}
+	all, followers, unread, err := following(ctx, l, names)
+	if err != nil {
+		return nil, err
+	}
+	left = errors.Join(left, unread)
+	upstreams, err := l.Named(ctx, others(followers, all))
+	if err != nil {
+		return nil, err
+	}
+	var shown []ledger.Stored
+	var views []JobView
+	for _, s := range append(all, upstreams...) {
+		if s.Err != nil {
+			continue // following has named it
+		}
+		v, err := jobView(s, inspect.Holding{}, now, ledger.Pause{})
+		if err != nil {
+			left = errors.Join(left, err)
+			continue
+		}
+		shown, views = append(shown, s), append(views, v)
+	}
+	left = errors.Join(left, addLatest(ctx, l, shown, views))
+	graph := make([]GraphJob, 0, len(views))
+	for _, v := range views {
+		slices.Sort(followers[v.Name])
+		when := ""
+		if len(v.After) > 0 {
+			when = v.When.String()
+		}
+		graph = append(graph, GraphJob{Name: v.Name, Schedule: v.Schedule, TimeZone: v.TimeZone, After: append([]string{}, v.After...), When: when,
+			Followers: append([]string{}, followers[v.Name]...), Last: v.Last, LastOutcome: v.LastOutcome, Paused: v.Paused, Open: v.Open})
+	}
+	slices.SortFunc(graph, func(a, b GraphJob) int { return strings.Compare(a.Name, b.Name) })
+	return graph, left
+}
+
+// following reads the jobs that follow others, and who follows each upstream. What cannot be read is named in unread. A definition is
+// parsed only if its text has the key: most jobs follow none.
+func following(ctx context.Context, l *ledger.Ledger, names []string) (all []ledger.Stored, followers map[string][]string, unread, err error) {
+	followers = make(map[string][]string)
+	for page := range slices.Chunk(names, graphPage) {
+		some, err := l.Named(ctx, page)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		for _, s := range some {
+			if s.Err == nil && !bytes.Contains(s.Definition, []byte(`"after"`)) {
+				continue
+			}
+			d, err := jobs.ParseDefinition(s.Definition)
+			if err = cmp.Or(s.Err, err); err != nil {
+				unread = errors.Join(unread, err)
+				continue
+			}
+			for _, upstream := range d.After {
+				followers[upstream] = append(followers[upstream], s.Job)
+			}
+			if len(d.After) > 0 {
+				all = append(all, s)
+			}
+		}
+	}
+	return all, followers, unread, nil
+}
+
+// others are the upstreams that follow no job themselves.
+func others(followers map[string][]string, all []ledger.Stored) []string {
+	rest := maps.Clone(followers)
+	for _, s := range all {
+		delete(rest, s.Job)
+	}
+	return slices.Collect(maps.Keys(rest))
+}

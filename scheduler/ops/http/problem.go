@@ -1,0 +1,154 @@
+package opshttp
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/ops"
+)
+
+// problem is an error as problem details (RFC 9457) show it.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Code   string `json:"code"` // for programs
+	// Faults are those of single settings, where the error is about settings.
+	Faults []ops.FaultView `json:"faults,omitempty"`
+}
+
+// retryAfter is after how many seconds it may be worth asking again.
+const retryAfter = "5"
+
+// problemType is what the type of each problem begins with; its code follows.
+const problemType = "urn:escapement:problem:"
+
+func writeProblem(w http.ResponseWriter, p problem) {
+	p.Type, p.Title = problemType+p.Code, http.StatusText(p.Status)
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the asker went away; nobody is left to tell
+}
+
+// badRequest is an error of what was asked.
+type badRequest struct{ what string }
+
+func (e badRequest) Error() string { return e.what }
+
+// badMedia is a body of another media type than JSON.
+type badMedia string
+
+func (e badMedia) Error() string {
+	return "the body must be application/json, and is " + strconv.Quote(string(e)) + "; curl sends JSON with --json"
+}
+
+// badFields is an error that names the settings of a request that are wrong.
+type badFields struct{ error }
+
+func (e badFields) Unwrap() error { return e.error }
+
+// known are the errors of the library by what programs call them. The first that fits counts.
+var known = []struct {
+	code   string
+	status int
+	err    error
+}{
+	{"unknown_namespace", http.StatusNotFound, ops.ErrUnknownNamespace},
+	{"unknown_job", http.StatusNotFound, ops.ErrUnknownJob},
+	{"unknown_run", http.StatusNotFound, ops.ErrUnknownRun},
+	{"unknown_node", http.StatusNotFound, ops.ErrUnknownNode},
+	{"unknown_lock", http.StatusNotFound, ops.ErrUnknownLock},
+	{"closed", http.StatusConflict, ops.ErrClosed},
+	{"refused", http.StatusConflict, ops.ErrRefused},
+	{"held", http.StatusConflict, locking.ErrHeld},
+	{"lost", http.StatusConflict, locking.ErrLost},
+	{"unknown_format", http.StatusUnprocessableEntity, ops.ErrUnknownFormat},
+	{"unreachable", http.StatusServiceUnavailable, locking.ErrUnreachable},
+}
+
+// problemOf is an error as it is told. Errors that nobody foresaw are told without their words, which go to the log.
+func (s *Server) problemOf(r *http.Request, err error) problem {
+	var bad badRequest
+	var fields badFields
+	var input *locking.InputError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &bad):
+		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: bad.what}
+	case errors.As(err, new(badMedia)):
+		return problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: err.Error()}
+	case errors.As(err, new(tooMany)):
+		return problem{Status: http.StatusTooManyRequests, Code: "too_many", Detail: err.Error()}
+	case errors.As(err, &fields):
+		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: err.Error(), Faults: ops.FaultsOf(err)}
+	case errors.As(err, &input):
+		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: input.Error()}
+	case errors.As(err, &large):
+		return problem{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: large.Error()}
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return problem{Status: k.status, Code: k.code, Detail: err.Error(), Faults: ops.FaultsOf(err)}
+		}
+	}
+	if r.Context().Err() != nil {
+		return problem{Status: http.StatusServiceUnavailable, Code: "timeout", Detail: "it took too long; ask for less, or again"}
+	}
+	s.cfg.Logger.Error("an HTTP request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	return problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "it failed; the node's log says why"}
+}
+
+// withProblems makes problem details of what the standard mux refuses by itself: a path or a method that is not there.
+func withProblems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(&refusals{ResponseWriter: w, request: r}, r)
+	})
+}
+
+// refusals replaces the text of answers of 404 and 405 that are not ours.
+type refusals struct {
+	http.ResponseWriter
+	request  *http.Request
+	replaced bool
+}
+
+// Unwrap is for http.ResponseController.
+func (w *refusals) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader writes the status, and problem details in place of the mux's text.
+func (w *refusals) WriteHeader(status int) {
+	at := w.request.URL.Path
+	p := problem{Status: status, Code: "unknown_path", Detail: "nothing is at " + at + "; " + Prefix + "openapi.json describes what is"}
+	if !strings.HasPrefix(at, Prefix) {
+		p.Detail = "the API's paths begin with " + Prefix + ", and the request's is " + at +
+			": mount the handler where these paths reach it, behind http.StripPrefix for a path in front, and without it for " + Prefix
+	}
+	if status == http.StatusMethodNotAllowed {
+		p.Code, p.Detail = "method_not_allowed", w.request.Method+" is not for this path; the header Allow has what is"
+	}
+	ours := w.Header().Get("Content-Type") == "application/problem+json"
+	if ours || status != http.StatusMethodNotAllowed && status != http.StatusNotFound {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.replaced = true
+	w.Header().Del("Content-Length")
+	writeProblem(w.ResponseWriter, p)
+}
+
+// Write writes a part of the body, unless it was replaced.
+func (w *refusals) Write(b []byte) (int, error) {
+	if w.replaced {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}

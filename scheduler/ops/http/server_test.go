@@ -1,0 +1,21 @@
+package opshttp
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// TestSlowRequests: of the requests that read much of Redis a server answers two of a caller at once where others have half of the places, and says to others when to ask again.
+func TestSlowRequests(t *testing.T) {
+	s := New(nil, Config{})
+	fill(t, &s.slow, "192.0.2.1") // where a test's requests come from
+	for path, status := range map[string]int{"graph": 429, "verify": 429, "problems": 429, "openapi.json": 200} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://localhost"+Prefix+path, nil))
+		if w.Code != status || (w.Header().Get("Retry-After") == "5") != (status == 429) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}

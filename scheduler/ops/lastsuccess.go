@@ -1,0 +1,31 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+)
+
+// LastSuccess reads when runs of some jobs last succeeded, by the job's name. Jobs are left out that have not
+// succeeded, and jobs that are not there. It is JobView.LastSuccess for many jobs,
+// in a few calls. Beside an error stand those that could be read.
+func (c *Client) LastSuccess(ctx context.Context, names ...string) (map[string]time.Time, error) {
+	l, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := l.Named(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	latest, unread, err := inspect.ReadLatest(ctx, l, stored, func(string) bool { return false })
+	at := make(map[string]time.Time, len(latest))
+	for name, of := range latest {
+		if of.Success != 0 {
+			at[name] = time.UnixMilli(of.Success).UTC()
+		}
+	}
+	return at, errors.Join(append(unread, err)...)
+}

@@ -1,0 +1,153 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/locking"
+)
+
+// ReleaseOptions are the options of ReleaseLock. The zero value asks the holder to end.
+type ReleaseOptions struct {
+	// Force gives a lock away at once: whoever held it may work on beside the next holder until its next renewal, and only the
+	// larger token tells the two apart. The lease of a run cannot be taken by force.
+	Force bool
+	// Holder is who takes a lock by force, for whoever sees it for that moment.
+	Holder string
+	// Author is who releases it, and Reason why; at most 64 and 256 bytes are kept.
+	Author, Reason string
+}
+
+// Release says what ReleaseLock did.
+type Release struct {
+	Lock LockView // as it was held
+	Did  Released
+}
+
+// Released is what ReleaseLock did.
+type Released string
+
+// What ReleaseLock did.
+const (
+	// ReleaseTold: the holder of a lock is asked to end. It hears of it at its next renewal, and the lock is free then, or when it
+	// lapses.
+	ReleaseTold Released = "told"
+	// ReleaseCancelled: the run is cancelled, and its lease is gone when the run has ended.
+	ReleaseCancelled Released = "cancelled"
+	// ReleaseTaken: the lock was taken by force, and is free.
+	ReleaseTaken Released = "taken"
+	// ReleaseLapses: the lock was taken by force, could not be given back, and is free when it lapses, after three seconds.
+	ReleaseLapses Released = "lapses"
+)
+
+// ReleaseLock ends one grant of a lock, or of a run's lease, by its token, so that nobody else's is ended by mistake. It does not wait
+// for the end; Lock shows it. It returns ErrUnknownLock when nobody holds anything by that name, and ErrRefused when another grant
+// does, or for a run's lease with Force.
+func (c *Client) ReleaseLock(ctx context.Context, name string, token int64, o ReleaseOptions) (r Release, err error) {
+	o.Author, o.Reason = c.by(o.Author, o.Reason)
+	defer func() {
+		detail := "token " + strconv.FormatInt(token, 10)
+		if o.Force {
+			detail += ", by force"
+		}
+		c.noted(ctx, &err, Action{Name: "locks release", Target: name, Author: o.Author, Reason: o.Reason, Detail: detail})
+	}()
+	r.Lock, err = c.grant(ctx, name, strconv.FormatInt(token, 10))
+	switch {
+	case err != nil:
+	case r.Lock.Kind == LockKind && o.Force:
+		r.Did, err = c.takeAway(ctx, r.Lock, token, o.Holder)
+	case r.Lock.Kind == LockKind:
+		r.Did, err = ReleaseTold, c.revoke(ctx, r.Lock, token)
+	case o.Force:
+		err = unforceable(r.Lock)
+	default:
+		r.Did, err = ReleaseCancelled, c.cancelHolder(ctx, r.Lock, o)
+	}
+	return r, err
+}
+
+// grant finds the grant with a token among all that is held by a name.
+func (c *Client) grant(ctx context.Context, name, token string) (LockView, error) {
+	held, unread := c.named(ctx, name)
+	if i := slices.IndexFunc(held, func(l LockView) bool { return l.Token == token }); i >= 0 {
+		return held[i], nil
+	}
+	if unread != nil {
+		return LockView{}, unread
+	}
+	if len(held) == 0 {
+		return LockView{}, fmt.Errorf("lock %q: %w; `locks list` shows what is held", name, ErrUnknownLock)
+	}
+	var others []string
+	for _, l := range held {
+		others = append(others, l.Who())
+	}
+	return LockView{}, fmt.Errorf("%w: token %s does not hold %q: it is held by %s", ErrRefused, token, name, strings.Join(others, "; and by "))
+}
+
+// changed is the error for a lock that was given to somebody else just now; nil when it is held by that grant all the same.
+func (c *Client) changed(ctx context.Context, l LockView, err error) error {
+	_, other := c.grant(ctx, l.Name, l.Token)
+	return cmp.Or(other, err)
+}
+
+func (c *Client) revoke(ctx context.Context, l LockView, token int64) error {
+	_, locker := c.locks()
+	defer locker.Close()
+	err := locker.Revoke(ctx, l.Name, token)
+	if errors.Is(err, locking.ErrLost) {
+		return c.changed(ctx, l, err)
+	}
+	return err
+}
+
+// takeAway takes a lock from its holder and gives it back at once, if it can.
+func (c *Client) takeAway(ctx context.Context, l LockView, token int64, holder string) (Released, error) {
+	_, locker := c.locks()
+	defer locker.Close()
+	// Not kept alive, and for as short as can be: if the release gets lost, it lapses.
+	o := locking.Options{TTL: 3 * lockMargin, Fixed: true, Holder: holder, Permits: l.Permits}
+	switch l.Mode {
+	case locking.Read.String():
+		o.Mode = locking.Read
+	case locking.Write.String():
+		o.Mode = locking.Write
+	}
+	lease, err := locker.TakeOver(ctx, l.Name, token, o)
+	if errors.Is(err, locking.ErrHeld) {
+		return "", c.changed(ctx, l, err)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := lease.Release(ctx); err != nil && !errors.Is(err, locking.ErrLost) { // what was lost is not held either
+		return ReleaseLapses, nil
+	}
+	return ReleaseTaken, nil
+}
+
+// unforceable says what can be done about a run's lease instead.
+func unforceable(l LockView) error {
+	if l.TTLMS == 0 {
+		return fmt.Errorf("%w: the lease of run %s has lapsed already; a living node that holds the job reaps it: nodes list shows whether there is one", ErrRefused, l.Run)
+	}
+	return fmt.Errorf("%w: the lease of run %s cannot be taken by force, another run beside it would not be safe; without --force the run is cancelled and ends. If node %s is gone, the lease lapses in %s and a living node reaps it; if the node hangs, end its process first",
+		ErrRefused, l.Run, cmp.Or(l.Node, "-"), l.Left())
+}
+
+// cancelHolder cancels the run of a lease; one that has ended meanwhile is as good.
+func (c *Client) cancelHolder(ctx context.Context, l LockView, o ReleaseOptions) error {
+	unnoted := *c
+	unnoted.actor = nil
+	_, err := unnoted.Cancel(ctx, l.Run, CancelOptions{Author: o.Author, Reason: cmp.Or(o.Reason, "locks release")})
+	if errors.Is(err, ErrRefused) || errors.Is(err, ErrUnknownRun) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,235 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/generations"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// nobody is the default author.
+const nobody = "unknown"
+
+// instant is a time in ms, as the ledger takes it; 0 for the zero time.
+func instant(op string, t time.Time) (int64, error) {
+	if t.IsZero() {
+		return 0, nil
+	}
+	if ms := t.UnixMilli(); ms > 0 && t.UTC().Year() <= 9999 {
+		return ms, nil
+	}
+	return 0, fmt.Errorf("%w: %s: %s is outside the years 1970 to 9999", ErrRefused, op, t.UTC().Format(time.RFC3339))
+}
+
+// PauseOptions say who pauses a job, and why.
+type PauseOptions struct {
+	// Reason is for people who find the job paused. It is required; at most 256 bytes are kept.
+	Reason string
+	// Author is who pauses it; at most 64 bytes are kept. Default "unknown".
+	Author string
+	// Until is when the pause ends, in whole milliseconds. Default: when the job is resumed.
+	Until time.Time
+}
+
+// Pause pauses a job. Ticks that are not claimed yet, up to the end of the pause, are recorded as
+// paused and never run. A run in flight goes on, and runs by hand still start. A repeated call
+// replaces the end, the author and the reason. It returns ErrUnknownJob, and ErrRefused without a
+// reason, for a text that is not UTF-8, or for an end in the past of Redis' clock.
+func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (err error) {
+	o.Author, o.Reason = c.by(o.Author, o.Reason)
+	defer func() {
+		c.noted(ctx, &err, Action{Name: "jobs pause", Target: name, Author: o.Author, Reason: o.Reason, Detail: untilWords(o.Until)})
+	}()
+	reason := strings.TrimSpace(o.Reason)
+	if reason == "" {
+		return fmt.Errorf("%w: pause %s: the reason is empty; say why, for whoever finds the job paused", ErrRefused, name)
+	}
+	if err := utf8Only("pause "+name, o.Author, reason); err != nil {
+		return err
+	}
+	until, err := instant("pause "+name, o.Until)
+	if err != nil {
+		return err
+	}
+	l, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	return l.Pause(ctx, name, ledger.Pause{Author: author(o.Author), Reason: oneLine(reason), Until: until})
+}
+
+// Resume ends a job's pause: ticks from now on run again. It changes nothing if the job is not
+// paused. It returns ErrUnknownJob.
+func (c *Client) Resume(ctx context.Context, name string) (err error) {
+	defer func() { c.noted(ctx, &err, Action{Name: "jobs resume", Target: name}) }()
+	l, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	return l.Resume(ctx, name)
+}
+
+// CancelOptions say who cancels a run, and why. The zero value is useful.
+type CancelOptions struct {
+	// Author is who cancels it; at most 64 bytes are kept. Default "unknown".
+	Author string
+	// Reason is for readers of the history; at most 256 bytes are kept. Default none.
+	Reason string
+}
+
+// Cancellation says what Cancel did.
+type Cancellation string
+
+// What Cancel did.
+const (
+	// CancelTold: the run is in flight. Its node ends its context within sweep_every, with the
+	// cause jobs.ErrCancelled. If the function returns before that, its own result counts.
+	CancelTold Cancellation = "told"
+	// CancelRecorded: the run was pending, and is recorded as cancelled, by this call or an earlier
+	// one.
+	CancelRecorded Cancellation = "recorded"
+)
+
+// Cancel ends a run, by its id or the id with which it was requested. It does not wait for the
+// run's end; WaitRun does. It returns ErrUnknownRun, and ErrRefused when the run has ended with
+// another outcome, and for a text that is not UTF-8.
+func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (did Cancellation, err error) {
+	o.Author, o.Reason = c.by(o.Author, o.Reason)
+	job := ""
+	defer func() {
+		c.noted(ctx, &err, Action{Name: "runs cancel", Target: id, Author: o.Author, Reason: o.Reason, Detail: ofJob(job)})
+	}()
+	if err := utf8Only("cancel run "+id, o.Author, o.Reason); err != nil {
+		return "", err
+	}
+	l, err := c.openAppend(ctx)
+	if err != nil {
+		return "", err
+	}
+	r, err := locate(ctx, l, id)
+	if err != nil {
+		return "", cut(ctx, "cancel run "+id, err)
+	}
+	job = r.Job()
+	word, err := l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
+	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // it was handed back meanwhile, and goes on with another id
+		if r, _, err = inspect.Again(ctx, l, *r.Lease, id); err != nil {
+			return "", cut(ctx, "cancel run "+id, err)
+		}
+		word, err = l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case word == ledger.Told:
+		return CancelTold, nil
+	default:
+		return CancelRecorded, nil
+	}
+}
+
+// Rerun requests one more attempt of a run that has ended, whatever its outcome, and returns the
+// attempt's id. A repeated call returns the same id; for a third attempt, rerun the second. The
+// attempt has the run's tick and payload, starts also while the job is paused, and waits while
+// another run holds the job. It returns ErrUnknownRun, and ErrRefused while the run or another
+// attempt of its tick is in flight or pending.
+func (c *Client) Rerun(ctx context.Context, id string) (next string, err error) {
+	job := ""
+	defer func() { c.noted(ctx, &err, Action{Name: "runs rerun", Target: id, Detail: ofJob(job)}) }()
+	l, err := c.openAppend(ctx)
+	if err != nil {
+		return "", err
+	}
+	r, err := locate(ctx, l, id)
+	if err != nil {
+		return "", cut(ctx, "rerun "+id, err)
+	}
+	job = r.Job()
+	return l.Rerun(ctx, r.Job(), r.ID())
+}
+
+// Remove deletes a job and its history. It returns ErrUnknownJob, and ErrRefused while a run of the
+// job is in flight or living nodes hold the job, because they would register it again; the error
+// names them.
+func (c *Client) Remove(ctx context.Context, name string) (err error) {
+	defer func() { c.noted(ctx, &err, Action{Name: "jobs remove", Target: name}) }()
+	l, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := l.Job(ctx, name)
+	if err != nil {
+		return err
+	}
+	nodes, unclear, err := inspect.HeldBy(ctx, l, c.roster(), name)
+	if err != nil {
+		return err
+	}
+	d, _ := jobs.ParseDefinition(s.Definition) // an unreadable one names no job that it follows
+	if len(nodes) > 0 && d.Stored > 0 {
+		return fmt.Errorf("%w: remove %s: it is a stored job, which nodes hold; delete it (`jobs delete`, DeleteJob)", ErrRefused, name)
+	}
+	if len(nodes) > 0 {
+		return fmt.Errorf("%w: remove %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, generations.Some(nodes))
+	}
+	if unclear > 0 {
+		return fmt.Errorf("%w: remove %s: what %d of the living nodes hold cannot be read by this version; use the newest one (a node that is up drops those which are gone)", ErrRefused, name, unclear)
+	}
+	if err := l.Remove(ctx, name); err != nil {
+		return err
+	}
+	for _, upstream := range d.After {
+		if err := l.Unfollow(ctx, upstream, name); err != nil {
+			return fmt.Errorf("job %s is removed; that it followed %s is still noted, which does no harm: %w", name, upstream, err)
+		}
+	}
+	return nil
+}
+
+// by is who does something and why: as the options say, else as the client's actor is called.
+func (c *Client) by(author, reason string) (string, string) {
+	if c.actor == nil {
+		return author, reason
+	}
+	return cmp.Or(author, c.actor.Name), cmp.Or(reason, c.actor.Reason)
+}
+
+func ofJob(job string) string {
+	if job == "" {
+		return ""
+	}
+	return "of job " + job
+}
+
+func untilWords(until time.Time) string {
+	if until.IsZero() {
+		return ""
+	}
+	return "until " + Stamp(until).String()
+}
+
+func author(s string) string { return cmp.Or(oneLine(s), nobody) }
+
+// oneLine makes a text fit for one line.
+func oneLine(s string) string {
+	return strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
+}
+
+// utf8Only refuses an author or a reason that would be kept otherwise than it was given.
+func utf8Only(op, author, reason string) error {
+	switch {
+	case !utf8.ValidString(author):
+		return fmt.Errorf("%w: %s: the author %+.64q is not valid UTF-8", ErrRefused, op, author)
+	case !utf8.ValidString(reason):
+		return fmt.Errorf("%w: %s: the reason %+.256q is not valid UTF-8", ErrRefused, op, reason)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// Overview is a namespace at a glance: what runs, what is late, what comes next, and how the ticks of the last day ended.
+type Overview struct {
+	Now     Stamp `json:"now"` // Redis' time
+	Jobs    int   `json:"jobs"`
+	Paused  int   `json:"paused"`
+	Running int   `json:"running"`
+	Pending int   `json:"pending"` // wanted, and granted to nobody yet
+	// Late are jobs with a tick that was due more than 2 s ago and that no node has claimed, of the 100 jobs that are due first.
+	Late Names `json:"late"`
+	// Since is how far back Ended and Failing go: a day, or less where so much has ended that no more is read.
+	Since Stamp `json:"since"`
+	// Ended is how many ticks and runs have ended so since, by the words of RunView.Outcome.
+	Ended map[string]int64 `json:"ended"`
+	// Failing are jobs whose latest run since then did not succeed.
+	Failing Names `json:"failing"`
+	// Next are the next ticks, of 12 jobs at most.
+	Next []NextView `json:"next"`
+}
+
+// NextView is the next tick of a job.
+type NextView struct {
+	Job  string `json:"job"`
+	Tick Stamp  `json:"tick"`
+}
+
+const (
+	overviewDue   = 100     // jobs that are due first, which are looked at
+	overviewNext  = 12      // of which so many are shown
+	overviewLate  = 2000    // ms by which a tick is late that no node has claimed
+	overviewRows  = 1000    // ends after which no older ones are read
+	overviewLines = 16      // of the list of what was written lately, at first
+	overviewMost  = 1 << 12 // lines of that list that are read at most
+)
+
+// Overview reads what runs and waits, the jobs that are due first, and what has ended lately: as much as it takes for a day, or for about a
+// thousand ends. Beside an UnreachableError stands what could be read.
+func (c *Client) Overview(ctx context.Context) (Overview, error) {
+	l, parts, n, left, err := c.partsOf(ctx, "")
+	if err != nil {
+		return Overview{}, err
+	}
+	now, err := l.Now(ctx)
+	if err != nil {
+		return Overview{}, err
+	}
+	o := Overview{Now: Stamp(now), Jobs: n}
+	open, err := l.OpenIn(ctx, parts)
+	if err != nil {
+		return Overview{}, err
+	}
+	for _, r := range open {
+		switch {
+		case r.Whole:
+		case r.Pending():
+			o.Pending++
+		default:
+			o.Running++
+		}
+	}
+	if err := o.ahead(ctx, l, now.UnixMilli()); err != nil {
+		return Overview{}, err
+	}
+	return o, errors.Join(o.ended(ctx, l, parts, now.Add(-24*time.Hour).UnixMilli()), left)
+}
+
+// ahead fills in what is late and what comes next.
+func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error {
+	a, err := l.Ahead(ctx, overviewDue)
+	if _, err = beside(err); err != nil {
+		return err
+	}
+	o.Paused = a.Paused
+	due, err := l.Named(ctx, a.Jobs)
+	if err != nil {
+		return err
+	}
+	var late []string
+	o.Next = []NextView{}
+	for _, s := range due {
+		d, err := jobs.ParseDefinition(s.Definition)
+		if s.Err != nil || err != nil {
+			continue // whoever shows the job says what is wrong with it
+		}
+		if next := nextTick(s, d.Job, now); next != 0 {
+			o.Next = append(o.Next, NextView{s.Job, Stamp(time.UnixMilli(next))})
+		}
+		if s.Cursor != 0 && s.Cursor < now-overviewLate && s.Open == "" && !s.Pause.Holds(now) {
+			late = append(late, s.Job)
+		}
+	}
+	o.Late = namesOf(late)
+	slices.SortStableFunc(o.Next, func(x, y NextView) int { return time.Time(x.Tick).Compare(time.Time(y.Tick)) })
+	o.Next = o.Next[:min(len(o.Next), overviewNext)]
+	return nil
+}
+
+// ended fills in what has ended since an instant, ms.
+func (o *Overview) ended(ctx context.Context, l *ledger.Ledger, parts []int, day int64) error {
+	var recent ledger.Recent
+	for lines := int64(overviewLines); ; lines *= 4 {
+		var err error
+		if recent, err = l.Recent(ctx, parts, lines); err != nil {
+			return err
+		}
+		rows := 0
+		for _, n := range recent.Rows {
+			rows += n
+		}
+		if rows >= overviewRows || !recent.More || recent.Since < day || lines >= overviewMost {
+			break
+		}
+	}
+	since := max(recent.Since, day)
+	o.Since, o.Ended = Stamp(time.UnixMilli(since)), map[string]int64{}
+	var failing []string
+	err := l.EachNewest(ctx, recent, func(h ledger.JobRows) bool {
+		failed := false
+		for _, r := range h.Rows {
+			if r.At < since || r.Of != "" || r.Ranged && r.Count == 0 {
+				continue
+			}
+			o.Ended[r.Outcome.String()] += max(1, r.Count)
+			if !r.Ranged {
+				failed = bad(r.Outcome)
+			}
+		}
+		if failed {
+			failing = append(failing, h.Job)
+		}
+		return true
+	})
+	o.Failing = namesOf(failing)
+	return err
+}
+
+// bad reports whether somebody should look at a run that ended so.
+func bad(o jobs.Outcome) bool {
+	return o == jobs.OutcomeFailed || o == jobs.OutcomeTimedOut || o == jobs.OutcomeLost || o == jobs.OutcomeAbandoned
+}
+
+// EndView is how an attempt of a tick, or a range of ticks, ended.
+type EndView struct {
+	Run        string `json:"run"` // "" of a range
+	Tick       *Stamp `json:"tick"`
+	Until      *Stamp `json:"until,omitempty"` // of a range: its last tick
+	Count      int64  `json:"count"`           // how many ticks
+	Attempt    int    `json:"attempt"`         // 0 of a range
+	Outcome    string `json:"outcome"`
+	Reason     string `json:"reason"`
+	Started    *Stamp `json:"started,omitempty"` // null when it did not run
+	DurationMS int64  `json:"duration_ms"`
+}
+
+const (
+	endsJobs = 200    // bounds for how many jobs ListEnds is asked at once
+	endsEach = 200    // how many ends of each
+	endsMost = 10_000 // and how many ends in all
+)
+
+// ListEnds lists how the latest ticks of some jobs ended, the oldest first, at most n of each; shards of a tick are not listed. Jobs that are
+// not there have none. It returns ErrRefused for more than 200 jobs, for an n that is not from 1 to 200, and for more than 10,000 ends in all.
+func (c *Client) ListEnds(ctx context.Context, names []string, n int) (map[string][]EndView, error) {
+	if n < 1 || n > endsEach || len(names) > endsJobs || n*len(names) > endsMost {
+		return nil, fmt.Errorf("%w: list ends: %d of each of %d jobs; up to %d of each of up to %d, and %d in all", ErrRefused, n, len(names), endsEach, endsJobs, endsMost)
+	}
+	l, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, unread := make(map[string][]EndView, len(names)), []error(nil)
+	err = l.EachTail(ctx, names, 4*int64(n), func(h ledger.JobRows) bool { // shards take rows too
+		unread = append(unread, inspect.HistoryError(h.Job, h.Err))
+		ends := []EndView{}
+		for _, r := range h.Rows {
+			if r.Of == "" && (!r.Ranged || r.Count > 0) {
+				v := rowView(r)
+				ends = append(ends, EndView{v.Run, v.Tick, v.Until, max(1, r.Count), v.Attempt, v.Outcome, v.Reason, v.Started, v.DurationMS})
+			}
+		}
+		all[h.Job] = ends[max(0, len(ends)-n):]
+		return true
+	})
+	return all, errors.Join(append(unread, err)...)
+}

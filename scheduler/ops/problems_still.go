@@ -1,0 +1,110 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/diagnose"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// aheadMargin is how far ahead of Redis' clock ticks may be claimed, with some room.
+const aheadMargin = 2 * time.Second
+
+// ahead notes a job whose next tick is not the next one of its schedule.
+func (d *doctor) ahead(s ledger.Stored, definition jobs.Definition) {
+	schedule, err := definition.ParsedSchedule()
+	if err != nil || schedule == nil || s.Cursor == 0 {
+		return
+	}
+	next := schedule.Next(d.now.Add(aheadMargin))
+	if next.IsZero() || s.Cursor <= next.UnixMilli() {
+		return
+	}
+	at := Stamp(next).String()
+	d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, fmt.Sprintf("it runs nothing until %s, though its schedule has a tick at %s: its cursor is ahead, as after a step of Redis' clock", stampOf(s.Cursor), at),
+		fmt.Sprintf("`jobs rewind %s --to %s`", s.Job, at))
+}
+
+// paused notes jobs that are paused for long, and jobs that were resumed by a clock that was ahead.
+func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
+	slices.SortFunc(all, func(a, b ledger.Stored) int { return strings.Compare(a.Job, b.Job) })
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Job
+	}
+	pauses, err := d.l.Pauses(ctx, names...)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		p, noted := pauses[s.Job]
+		if !noted && s.Pause.To != 0 {
+			d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, "it was resumed, and its ticks up to "+stampOf(s.Pause.To).String()+" are recorded as paused all the same, as after a step of Redis' clock",
+				"`jobs resume "+s.Job+"`")
+			continue
+		}
+		if d.now.Sub(time.UnixMilli(s.Pause.From)) <= pausedLong {
+			continue
+		}
+		text := fmt.Sprintf("it is paused for more than %d days", int(pausedLong.Hours()/24))
+		if p.Author != "" {
+			text += ", by " + p.Author
+			if p.Reason != "" {
+				text += ": " + p.Reason
+			}
+		}
+		d.add("job_paused_long", diagnose.Warning, diagnose.OnJob, s.Job, text, "`jobs resume "+s.Job+"`, or remove it where it is configured")
+	}
+	return nil
+}
+
+// open reads the runs in flight of the named jobs.
+func (d *doctor) open(ctx context.Context, names []string) ([]ledger.Lease, error) {
+	open, err := d.l.Open(ctx, names...) // of the jobs beside them too
+	return slices.DeleteFunc(open, func(r ledger.Lease) bool { return !slices.Contains(names, r.Job) }), err
+}
+
+// waiting notes jobs that are due and wait for an attempt that may start only later.
+func (d *doctor) waiting(ctx context.Context, names []string) error {
+	open, err := d.open(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		if at := time.UnixMilli(r.Granted); r.Pending() && r.Holds && at.Sub(d.now) > overdueAfter {
+			d.add("job_stands_still", diagnose.Warning, diagnose.OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.Run, Stamp(at.UTC())),
+				"if that is too late, `runs cancel "+r.Run+"`")
+		}
+	}
+	return nil
+}
+
+// refusedEntry notes runs of the named jobs that do not start because a store refuses their guard or permit, or does not answer.
+func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
+	open, err := d.open(ctx, names)
+	if err != nil {
+		return err
+	}
+	open = slices.DeleteFunc(open, func(r ledger.Lease) bool { return r.Whole })
+	_, waits, err := d.l.Progress(ctx, open)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		w, some := waits[r.Run]
+		if !some || !w.Refused {
+			continue
+		}
+		cure := "mend what the text names; the run starts by itself then. `runs cancel " + r.Run + "` gives the tick up"
+		if strings.Contains(w.Note, "redlock.Bootstrap") {
+			cure = "`escapement locks bootstrap` with the `locks` of the nodes' configuration, once; the run starts by itself then"
+		}
+		d.add("run_refused", diagnose.Error, diagnose.OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.Run, stampOf(w.At), w.Note), cure)
+	}
+	return nil
+}

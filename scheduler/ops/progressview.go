@@ -1,0 +1,49 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// ProgressView is how far a run in flight is, as it said up to a third of its lease time ago; see jobs.Run.Progress.
+type ProgressView struct {
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"` // 0: not known
+	Note  string `json:"note"`
+	At    *Stamp `json:"at"` // when the run said so
+	// End is when it will end if it goes on as fast as since it first said anything; null when that is not known.
+	End *Stamp `json:"end"`
+}
+
+func progressView(p ledger.Progress) *ProgressView {
+	v := &ProgressView{Done: p.Done, Total: p.Total, Note: p.Note, At: stampOf(p.At)}
+	if did, took := p.Done-p.From, p.At-p.Since; did > 0 && took > 0 && p.Total > p.Done {
+		v.End = stampOf(p.At + int64(float64(p.Total-p.Done)*float64(took)/float64(did)))
+	}
+	return v
+}
+
+// addProgress adds how far those of the runs are that go on, and what they wait for before they start.
+func addProgress(ctx context.Context, l *ledger.Ledger, runs []inspect.Run, views []RunView) error {
+	var going []ledger.Lease
+	for _, r := range runs {
+		if r.Lease != nil && !r.Lease.Pending() && !r.Lease.Whole {
+			going = append(going, *r.Lease)
+		}
+	}
+	if len(going) == 0 {
+		return nil
+	}
+	said, waits, err := l.Progress(ctx, going)
+	for k := range views {
+		if p, ok := said[views[k].Run]; ok && runs[k].Lease != nil {
+			views[k].Progress = progressView(p)
+		}
+		if w, ok := waits[views[k].Run]; ok && runs[k].Lease != nil && views[k].Reason == "" {
+			views[k].Reason = w.Note
+		}
+	}
+	return err
+}

@@ -1,0 +1,218 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+// OutcomePending asks, as the Outcome of a RunFilter, for those running runs that nobody was granted yet. The Reason of such a run begins
+// with it, and is no more when nothing but a node's next look stands in its way.
+const OutcomePending = inspect.Pending // "pending"
+
+// RunFilter restricts ListRuns; zero fields do not.
+type RunFilter struct {
+	Job     string
+	Since   time.Time // by when they ended; those in flight by their ticks
+	Outcome string    // one of the words of RunView.Outcome, or OutcomePending; any other is refused
+	Limit   int       // newest ones; 0 is all
+	After   string    // the page begins behind this place, a RunList's Next
+	// Recent lists with a Limit what is in flight, and of the histories what the last 1,000 calls have written: it never reads them all.
+	Recent bool
+}
+
+// RunList is a page of runs.
+type RunList struct {
+	Runs          []RunView
+	Next          string // After of the next page, "" where the filter's Limit has left none out
+	UnknownFormat int    // rows that this version does not understand, of those that were read; Verify names them
+}
+
+// ListRuns lists runs: first those in flight, the newest tick first, then recorded ones and ranges of ticks that did not run, by when they
+// ended. In a namespace of more than 1,000 jobs a page reads what is in flight, and of the
+// histories the newest rows. It reads all histories where there is no Limit, and where it does not find enough among what the last
+// 1,000 calls have written: with an Outcome that is rare, far back, or soon after a move.
+// Where the history of a job cannot be read, the runs of the
+// others come beside an error that names the job. They also come beside an UnreachableError. It returns ErrRefused
+// for an outcome that is none, a negative Limit, and an After that is no place.
+func (c *Client) ListRuns(ctx context.Context, f RunFilter) (RunList, error) {
+	if err := f.check(); err != nil {
+		return RunList{}, err
+	}
+	l, parts, n, left, err := c.partsOf(ctx, f.Job)
+	if err != nil {
+		return RunList{}, err
+	}
+	found, unread, err := inspect.Filter(f).List(ctx, l, parts, n)
+	if err != nil {
+		return RunList{}, cut(ctx, "list runs", err)
+	}
+	views, err := c.runViews(ctx, l, found.Runs)
+	return RunList{Runs: views, Next: found.Next, UnknownFormat: found.LeftAlone}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
+}
+
+func (f RunFilter) check() error {
+	if f.Limit < 0 {
+		return fmt.Errorf("%w: list runs: a limit of %d; use 0 for all", ErrRefused, f.Limit)
+	}
+	if f.Outcome == "" || f.Outcome == OutcomePending {
+		return nil
+	}
+	if err := new(jobs.Outcome).UnmarshalText([]byte(f.Outcome)); err != nil {
+		return fmt.Errorf("%w: list runs: %w, or %s", ErrRefused, err, OutcomePending)
+	}
+	return nil
+}
+
+// partsOf are the partitions that have the job of that name, or with "" some job, and how many jobs that are. left is an UnreachableError.
+func (c *Client) partsOf(ctx context.Context, job string) (l *ledger.Ledger, parts []int, n int, left, err error) {
+	if l, err = c.open(ctx); err != nil {
+		return nil, nil, 0, nil, err
+	}
+	if job != "" {
+		_, err = l.Job(ctx, job)
+		return l, []int{l.Partition(job)}, 1, nil, err
+	}
+	n, parts, err = l.Count(ctx)
+	left, err = beside(err)
+	return l, parts, n, left, err
+}
+
+// GetRun finds one run by its id, or by the id it was asked for, and reads its output and payload. It
+// returns ErrUnknownRun when neither a run in flight nor the history has it.
+func (c *Client) GetRun(ctx context.Context, id string) (RunView, error) {
+	l, err := c.open(ctx)
+	if err != nil {
+		return RunView{}, err
+	}
+	v, _, err := c.run(ctx, l, id)
+	return v, cut(ctx, "look for run "+id, err)
+}
+
+func (c *Client) run(ctx context.Context, l *ledger.Ledger, id string) (RunView, inspect.Run, error) {
+	r, err := locate(ctx, l, id)
+	if err != nil {
+		return RunView{}, r, err
+	}
+	views, err := c.runViews(ctx, l, []inspect.Run{r})
+	if err == nil {
+		err = enrich(ctx, l, r, &views[0])
+	}
+	return views[0], r, err
+}
+
+// locate finds a run among those of all jobs. One that no master has which answers may be at another one.
+func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, err error) {
+	names, err := l.Names(ctx, l.All())
+	left, err := beside(err)
+	if err != nil {
+		return r, err
+	}
+	slices.Sort(names)
+	r, err = inspect.Find(ctx, l, names, id)
+	if left != nil && errors.Is(err, ErrUnknownRun) {
+		err = fmt.Errorf("run %q is not among those that can be read: %w", id, left)
+	}
+	return r, err
+}
+
+// enrich reads what is kept beside a run, what followed it, and who wants it ended.
+func enrich(ctx context.Context, l *ledger.Ledger, r inspect.Run, v *RunView) error {
+	if r.Lease != nil {
+		var tail []byte
+		if !r.Lease.Pending() && !r.Lease.Whole {
+			var err error
+			if tail, _, err = l.Kept(ctx, v.Job, v.Run); err != nil {
+				return err
+			}
+		}
+		v.keep(tail, r.Lease.Payload)
+		cancels, err := l.Cancels(ctx, l.Partition(v.Job))
+		for _, c := range cancels {
+			if c.Run == v.Run {
+				v.Note = cancelNote(c)
+			}
+		}
+		return err
+	}
+	output, payload, err := l.Kept(ctx, v.Job, v.Run)
+	if err != nil {
+		return err
+	}
+	v.keep(output, payload)
+	v.NextAttempt, err = inspect.NextAttempt(ctx, l, *r.Row)
+	return err
+}
+
+func cancelNote(c ledger.Cancel) string {
+	if c.Author == "" {
+		return "a newer tick is to replace it"
+	}
+	note := "to be cancelled by " + c.Author
+	if c.Reason != "" {
+		note += ": " + c.Reason
+	}
+	return note
+}
+
+// WaitRun looks after waitEvery at first, then after a tenth of the time it has waited, and at least each waitMost.
+const (
+	waitEvery = 100 * time.Millisecond
+	waitMost  = time.Second
+)
+
+// WaitRun returns the run, as GetRun does, when it has ended; one that may not start yet is waited for too.
+// A run that was handed back is followed; a further attempt is a run of its own and is not. It looks ten times a second at first, and
+// after ten seconds once a second. It returns
+// ctx's error, and ErrUnknownRun when the run is not there or was removed with its job.
+func (c *Client) WaitRun(ctx context.Context, id string) (RunView, error) {
+	l, err := c.open(ctx)
+	if err != nil {
+		return RunView{}, err
+	}
+	v, r, err := c.run(ctx, l, id)
+	if err != nil {
+		return v, cut(ctx, "look for run "+id, err)
+	}
+	var waited time.Duration
+	for r.Lease != nil {
+		d := min(max(waited/10, waitEvery), waitMost)
+		wait.For(ctx, d)
+		waited += d
+		next, now, err := inspect.Again(ctx, l, *r.Lease, id)
+		if over := ended(ctx); over != nil { // in the middle of a read that looks as if Redis did not answer
+			return v, fmt.Errorf("wait for run %s: %w", id, over)
+		}
+		if err != nil {
+			return v, err
+		}
+		if v, r, id = runView(next), next, now; r.Lease != nil {
+			v.keep(nil, r.Lease.Payload)
+		}
+	}
+	err = enrich(ctx, l, r, &v)
+	return v, err
+}
+
+// ended is the cause of ctx's end. A connection can notice its deadline a moment before ctx does.
+func ended(ctx context.Context) error {
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return context.Cause(ctx)
+}
+
+// cut is err, or the end of ctx if that is what ended a read which Redis was answering.
+func cut(ctx context.Context, op string, err error) error {
+	if over := ended(ctx); err != nil && over != nil && !errors.As(err, new(*UnreachableError)) {
+		return fmt.Errorf("%s: %w", op, over)
+	}
+	return err
+}

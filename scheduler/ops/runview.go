@@ -1,0 +1,183 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// RunView is a run, or a range of ticks that did not run, as tools and the API show it.
+type RunView struct {
+	Run    string `json:"run"`
+	Job    string `json:"job"`
+	Tick   *Stamp `json:"tick"`            // of a range: its first tick
+	Until  *Stamp `json:"until,omitempty"` // of a range: its last tick
+	Count  *int64 `json:"count,omitempty"` // of a range: how many ticks; see Mark for 0
+	Shard  int    `json:"shard"`
+	Shards int    `json:"shards"`
+	// Whole says that this is a tick of a sharded job as a whole; Of is, of a shard, that tick's id, and Param its
+	// parameter.
+	Whole      bool   `json:"whole,omitempty"`
+	Of         string `json:"of,omitempty"`
+	Param      string `json:"param,omitempty"`
+	Attempt    int    `json:"attempt"`
+	Tries      int    `json:"tries"`
+	Token      string `json:"token"`
+	Node       string `json:"node"`
+	Generation string `json:"generation"`
+	Trigger    string `json:"trigger"`
+	Outcome    string `json:"outcome"` // "running", also while nobody was granted it yet
+	// Reason begins with "pending", and says why, while nobody was granted the run yet. Of a granted run it may be what the
+	// run waits for before it starts.
+	Reason     string `json:"reason"`
+	Due        *Stamp `json:"due"`
+	Started    *Stamp `json:"started"` // null when nobody was granted it, and while it waits for its tick
+	Ended      *Stamp `json:"ended"`
+	LagMS      int64  `json:"lag_ms"`
+	DurationMS int64  `json:"duration_ms"` // of a running run: up to now
+	Error      string `json:"error"`
+	// Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who
+	// wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job,
+	// or what the run waited for that held it.
+	Note string `json:"note,omitempty"`
+	// NotBefore is the earliest that a pending run may start.
+	NotBefore *Stamp `json:"not_before,omitempty"`
+	// Progress is how far a run that goes on is; null when it has not said so.
+	Progress *ProgressView `json:"progress,omitempty"`
+	// NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is
+	// the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only GetRun and WaitRun read them.
+	NextAttempt string          `json:"next_attempt,omitempty"`
+	Output      string          `json:"output,omitempty"`
+	Payload     json.RawMessage `json:"payload,omitempty"`
+}
+
+// Pending says that nobody was granted this run yet. Its outcome is "running" all the same.
+func (v RunView) Pending() bool {
+	return v.Outcome == jobs.OutcomeRunning.String() && strings.HasPrefix(v.Reason, OutcomePending)
+}
+
+// Mark says that this stands for no tick: the cursor was set back to Tick, or moved from there by a definition that
+// was replaced before any tick was owed.
+func (v RunView) Mark() bool { return v.Count != nil && *v.Count == 0 }
+
+// reasonLapsed is the reason of a run whose node has not renewed its lease in time. It may still be going.
+const reasonLapsed = "lease lapsed, not reaped yet"
+
+// runViews shows runs, and how those in flight stand. Beside an error the views do not say that.
+func (c *Client) runViews(ctx context.Context, l *ledger.Ledger, runs []inspect.Run) ([]RunView, error) {
+	s, err := inspect.Stand(ctx, l, c.roster(), runs)
+	views := make([]RunView, len(runs))
+	for k, r := range runs {
+		v := runView(r)
+		switch {
+		case r.Lease == nil || err != nil:
+		case v.Pending():
+			v.Reason += s.Waits[v.Run]
+		default:
+			v.DurationMS = max(0, s.Now-begun(r.Lease.Trigger, r.Lease.Tick, r.Lease.Granted))
+			if s.Now < r.Lease.Tick && v.Started != nil && aheadOf(r.Lease.Trigger) {
+				v.Started = nil // it waits for its tick
+			}
+			if r.Lease.Until < s.Now && !v.Whole {
+				v.Reason = reasonLapsed
+			}
+		}
+		views[k] = v
+	}
+	if err == nil {
+		err = addProgress(ctx, l, runs, views)
+	}
+	return views, err
+}
+
+// aheadOf says whether runs of a trigger may be granted before their ticks.
+func aheadOf(trigger string) bool {
+	return trigger == jobs.TriggerSchedule.String() || trigger == jobs.TriggerCatchUp.String()
+}
+
+// begun is when a run started at the earliest that was granted at an instant, ms: one that a schedule asked for starts no sooner than its tick.
+func begun(trigger string, tick, granted int64) int64 {
+	if aheadOf(trigger) {
+		return max(tick, granted)
+	}
+	return granted
+}
+
+func runView(r inspect.Run) RunView {
+	if r.Lease != nil {
+		return openView(*r.Lease)
+	}
+	return rowView(*r.Row)
+}
+
+func openView(l ledger.Lease) RunView {
+	v := RunView{
+		Run: l.Run, Job: l.Job, Tick: stampOf(l.Tick), Shard: l.Shard, Shards: l.Shards, Whole: l.Whole, Of: l.Of, Param: l.Param, Attempt: l.Attempt,
+		Token: token(l.Token), Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning.String(), Due: stampOf(l.Tick),
+	}
+	started := begun(l.Trigger, l.Tick, l.Granted)
+	if l.Whole {
+		v.Reason, v.Started = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), stampOf(started)
+		return v
+	}
+	if l.Pending() {
+		v.Reason, v.NotBefore = OutcomePending, stampOf(l.Granted)
+		return v
+	}
+	v.Started, v.LagMS = stampOf(started), started-l.Tick
+	return v
+}
+
+func rowView(r ledger.Row) RunView {
+	if r.Ranged {
+		return RunView{
+			Job: r.Job, Tick: stampOf(r.Tick), Until: stampOf(r.Until), Count: &r.Count, Outcome: r.Outcome.String(),
+			Reason: r.Reason, Note: r.Note, Due: stampOf(r.Tick), Ended: stampOf(r.At),
+		}
+	}
+	v := RunView{
+		Run: r.Run, Job: r.Job, Tick: stampOf(r.Tick), Shard: r.Shard, Shards: r.Shards, Whole: r.Whole, Of: r.Of, Param: r.Param, Attempt: r.Attempt, Tries: r.Tries,
+		Token: token(r.Token), Node: r.NodeName, Trigger: r.Trigger, Outcome: r.Outcome.String(), Reason: r.Reason, Note: r.Note,
+		Due: stampOf(r.Tick), Ended: stampOf(r.At), Error: r.Error,
+	}
+	if r.Token != 0 || r.Whole { // else it was cancelled while it was pending
+		started := begun(r.Trigger, r.Tick, r.Started)
+		v.Started, v.LagMS, v.DurationMS = stampOf(started), started-r.Tick, max(0, r.At-started)
+	}
+	if r.Late != "" {
+		late := "reported after that: " + lateReport(r.Late)
+		if v.Error != "" {
+			late = v.Error + "; " + late
+		}
+		v.Error = late
+	}
+	return v
+}
+
+// lateReport spells a report that came after the outcome, "succeeded 1763726400123" in the record, with its time.
+func lateReport(text string) string {
+	outcome, at, _ := strings.Cut(text, " ")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if ended := stampOf(ms); err == nil && ended != nil {
+		return outcome + " at " + ended.String()
+	}
+	return text
+}
+
+// keep adds what is kept beside a run, as text and JSON whatever it is.
+func (v *RunView) keep(output, payload []byte) {
+	v.Output = strings.ToValidUTF8(string(output), "\uFFFD")
+	if len(payload) == 0 {
+		return
+	}
+	if v.Payload = bytes.ToValidUTF8(payload, []byte("\uFFFD")); !json.Valid(payload) { // which need not be UTF-8
+		v.Payload, _ = json.Marshal(string(payload)) // a string always has a JSON form
+	}
+}

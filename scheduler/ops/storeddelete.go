@@ -1,0 +1,148 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/inspect"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/wait"
+)
+
+const (
+	// deleteWithin is how long DeleteJob waits until no node holds the job and no run of it is in flight.
+	deleteWithin = 5 * time.Second
+	// heldEvery is how often DeleteJob asks which nodes still hold the job; nodes read the catalog twice a second.
+	heldEvery = 250 * time.Millisecond
+)
+
+// DeleteJob deletes a stored job, with its history. Nodes claim nothing more of it. It waits until they have dropped it and its
+// runs have ended, for five seconds at most. When a run is in flight even then, the job is deleted and its history stays; the
+// error wraps ErrRefused, and Remove deletes the history later. was is the version that is deleted, zero for any. It returns
+// ErrUnknownJob, and ErrRefused when another version is stored.
+func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) error {
+	_, err := c.DeleteJobs(ctx, []StoredJob{{Job: jobs.Job{Name: name}, Version: was}})
+	return err
+}
+
+// DeleteJobs is DeleteJob for many jobs, each by its name, and in its Version alone. It returns the names of those that are deleted with
+// their history; the error is about the others.
+func (c *Client) DeleteJobs(ctx context.Context, list []StoredJob) (deleted []string, err error) {
+	l, closed := c.openCatalog(ctx)
+	var faults []error
+	for some := range slices.Chunk(list, ledger.CatalogPage) {
+		failed, began := make(map[string]error), time.Now()
+		if closed == nil {
+			failed = dropStored(ctx, l, some)
+		}
+		for _, j := range some {
+			name := j.Name
+			err := cmp.Or(closed, failed[name])
+			if err == nil {
+				err = c.removeDropped(ctx, l, name, began)
+			}
+			c.noted(ctx, &err, Action{Name: "jobs delete", Target: name})
+			if faults = append(faults, err); err == nil {
+				deleted = append(deleted, name)
+			}
+		}
+	}
+	return deleted, errors.Join(faults...)
+}
+
+// dropStored takes jobs out of the catalog, and returns why it did not take some.
+func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed map[string]error) {
+	failed = make(map[string]error)
+	was := make(map[string]string, len(list))
+	names := make([]string, len(list))
+	for i, j := range list {
+		names[i], was[j.Name] = j.Name, PutOptions{Was: j.Version}.was()
+	}
+	all := func(err error) map[string]error {
+		for _, name := range names {
+			failed[name] = cmp.Or(failed[name], err)
+		}
+		return failed
+	}
+	found, err := l.CatalogJobs(ctx, names...)
+	if err != nil {
+		return all(err)
+	}
+	var changes []ledger.CatalogChange
+	for _, f := range found {
+		if f.Definition == "" {
+			failed[f.Job] = notStored(ctx, l, f.Job)
+			continue
+		}
+		changes = append(changes, ledger.CatalogChange{Job: f.Job, Was: was[f.Job]})
+	}
+	if len(changes) == 0 {
+		return failed
+	}
+	answers, err := l.ChangeCatalog(ctx, changes)
+	if err != nil {
+		return all(err)
+	}
+	for i, a := range answers {
+		if !a.Done {
+			failed[changes[i].Job] = fmt.Errorf("%w: delete job %s: %s; read it again", ErrRefused, changes[i].Job, standing(a))
+		}
+	}
+	return failed
+}
+
+// notStored is the error about a job that is not in the catalog. It says so when a program has registered it.
+func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
+	entries, _ := l.Named(ctx, []string{name}) // what cannot be read adds nothing to the error
+	for _, s := range entries {
+		if d, err := jobs.ParseDefinition(s.Definition); s.Err == nil && err == nil && d.Stored == 0 {
+			return fmt.Errorf("%w: no job %s is stored: it is a program's; take it out of the program, then jobs remove deletes its history", ErrUnknownJob, name)
+		}
+	}
+	return fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, name)
+}
+
+// removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more
+// and its runs have ended.
+func (c *Client) removeDropped(ctx context.Context, l *ledger.Ledger, name string, began time.Time) error {
+	for ; ; wait.For(ctx, heldEvery) {
+		held, err := inspect.HeldStored(ctx, l, c.roster(), name)
+		switch {
+		case err != nil:
+			return err
+		case len(held) == 0:
+			done, err := removeEntry(ctx, l, name)
+			inFlight := errors.Is(err, ErrRefused) && ctx.Err() == nil && time.Since(began) <= deleteWithin
+			if done || err != nil && !inFlight {
+				return err
+			}
+		case ctx.Err() != nil || time.Since(began) > deleteWithin:
+			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it with Remove", ErrRefused, name, strings.Join(held, ", "))
+		}
+	}
+}
+
+// removeEntry removes the entry of a stored job, with its history. It reports whether there is none any more: a program may have
+// registered a job of that name meanwhile, and that one stays. False when the entry has just changed.
+func removeEntry(ctx context.Context, l *ledger.Ledger, name string) (bool, error) {
+	s, err := l.Job(ctx, name)
+	if errors.Is(err, ErrUnknownJob) { // never registered
+		return true, nil
+	}
+	if err == nil {
+		if d, unreadable := jobs.ParseDefinition(s.Definition); unreadable == nil && d.Stored == 0 {
+			return true, nil
+		}
+		var done bool
+		if done, err = l.RemoveDefined(ctx, name, s.Digest); err == nil || errors.Is(err, ErrUnknownJob) {
+			return done || err != nil, nil
+		}
+	}
+	return false, fmt.Errorf("job %s is deleted; its history stays, delete it with Remove: %w", name, err)
+}
