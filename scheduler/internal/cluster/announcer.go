@@ -115,7 +115,7 @@ func (a *announcer) announce(ctx context.Context) error {
 // announceIn announces chunks of one partition. Each call has a timeout of its own, because there
 // may be many chunks.
 func (a *announcer) announceIn(ctx context.Context, chunks []ledger.Chunk) error {
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout+time.Duration(len(chunks))*10*time.Millisecond)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout+time.Duration(len(chunks))*10*time.Millisecond)
 	defer cancel()
 	return a.n.Ledger.Announce(call, a.n.Generation, a.n.Jobs.Revision(), chunks)
 }

@@ -98,7 +98,7 @@ func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
 // ledger.ErrClosed when a move has taken the namespace away. While the master of the control record is away, Restore notes that, does
 // nothing, and returns nil: only the record shows that no move has closed the namespace.
 func (n *Cluster) Restore(ctx context.Context, parts []int) error {
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	if n.Moves.isClosed() {
 		_, err := n.registrar.restore(call)

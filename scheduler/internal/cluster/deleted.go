@@ -62,7 +62,7 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 	}
 	versions := make(map[string]int64)
 	for some := range slices.Chunk(names, ledger.CatalogPage) {
-		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		found, err := r.n.Ledger.CatalogDeleted(call, some)
 		cancel()
 		if err != nil {
@@ -78,7 +78,7 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 		}
 		gone[j] = true
 		err := r.n.Lanes.At("register", j.Part, func() error {
-			call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+			call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 			defer cancel()
 			return r.n.Ledger.RemoveUnused(call, j.Name, j.Digest)
 		})
@@ -99,7 +99,7 @@ func (r *registrar) otherKind(ctx context.Context, j *work.Job, digest string) s
 		}
 		return ""
 	}
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	found, err := r.n.Ledger.CatalogJobs(call, j.Name)
 	if err == nil && found[0].Version == 0 {

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -128,7 +127,7 @@ func (r *Moves) Run(ctx context.Context, l *ledger.Ledger, depart func()) {
 // check checks the state of the move, logs a change, and reports whether the namespace has moved to
 // Next. It does not need this Redis for that, which may be switched off by then.
 func (r *Moves) check(ctx context.Context, l *ledger.Ledger) bool {
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	own, err := l.Control(call)
 	cancel()
 	m, unread := ledger.ParseMove(own.Move)
@@ -147,7 +146,7 @@ func (r *Moves) check(ctx context.Context, l *ledger.Ledger) bool {
 	if !closed || from.Move == "" || r.Next == nil {
 		return false
 	}
-	call, cancel = context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel = context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	there, err := ControlAt(call, r.Next, r.Namespace)
 	r.noteNext(err)

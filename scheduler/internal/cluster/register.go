@@ -139,7 +139,7 @@ func (r *registrar) follow(ctx context.Context, w *Registration, f result) (resu
 // unreachable.
 func (r *registrar) call(ctx context.Context, upstream, job string, what func(ctx context.Context, upstream, job string) error) error {
 	part := r.n.Ledger.Partition(upstream)
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	return r.n.Lanes.At("register", part, func() error { return what(call, upstream, job) })
 }
@@ -160,7 +160,7 @@ func (r *registrar) define(ctx context.Context, regs []*Registration) ([]ledger.
 				defs[i].Text = raw
 			}
 		}
-		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		answers, err := r.n.Ledger.Define(call, now.UnixMilli(), defs)
 		cancel()
 		if !errors.Is(err, ledger.ErrClock) || try == Rounds {
@@ -237,7 +237,7 @@ func (r *registrar) held(ctx context.Context, name, digest, revision string) boo
 		return true
 	}
 	if r.freshView == nil {
-		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		defer cancel()
 		c, _, _, err := ReadRoster(call, r.n.Ledger, r.n.Roster, r.n.View.Load(), PartsNeeded(r.n.Ledger.Partition(name)))
 		if err != nil {

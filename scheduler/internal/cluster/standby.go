@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/agenda"
-	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -113,7 +112,7 @@ func (r *registrar) widen(ctx context.Context, what scope) (scope, error) {
 	if !r.waiting.checks {
 		return what, nil
 	}
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	c, err := r.n.Ledger.Control(call)
 	err = r.missing(err)
@@ -142,7 +141,7 @@ func (r *registrar) revise(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	stored, err := r.n.Ledger.Digests(call, names)
 	r.unreachable(&err)

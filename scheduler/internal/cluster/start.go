@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -19,13 +18,13 @@ func (r *Moves) CheckStart(ctx context.Context) error {
 	if r.Next == nil {
 		return nil
 	}
-	call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	here, err := ControlAt(call, r.Client, r.Namespace)
 	cancel()
 	if err != nil {
 		return err
 	}
-	call, cancel = context.WithTimeout(ctx, lane.CallTimeout)
+	call, cancel = context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	there, err := ControlAt(call, r.Next, r.Namespace)
 	if here.Partitions == 0 {

@@ -31,7 +31,7 @@ func (r *registrar) storeStandby(ctx context.Context) error {
 			byDigest[j.Digest], digests[i] = j, j.Digest
 		}
 		err := r.n.Lanes.At("register", batch[0].Part, func() error {
-			call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+			call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 			defer cancel()
 			return r.n.Ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return definitionText(byDigest[digest]) })
 		})

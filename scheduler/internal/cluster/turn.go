@@ -35,7 +35,7 @@ func (n *Cluster) myTurn(j *work.Job, key string, first bool, late time.Duration
 	if first {
 		return true
 	}
-	late = n.Lanes.Lateness(j.Part, late)
+	late = n.Lanes.Overdue(j.Part, late)
 	if late < n.Grace || n.State.Drain.Load() != nil || !sharding.Matches(j.Labels, n.Labels) {
 		return false
 	}

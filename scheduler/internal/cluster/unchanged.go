@@ -58,7 +58,7 @@ func covers(regs map[string]*Registration, c ledger.Chunk) bool {
 func (r *registrar) current(ctx context.Context, c ledger.Chunk, regs map[string]*Registration) (results []result, err error) {
 	var cursors map[string]int64
 	err = r.n.Lanes.At("register", c.Part, func() (err error) {
-		call, cancel := context.WithTimeout(ctx, lane.CallTimeout)
+		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		defer cancel()
 		cursors, err = r.n.Ledger.Current(call, c, r.n.Jobs.Revision())
 		return err

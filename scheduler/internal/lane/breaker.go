@@ -22,10 +22,10 @@ import (
 // A breaker also knows whether enough replicas confirm the master's grants (Config.Confirm of the
 // scheduler). If not, only claims wait, until a probe is confirmed.
 type breaker struct {
-	health    *Health
-	master    string // its address, for the log
-	clustered bool   // there are other masters
-	others    interface{ allUnreachable() bool }
+	health         *Health
+	master         string      // its address, for the log
+	clustered      bool        // there are other masters
+	allUnreachable func() bool // all masters are unreachable
 
 	mu             sync.Mutex
 	unanswered     bool // the last call was not answered
@@ -68,8 +68,8 @@ func (b *breaker) err() error {
 	return nil
 }
 
-// fail notes that a role's call failed.
-func (b *breaker) fail(role string, err error) {
+// Fail notes that a role's call failed.
+func (b *breaker) Fail(role string, err error) {
 	if !b.clustered || !errors.Is(err, locking.ErrUnreachable) {
 		b.health.Fail(role, err)
 		return
@@ -81,7 +81,7 @@ func (b *breaker) fail(role string, err error) {
 	b.mu.Lock()
 	b.unanswered = true
 	b.mu.Unlock()
-	if b.others.allUnreachable() {
+	if b.allUnreachable() {
 		b.health.Fail(role, err)
 		return
 	}
@@ -146,9 +146,15 @@ func (b *breaker) change(do func()) {
 	}
 }
 
-// grantsResumed notes the end of a failover: nodes claim at once what they go first for, and turns
+// Unknown notes that the client does not know the master.
+func (b *breaker) Unknown() { b.health.refresh(locking.ErrUnreachable) }
+
+// Restored notes that the node's runs are in place after a failover.
+func (b *breaker) Restored() { b.health.OK("reassert") }
+
+// GrantsResumed notes the end of a failover: nodes claim at once the jobs that they go first for, and turns
 // start anew.
-func (b *breaker) grantsResumed() {
+func (b *breaker) GrantsResumed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now().Add(-reclaimDelay); now.After(b.claimableSince) {
@@ -156,8 +162,8 @@ func (b *breaker) grantsResumed() {
 	}
 }
 
-// lateness is how late something counts for the turns of nodes, see Health.lateness.
-func (b *breaker) lateness(by time.Duration) time.Duration {
+// overdue is how late something counts for the turns of nodes, see Health.overdue.
+func (b *breaker) overdue(by time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.claimableSince.IsZero() {

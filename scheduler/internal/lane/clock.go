@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/failover"
 )
 
 // samplesKept is how many samples the estimate chooses from. The one with the shortest round trip
@@ -15,7 +17,7 @@ const samplesKept = 8
 const driftPerSecond = 500 * time.Microsecond
 
 // maxGap is the longest time without a sample that still counts as steady.
-const maxGap = 3 * sampleEvery
+const maxGap = 3 * failover.SampleEvery
 
 // Clock estimates Redis' clock: the last good sample plus the node's own monotonic clock. The wall
 // clock only judges large steps.
@@ -60,8 +62,8 @@ func (c *Clock) Now() time.Time {
 	return c.best.at(time.Now()).UTC()
 }
 
-// lastRead is Redis' time by the last sample, believed or not.
-func (c *Clock) lastRead() time.Time {
+// LastRead is Redis' time by the last sample, believed or not.
+func (c *Clock) LastRead() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lastSample.at(time.Now()).UTC()

@@ -16,33 +16,42 @@ type Runner interface {
 	Start(g work.Grant) bool
 }
 
+// granter makes grants of a batch's answers.
+type granter struct {
+	ledger *ledger.Ledger
+	clock  *Clock
+	slots  *agenda.Slots
+	inbox  *agenda.Inbox
+	by     ledger.Claimer
+}
+
 // start hands the runs that a batch was granted to the runner.
-func (s sender) start(b *work.Batch) {
+func (gr *granter) start(to Runner, b *work.Batch) {
 	b.Started = make([]bool, len(b.Claims))
 	for i := range b.Claims {
 		if b.Err != nil || b.Answers[i].Verdict != ledger.Granted {
 			continue
 		}
-		slotLost := b.SlotsFreed && !s.l.Slots.Retake()
-		b.Started[i] = s.terms.Runner.Start(s.granted(b, i, slotLost))
+		slotLost := b.SlotsFreed && !gr.slots.Retake()
+		b.Started[i] = to.Start(gr.grant(b, i, slotLost))
 		if b.SlotsFreed && !b.Started[i] {
-			s.l.Inbox.Send(agenda.SlotsFreed{Slots: 1})
+			gr.inbox.Send(agenda.SlotsFreed{Slots: 1})
 		}
 	}
 }
 
-// granted is the grant of one claim of a batch.
-func (s sender) granted(b *work.Batch, i int, slotLost bool) work.Grant {
+// grant is the grant of one claim of a batch.
+func (gr *granter) grant(b *work.Batch, i int, slotLost bool) work.Grant {
 	c, a := b.Claims[i], b.Answers[i]
-	first := s.l.Ledger.FirstLease(c.TTL)
+	first := gr.ledger.FirstLease(c.TTL)
 	g := work.Grant{
-		Job: b.Jobs[i], Lease: c.Lease(a, ledger.Claimer{ID: s.l.ID, Name: s.l.Name}, s.l.Clock.Now().UnixMilli()), Epoch: b.Epoch,
+		Job: b.Jobs[i], Lease: c.Lease(a, gr.by, gr.clock.Now().UnixMilli()), Epoch: b.Epoch,
 		FirstSent: leaseStart(b, first, a), Suspended: b.Suspended, FirstTTL: first, WasPending: c.Pending,
 	}
 	// Only ticks of a schedule are granted ahead. A delayed run that was cancelled may be rerun
 	// before its time.
 	if t := g.Lease.Trigger; t == jobs.TriggerSchedule.String() || t == jobs.TriggerCatchUp.String() {
-		g.StartAt = startTime(g.Lease.Tick, a.Left-first, b.LastSent, s.l.Clock.Past())
+		g.StartAt = startTime(g.Lease.Tick, a.Left-first, b.LastSent, gr.clock.Past())
 	}
 	if slotLost {
 		g.HandBackReason = "its grant arrived when other runs had all slots"

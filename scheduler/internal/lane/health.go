@@ -18,7 +18,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// Roles whose calls matter for lateness and read-only servers. Sweeps and claims show what is late;
+// Roles whose calls matter for overdue and read-only servers. Sweeps and claims show what is late;
 // a heartbeat writes in any case.
 const (
 	roleSweep = "sweep"
@@ -178,10 +178,10 @@ func (h *Health) outageOver() {
 // Failed claims wait for that long.
 const reclaimDelay = time.Second
 
-// lateness is how late something counts for the turns of nodes. During an outage everything becomes
+// overdue is how late something counts for the turns of nodes. During an outage everything becomes
 // late for all nodes alike, so turns start anew when the nodes can claim again. Only failed sweeps
 // and claims count as an outage: heartbeats that fail now and then would delay every turn.
-func (h *Health) lateness(by time.Duration) time.Duration {
+func (h *Health) overdue(by time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.worksSince.IsZero() {

@@ -5,70 +5,37 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
 const (
-	// senders and carriers are how many claim and settle requests a lane has in flight.
+	// senders and settlers are how many claim and settle requests a lane has in flight.
 	senders  = 4
-	carriers = 2
+	settlers = 2
 )
 
-// Lane serves one master. It has a breaker, the failover, the claims and reports of its partitions,
-// and their sweep. Each has its own goroutines, so a slow, full or dead master stops its own lane
-// only.
+// ErrBreaker is returned for calls that were not sent or not answered, because the partition's
+// master is unreachable.
+var ErrBreaker = errors.New("the partition's master is unreachable")
+
+// Lane serves one master: the claims and reports of its partitions, their failover, and their sweep. Each has its own goroutines, so a
+// slow, full or dead master stops its own lane only.
 type Lane struct {
-	*Config
-	lanes     *Lanes
-	addr      string // the master's address; "" for an only server
-	clustered bool   // there are other masters
-	breaker   *breaker
-	epochs    *epochs
-	settler   *settler
-	feeder    *feeder
-	watchdog  *watchdog
-	keeper    *locking.Keeper  // of leases granted here; they stay when their partition gets another lane
-	claims    chan *work.Batch // with room for as many batches as there are slots
-	sweep     chan struct{}    // holds one signal: sweep early
-	noNodes   atomic.Int64     // how many overdue jobs the last sweep knew that no living node can run
-	stop      context.CancelFunc
-}
-
-// newLane makes the lane of a master, without partitions.
-func newLane(n *Lanes, m ledger.Master) *Lane {
-	l := &Lane{
-		Config: &n.Config, lanes: n, addr: m.Addr, clustered: n.clustered,
-		breaker: &breaker{health: n.Health, master: m.Addr, clustered: n.clustered, others: n},
-		claims:  make(chan *work.Batch, n.Slots.Size()), sweep: make(chan struct{}, 1), stop: func() {},
-	}
-	l.epochs = newEpochs(l, m)
-	l.settler, l.feeder = newSettler(l), newFeeder(l)
-	l.watchdog = newWatchdog(n.mayClaim, n.Ledger.Job, n.Log)
-	// The keeper does not log: the runner logs lost runs, and Health logs Redis.
-	l.keeper = locking.NewKeeper(n, locking.KeeperConfig{
-		Margin: n.MaxSkew, CallTimeout: CallTimeout, Logger: slog.New(slog.DiscardHandler),
-	})
-	return l
-}
-
-// start starts the lane's goroutines. When the lane ends they finish the work that they have.
-func (l *Lane) start(t *Terms) {
-	alive, end := context.WithCancel(t.Alive)
-	l.stop = end
-	for range carriers {
-		t.Group.Go(func() { l.settler.carry(t, alive.Done()) })
-	}
-	for range senders {
-		t.Group.Go(func() { sender{l: l, terms: t}.run(alive.Done()) })
-	}
-	if l.clustered {
-		t.Group.Go(func() { l.watch(alive) })
-	}
-	t.Group.Go(func() { newSweep(l).run(t.Sweeping, alive) })
+	*link
+	check    chan struct{}    // holds one signal: check the master now
+	claims   chan *work.Batch // with room for as many batches as there are slots
+	early    chan struct{}    // holds one signal: sweep early
+	sender   *sender
+	settler  *settler
+	sweep    *sweep
+	watchdog *watchdog
+	keeper   *locking.Keeper // of leases granted here; they stay when their partition gets another lane
+	stop     context.CancelFunc
 }
 
 // Terms say how long lanes work.
@@ -80,15 +47,84 @@ type Terms struct {
 	Group    *sync.WaitGroup // all goroutines
 }
 
-// blocked reports whether nothing is claimed from one of the lane's partitions.
-func (l *Lane) blocked(part int) bool { return l.breaker.blocks() || l.epochs.holds(part) }
+// newBreaker makes the breaker of a master.
+func (n *Lanes) newBreaker(master string) *breaker {
+	return &breaker{health: n.Health, master: master, clustered: n.clustered, allUnreachable: n.allUnreachable}
+}
 
-// fail notes that a role's call failed.
-func (l *Lane) fail(role string, err error) { l.breaker.fail(role, err) }
+// newLink makes the link to a master, without partitions.
+func (n *Lanes) newLink(m ledger.Master, check chan<- struct{}) *link {
+	b := n.newBreaker(m.Addr)
+	epochs := failover.NewEpochs(failover.Config{
+		ID: n.ID, Name: n.Name, Ledger: n.Ledger, Clock: n.Clock, Jobs: n.Jobs, Reporter: n.reporter, Restore: n.Restore,
+		Beat: n.Beat, Lost: n.Lost, Routes: n.routesChanged, Hold: n.FailoverHold, SweepEvery: n.SweepEvery, Log: n.Log,
+	}, m, b, check)
+	return &link{addr: m.Addr, clustered: n.clustered, ledger: n.Ledger, breaker: b, epochs: epochs}
+}
 
-// ErrBreaker is returned for calls that were not sent or not answered, because the partition's
-// master is unreachable.
-var ErrBreaker = errors.New("the partition's master is unreachable")
+// newLane makes the lane of a master, without partitions.
+func (n *Lanes) newLane(m ledger.Master) *Lane {
+	l := &Lane{check: n.Health.check, claims: make(chan *work.Batch, n.Slots.Size()), early: make(chan struct{}, 1), stop: func() {}}
+	if n.clustered {
+		l.check = make(chan struct{}, 1)
+	}
+	l.link = n.newLink(m, l.check)
+	by := ledger.Claimer{ID: n.ID, Name: n.Name}
+	l.sender = &sender{
+		home: l.link, links: n.link, claims: l.claims, answers: n.Answers, inbox: n.Inbox, cursors: n.reporter.Cursors, clock: n.Clock, health: n.Health,
+		by: by, skew: n.MaxSkew, resample: n.Resample, routes: n.routesChanged,
+		grants: granter{ledger: n.Ledger, clock: n.Clock, slots: n.Slots, inbox: n.Inbox, by: by},
+	}
+	l.watchdog = newWatchdog(n.mayClaim, n.Ledger.Job, n.Log)
+	l.sweep = n.newSweep(l.link, by, l.early, l.watchdog)
+	l.settler = newSettler(l.link, n.link, n.Inbox, l.sweep.backfiller.ended)
+	// The keeper does not log: the runner logs lost runs, and Health logs Redis.
+	l.keeper = locking.NewKeeper(n, locking.KeeperConfig{
+		Margin: n.MaxSkew, CallTimeout: ledger.CallTimeout, Logger: slog.New(slog.DiscardHandler),
+	})
+	return l
+}
 
-// lost reports whether a partition has another lane now.
-func (l *Lane) lost(part int) bool { return l.lanes.of(part) != l }
+// newSweep makes the sweep of a master's partitions.
+func (n *Lanes) newSweep(home *link, by ledger.Claimer, early chan struct{}, w *watchdog) *sweep {
+	unknown := UnknownFormats{Log: n.Log}
+	return &sweep{
+		home: home, links: n.link, id: n.ID, clock: n.Clock, jobs: n.Jobs, slots: n.Slots, inbox: n.Inbox, runs: n.Runs, cursors: n.reporter.Cursors,
+		skew: n.MaxSkew, grace: n.Grace, every: n.SweepEvery, early: early, scanner: n.Ledger.NewScanner(), watchdog: w, unknown: unknown,
+		backfiller: &backfiller{
+			ledger: n.Ledger, epochs: home.epochs, clock: n.Clock, name: n.Name, jobs: n.Jobs, owns: n.Nodes.Owns, takesWork: n.TakesWork,
+			lookAfter: 4 * max(n.SweepEvery, n.Grace), sweep: early, known: n.reporter.Backfills, log: n.Log,
+			cancelled: make(map[string]time.Time), logged: make(map[string]time.Time),
+		},
+		records: &records{home: home, known: n.reporter.Backfills, log: n.Log, lacking: make(map[int]lacking)},
+		unrunnable: &unrunnable{
+			home: home, clock: n.Clock, by: by, nodes: n.Nodes, jobs: n.Jobs, cursors: n.reporter.Cursors, closed: n.Closed, listener: n.Listener, log: n.Log,
+			noNode: make(map[string]noNode), hasNode: make(map[string]time.Time),
+		},
+		reaper: &reaper{
+			home: home, clock: n.Clock, nodes: n.Nodes, jobs: n.Jobs, inbox: n.Inbox, listener: n.Listener, resample: n.Resample, ignore: w.ignore, log: n.Log,
+			seen: make(map[string]lapsedLease), unknown: unknown,
+		},
+		relay: &relay{
+			home: home, links: n.link, id: n.ID, grace: n.Grace, nodes: n.Nodes, jobs: n.Jobs, sweep: n.Sweep, log: n.Log,
+			unheldJobs: make(map[string]unheldSince), loggedUnheld: make(map[string]time.Time), unknown: unknown,
+		},
+		joins: &joins{home: home, links: n.link, jobs: n.Jobs, owns: n.Nodes.Owns, takesWork: n.TakesWork},
+	}
+}
+
+// start starts the lane's goroutines. When the lane ends they finish the work that they have.
+func (l *Lane) start(t *Terms) {
+	alive, end := context.WithCancel(t.Alive)
+	l.stop = end
+	for range settlers {
+		t.Group.Go(func() { l.settler.run(t, alive.Done()) })
+	}
+	for range senders {
+		t.Group.Go(func() { l.sender.run(t, alive.Done()) })
+	}
+	if l.clustered {
+		t.Group.Go(func() { l.watch(alive) })
+	}
+	t.Group.Go(func() { l.sweep.run(t.Sweeping, alive) })
+}

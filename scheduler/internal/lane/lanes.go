@@ -16,8 +16,8 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
@@ -85,9 +85,7 @@ type Lanes struct {
 	Config
 	clustered     bool     // on a Cluster, whose masters fail one by one
 	control       *breaker // for the master of the control partition: control record, roster and clock
-	ended         recentEnds
-	cursors       cursors
-	backfills     knownBackfills
+	reporter      *failover.Reporter
 	routesChanged chan struct{} // holds one signal: look for partitions that have another master
 
 	routes atomic.Pointer[routes]
@@ -98,9 +96,8 @@ type Lanes struct {
 
 // New makes lanes. The caller must call Begin first.
 func New(c Config) *Lanes {
-	n := &Lanes{Config: c, clustered: c.Ledger.Clustered(), routesChanged: make(chan struct{}, 1)}
-	n.cursors.all = make(map[*work.Job]*knownCursor, c.Jobs.Len())
-	n.control = &breaker{health: c.Health, master: "of the control record", clustered: n.clustered, others: n}
+	n := &Lanes{Config: c, clustered: c.Ledger.Clustered(), reporter: failover.NewReporter(c.Runs), routesChanged: make(chan struct{}, 1)}
+	n.control = n.newBreaker("of the control record")
 	return n
 }
 
@@ -135,46 +132,19 @@ func (n *Lanes) Claim(b *work.Batch) {
 }
 
 // Sweep asks for an early sweep of a partition.
-func (n *Lanes) Sweep(part int) { wait.Signal(n.of(part).sweep) }
+func (n *Lanes) Sweep(part int) { wait.Signal(n.of(part).early) }
 
 // Hold keeps the lease of a run alive until it is closed or lost.
 func (n *Lanes) Hold(parent context.Context, part int, g locking.Grant) *locking.Lease {
 	return n.of(part).keeper.Hold(parent, g)
 }
 
-// Holding returns why the node claims nothing; nil when it may claim from some partition.
-func (n *Lanes) Holding() error {
-	joins := true
-	for _, l := range n.all() {
-		if l.epochs.someOpen() {
-			return nil
-		}
-		joins = joins && l.epochs.joins()
-	}
-	if joins {
-		return errYoung
-	}
-	return errHolding
-}
-
-// Recheck asks all lanes for an early check of their epochs.
-func (n *Lanes) Recheck() {
-	for _, l := range n.all() {
-		l.epochs.recheck()
-	}
-}
-
-// Held reports whether an epoch has begun in which this node waits for others before it claims.
-func (n *Lanes) Held() bool {
-	return slices.ContainsFunc(n.all(), func(l *Lane) bool { return l.epochs.held() })
-}
-
 // Blocked reports whether nothing is claimed from a partition.
-func (n *Lanes) Blocked(part int) bool { return n.of(part).blocked(part) }
+func (n *Lanes) Blocked(part int) bool { return n.link(part).blocked(part) }
 
-// Lateness is how late something of a partition counts for the turns of nodes.
-func (n *Lanes) Lateness(part int, by time.Duration) time.Duration {
-	return n.of(part).breaker.lateness(n.Health.lateness(by))
+// Overdue is how late something of a partition counts for the turns of nodes.
+func (n *Lanes) Overdue(part int, by time.Duration) time.Duration {
+	return n.link(part).breaker.overdue(n.Health.overdue(by))
 }
 
 // Err is why the node claims nothing, or not everything, apart from the seconds after a failover.
@@ -210,32 +180,10 @@ func (n *Lanes) Unreachable() bool {
 }
 
 // Servers are the masters, for the roster, to which this node has asserted its runs, and those that
-// have restored them.
-func (n *Lanes) Servers() (asserted, restored string) {
-	var all, have []string
-	for _, l := range n.all() {
-		t, p := l.epochs.servers()
-		if t != "" {
-			all = append(all, t)
-		}
-		if p != "" {
-			have = append(have, p)
-		}
-	}
-	return ledger.JoinFingerprints(all), ledger.JoinFingerprints(have)
-}
-
-// Seen notes what the roster says of the masters.
-func (n *Lanes) Seen(members []roster.Member, nodes []sharding.Node) {
-	for _, l := range n.all() {
-		l.epochs.seen(members, nodes)
-	}
-}
-
 // Beaten notes whether a heartbeat was answered.
 func (n *Lanes) Beaten(err error) {
 	if err != nil {
-		n.control.fail(roleBeat, err)
+		n.control.Fail(roleBeat, err)
 		return
 	}
 	n.control.ok(roleBeat)
@@ -255,7 +203,7 @@ func (n *Lanes) At(role string, part int, ask func() error) error {
 	if !n.clustered || !errors.Is(err, locking.ErrUnreachable) {
 		return err
 	}
-	b.fail(role, err)
+	b.Fail(role, err)
 	return ErrBreaker
 }
 
@@ -263,36 +211,10 @@ func (n *Lanes) At(role string, part int, ask func() error) error {
 func (n *Lanes) MarkUnreachable(role string, err error, parts []int) {
 	for _, l := range n.all() {
 		if slices.ContainsFunc(parts, func(p int) bool { return n.of(p) == l }) {
-			l.fail(role, err)
+			l.breaker.Fail(role, err)
 		}
 	}
 }
 
 // AssertBeforeLeaving lets a stopping node assert its runs to masters that it has not asserted them
-// to, for FailoverHold at most.
-func (n *Lanes) AssertBeforeLeaving(ctx context.Context) {
-	if !n.Unreachable() {
-		n.Resample(ctx)
-	}
-	if n.clustered {
-		var all sync.WaitGroup
-		for _, l := range n.all() {
-			all.Go(func() { l.epochs.look(ctx) })
-		}
-		all.Wait()
-	}
-	for end := time.Now().Add(n.FailoverHold); time.Now().Before(end) && !n.Unreachable(); {
-		asserted := true
-		for _, l := range n.all() {
-			asserted = asserted && (l.breaker.open() || l.epochs.allAssertedHere() && !l.epochs.unidentified.Load())
-		}
-		if asserted || !wait.For(ctx, assertEvery/4) {
-			return
-		}
-		for _, l := range n.all() {
-			l.epochs.recheck()
-		}
-	}
-}
-
-func (n *Lanes) signalLost() { wait.Signal(n.Lost) }
+// Changes counts the changes of epochs that this node has noticed. Records that Redis no longer has after

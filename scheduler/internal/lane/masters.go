@@ -23,7 +23,7 @@ func (n *Lanes) Masters() []Master {
 // NoNodes is how many overdue jobs this node knows that no living node can run.
 func (n *Lanes) NoNodes() (known int64) {
 	for _, l := range n.all() {
-		known += l.noNodes.Load()
+		known += l.sweep.unrunnable.count.Load()
 	}
 	return known
 }

@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -10,13 +11,22 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
 
 // relay notifies jobs that follow others of the ends of ticks in a lane's partitions. One goroutine
 // at a time uses it.
 type relay struct {
-	l            *Lane
+	home  *link
+	links links
+	id    string // the node's
+	grace time.Duration
+	nodes Nodes
+	jobs  *work.Jobs
+	sweep func(part int) // asks for an early sweep of a partition
+	log   *slog.Logger
+
 	notified     notified
 	unheldJobs   map[string]unheldSince // followers whose stored definition no living node holds, for half a minute after the ledger said so
 	loggedUnheld map[string]time.Time   // when it was logged that no living node holds a follower
@@ -24,31 +34,27 @@ type relay struct {
 	unknown      UnknownFormats
 }
 
-func newRelay(l *Lane) *relay {
-	return &relay{l: l, unheldJobs: make(map[string]unheldSince), loggedUnheld: make(map[string]time.Time), unknown: UnknownFormats{Log: l.Log}}
-}
-
 // deliver notifies the followers of events. Any node may, because a repeated notification changes
 // nothing. The node that hashing puts first does it at once, the others in their turn. An event
 // that is still there is sent by each of them once, because they do not know each other's answers.
-func (r *relay) deliver(ctx context.Context, asks *round, events []ledger.Event, now int64) {
+func (r *relay) deliver(ctx context.Context, calls *masterCalls, events []ledger.Event, now int64) {
 	r.notified.begin()
 	maps.DeleteFunc(r.unheldJobs, func(_ string, w unheldSince) bool { return time.Since(w.asked) >= unheldAfter })
 	for _, e := range events {
 		if ctx.Err() != nil || !r.myTurn(e, now) {
 			continue
 		}
-		r.notifyAll(ctx, asks, e, now)
+		r.notifyAll(ctx, calls, e, now)
 	}
 }
 
 // myTurn reports whether it is this node's turn to deliver an event.
 func (r *relay) myTurn(e ledger.Event, now int64) bool {
-	age, grace := now-e.At, r.l.Grace.Milliseconds()
+	age, grace := now-e.At, r.grace.Milliseconds()
 	if age >= TurnsMax*grace {
 		return true
 	}
-	rank := slices.IndexFunc(sharding.Rank(e.Upstream, r.l.Nodes.Living()), func(x sharding.Node) bool { return x.ID == r.l.ID })
+	rank := slices.IndexFunc(sharding.Rank(e.Upstream, r.nodes.Living()), func(x sharding.Node) bool { return x.ID == r.id })
 	return rank <= 0 || age >= int64(min(rank, TurnsMax))*grace
 }
 
@@ -58,7 +64,7 @@ const unheldAfter = 30 * time.Second
 
 // notifyAll notifies all followers of an event, which then leaves the outbox. It stays for a later
 // sweep while a follower cannot take it, or when the follower's server has changed.
-func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now int64) {
+func (r *relay) notifyAll(ctx context.Context, calls *masterCalls, e ledger.Event, now int64) {
 	waits, mine := false, false
 	upstream := r.server(e.Upstream)
 	answered := make(map[string]string)
@@ -67,15 +73,15 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 		if r.notified.has(e, job, 0, server) {
 			continue
 		}
-		switch status := r.notify(ctx, asks, e, job, now); status {
+		switch status := r.notify(ctx, calls, e, job, now); status {
 		case ledger.RelayDone, ledger.RelayUnrelated:
 			answered[job] = server
-			mine = mine || status == ledger.RelayDone && r.l.Jobs.Named(job) != nil
+			mine = mine || status == ledger.RelayDone && r.jobs.Named(job) != nil
 			continue
 		case ledger.RelayFull:
 			if time.Since(r.loggedFull) > logEvery {
 				r.loggedFull = time.Now()
-				r.l.Log.Warn("a job cannot be told of the job that it follows: too many runs are pending in its partition, or its outbox is full", "job", job, "follows", e.Upstream)
+				r.log.Warn("a job cannot be told of the job that it follows: too many runs are pending in its partition, or its outbox is full", "job", job, "follows", e.Upstream)
 			}
 		case ledger.Strange:
 			r.unknown.Note(1, "entries or histories of jobs that follow others")
@@ -87,7 +93,7 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 	}
 	if mine {
 		for job := range answered { // runs are pending now
-			r.l.lanes.Sweep(r.l.Ledger.Partition(job))
+			r.sweep(r.home.ledger.Partition(job))
 		}
 	}
 	if waits {
@@ -96,11 +102,11 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 		}
 		return
 	}
-	asks.ask(ctx, e.Upstream, func(ctx context.Context) error {
-		err := r.l.Ledger.At(upstream).Relayed(ctx, e)
+	calls.ask(ctx, e.Upstream, func(ctx context.Context) error {
+		err := r.home.ledger.At(upstream).Relayed(ctx, e)
 		switch {
 		case errors.Is(err, ledger.ErrServer):
-			r.l.epochs.recheck()
+			r.home.epochs.Recheck()
 			return nil
 		case err == nil:
 			r.notified.forget(e)
@@ -111,8 +117,8 @@ func (r *relay) notifyAll(ctx context.Context, asks *round, e ledger.Event, now 
 
 // server is the id of the epoch of a job's partition.
 func (r *relay) server(job string) string {
-	part := r.l.Ledger.Partition(job)
-	return r.l.lanes.of(part).epochs.id(part)
+	part := r.home.ledger.Partition(job)
+	return r.links(part).epochs.EpochID(part)
 }
 
 // unheldSince is a follower that no node can run: since when living nodes hold it in other definitions
@@ -126,17 +132,17 @@ type unheldSince struct {
 // living node which claims holds in its stored definition: nodes may know the job by name and have
 // none of their generation. The ledger knows after which ends it runs, and is asked once a second. Nodes that have
 // just joined are about to store their definitions, so an old event does not prove that they cannot.
-func (r *relay) notify(ctx context.Context, asks *round, e ledger.Event, job string, now int64) (status ledger.Status) {
+func (r *relay) notify(ctx context.Context, calls *masterCalls, e ledger.Event, job string, now int64) (status ledger.Status) {
 	w := r.unheldJobs[job]
-	e.Holders = r.l.Nodes.Digests(job)
+	e.Holders = r.nodes.Digests(job)
 	nobody := len(e.Holders) == 0 || !w.since.IsZero() && time.Since(w.since) >= unheldAfter
 	e.Unheld = e.Holders != nil && nobody && now-e.At >= unheldAfter.Milliseconds()
 	if !e.Unheld && e.Outcome == w.outcome && time.Since(w.asked) < reclaimDelay {
 		return ledger.RelayUnheld
 	}
-	status = r.tell(ctx, asks, e, job)
+	status = r.deliverTo(ctx, calls, e, job)
 	if status == ledger.RelaySeveral {
-		status = r.tellEach(ctx, asks, e, job)
+		status = r.deliverTicks(ctx, calls, e, job)
 	}
 	switch {
 	case status == ledger.RelayUnheld:
@@ -157,7 +163,7 @@ func (r *relay) notify(ctx context.Context, asks *round, e ledger.Event, job str
 // waited longer than a restart takes.
 func (r *relay) logUnheld(e ledger.Event, job string, now int64) {
 	loggedAt, known := r.loggedUnheld[job]
-	if now-e.At < noNodeAfter.Milliseconds() || known && time.Since(loggedAt) < noNodeLongest {
+	if now-e.At < noNodeCheck.Milliseconds() || known && time.Since(loggedAt) < noNodeLongest {
 		return
 	}
 	if !known && len(r.loggedUnheld) >= noNodesKnown {
@@ -168,8 +174,8 @@ func (r *relay) logUnheld(e ledger.Event, job string, now int64) {
 	}
 	r.loggedUnheld[strings.Clone(job)] = time.Now()
 	held := "none"
-	if len(r.l.Nodes.Digests(job)) > 0 {
+	if len(r.nodes.Digests(job)) > 0 {
 		held = "another definition than the stored one; `generations list` shows whose that is, and `generations promote` changes it"
 	}
-	r.l.Log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute, then this job has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
+	r.log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute, then this job has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
 }

@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // Tail keeps what runs of a partition have written so far. It returns ErrBreaker when the master is known to be unreachable. That it
 // does not answer this in time says nothing about claims: the call is long, and nothing depends on it.
 func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
-	if n.of(part).breaker.open() {
+	if n.link(part).breaker.open() {
 		return ErrBreaker
 	}
 	_, err := n.Ledger.Tail(ctx, part, tails)
@@ -23,18 +24,17 @@ func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
 // unreachable, it returns locking.ErrUnreachable.
 func (n *Lanes) Save(ctx context.Context, run ledger.Lease, before string, data []byte) error {
 	part := n.Ledger.Partition(run.Job)
-	of := n.of(part)
-	server, waits := of.epochs.keeps(part)
-	_, unrestored := waits[run.Run]
+	to := n.link(part)
+	server, placed := to.epochs.Keeps(part, run.Run)
 	switch {
-	case of.breaker.open():
+	case to.breaker.open():
 		return fmt.Errorf("save a checkpoint: %w: %w", locking.ErrUnreachable, ErrBreaker)
-	case unrestored:
-		return fmt.Errorf("save a checkpoint: %w: %w", locking.ErrUnreachable, errHolding)
+	case !placed:
+		return fmt.Errorf("save a checkpoint: %w: %w", locking.ErrUnreachable, failover.ErrHolding)
 	}
 	err := n.Ledger.Save(ctx, server, run, before, data)
 	if errors.Is(err, ledger.ErrServer) {
-		of.epochs.recheck()
+		to.epochs.Recheck()
 		err = fmt.Errorf("%w: %w", locking.ErrUnreachable, err)
 	}
 	return err
@@ -52,8 +52,7 @@ func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.R
 	asked, servers := make([]locking.Renewal, 0, len(batch)), make(map[int]string)
 	for i, b := range batch {
 		part := n.Ledger.Partition(b.Name)
-		server, waits := n.of(part).epochs.keeps(part)
-		if _, is := waits[b.Owner]; !is {
+		if server, placed := n.link(part).epochs.Keeps(part, b.Owner); placed {
 			asked, places, servers[part] = append(asked, b), append(places, i), server
 		}
 	}
@@ -63,7 +62,7 @@ func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.R
 	got, err := n.Ledger.RenewAt(ctx, asked, func(part int) string { return servers[part] }, n.Runs.Progress)
 	if errors.Is(err, ledger.ErrServer) {
 		for part := range servers {
-			n.of(part).epochs.recheck()
+			n.link(part).epochs.Recheck()
 		}
 	}
 	for i, a := range got {

@@ -30,6 +30,9 @@ func newRoutes(byPart []*Lane) *routes {
 // of is the lane of a partition.
 func (n *Lanes) of(part int) *Lane { return n.routes.Load().byPart[part] }
 
+// link is the link to a partition's master.
+func (n *Lanes) link(part int) *link { return n.of(part).link }
+
 // all are the lanes.
 func (n *Lanes) all() []*Lane { return n.routes.Load().all }
 
@@ -46,9 +49,9 @@ func (n *Lanes) Begin(ctx context.Context) error {
 		all.Go(func() {
 			at := sample
 			if n.clustered {
-				at, _ = l.epochs.identify(ctx)
+				at, _ = l.epochs.Identify(ctx)
 			}
-			l.epochs.begin(at)
+			l.epochs.Join(at)
 		})
 	}
 	all.Wait()
@@ -57,14 +60,14 @@ func (n *Lanes) Begin(ctx context.Context) error {
 
 // watchRoutes looks for partitions with another master until ctx ends.
 func (n *Lanes) watchRoutes(ctx context.Context) {
-	watch(ctx, n.routesChanged, sampleEvery, func() time.Duration {
+	watch(ctx, n.routesChanged, failover.SampleEvery, func() time.Duration {
 		n.route(ctx)
 		for _, l := range n.all() {
-			if l.breaker.open() || l.epochs.unidentified.Load() {
-				return assertEvery
+			if l.breaker.open() || !l.epochs.Identified() {
+				return failover.AssertEvery
 			}
 		}
-		return sampleEvery
+		return failover.SampleEvery
 	})
 }
 
@@ -76,7 +79,7 @@ func (n *Lanes) route(ctx context.Context) {
 	for p, l := range old.byPart {
 		m, err := n.Ledger.Master(ctx, p)
 		if err != nil && l != nil {
-			m = l.epochs.at()
+			m = l.epochs.Route()
 		}
 		masters[p] = m
 	}
@@ -86,20 +89,20 @@ func (n *Lanes) route(ctx context.Context) {
 	for p, m := range masters {
 		from, e := byPart[p], &failover.Epoch{}
 		if from != nil && m.Addr == from.addr {
-			from.epochs.setMaster(m)
+			from.epochs.SetRoute(m)
 			continue
 		}
 		to := n.laneFor(byPart, m)
 		if from != nil {
-			e = from.epochs.removePart(p)
+			e = from.epochs.Remove(p)
 			came[to]++
 		}
-		to.epochs.addPart(p, e)
+		to.epochs.Add(p, e)
 		byPart[p] = to
 	}
 	for to, count := range came {
 		n.Log.Info("partitions have another master", "master", to.addr, "partitions", count)
-		wait.Signal(to.epochs.check)
+		wait.Signal(to.check)
 	}
 	next := newRoutes(byPart)
 	n.routes.Store(next)
@@ -117,7 +120,7 @@ func (n *Lanes) laneFor(byPart []*Lane, m ledger.Master) *Lane {
 			return l
 		}
 	}
-	l := newLane(n, m)
+	l := n.newLane(m)
 	if n.terms != nil {
 		l.start(n.terms)
 	}

@@ -7,12 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
-	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
 // A report waits until no other has come for settleDelay, settleMost at most: the runs of one
@@ -32,8 +30,11 @@ var errStopped = errors.New("the node stopped before Redis took the report")
 // It holds at most as many reports as the node has slots. While the breaker is open its reports
 // release their slots; there are then at most as many again, because nothing is claimed there.
 type settler struct {
-	l    *Lane
-	wake chan struct{} // holds one signal: there are reports
+	home  *link
+	links links
+	inbox *agenda.Inbox
+	ended func(job string) // called when a run of a job is recorded as ended
+	wake  chan struct{}    // holds one signal: there are reports
 
 	mu      sync.Mutex
 	queues  map[int]*reportQueue // by partition
@@ -41,41 +42,15 @@ type settler struct {
 	stopped bool
 }
 
+func newSettler(home *link, of links, inbox *agenda.Inbox, ended func(job string)) *settler {
+	return &settler{home: home, links: of, inbox: inbox, ended: ended, wake: make(chan struct{}, 1), queues: make(map[int]*reportQueue)}
+}
+
 // reportQueue holds the reports of one partition.
 type reportQueue struct {
 	part    int
 	first   time.Time // when its first report came
 	reports []settling
-}
-
-// settling is one report, and who gets its answer.
-type settling struct {
-	*ending
-	then      work.SettleListener
-	slotFreed bool // it holds no slot any more
-}
-
-func newSettler(l *Lane) *settler {
-	return &settler{l: l, wake: make(chan struct{}, 1), queues: make(map[int]*reportQueue)}
-}
-
-// Settle records a run's end. then gets the ledger's answer, or errStopped.
-func (n *Lanes) Settle(g work.Grant, r ledger.Report, then work.SettleListener) {
-	for {
-		l := n.of(g.Job.Part)
-		freed := l.breaker.open()
-		switch taken := l.settler.add(g.Job.Part, settling{&ending{Grant: g, Report: r}, then, freed}); {
-		case taken && freed:
-			n.Inbox.Send(agenda.SlotsFreed{Slots: 1})
-			return
-		case taken:
-			return
-		case !l.lost(g.Job.Part):
-			n.Inbox.Send(agenda.Settled{Reports: []ledger.Report{r}, Slots: 1})
-			then.Settled(r, "", errStopped)
-			return
-		}
-	}
 }
 
 // add queues a report; false when the settler has stopped.
@@ -143,17 +118,15 @@ func (p *reportQueue) before(other *reportQueue) bool {
 	return p.part < other.part
 }
 
-// carry sends batches until the lane has ended and none is left. When Terms.Alive ends, batches
+// run sends batches until the lane has ended and none is left. When Terms.Alive ends, batches
 // that Redis does not record are answered with errStopped.
-func (s *settler) carry(t *Terms, over <-chan struct{}) {
+func (s *settler) run(t *Terms, ended <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for stopped := false; ; {
 		switch batch, left := s.next(stopped); {
 		case batch != nil:
-			if !s.take(t.Alive, batch, false) {
-				t.Group.Go(func() { s.take(t.Alive, batch, true) })
-			}
+			s.carry(t, newReportFlight(batch))
 		case stopped:
 			return
 		default:
@@ -161,7 +134,7 @@ func (s *settler) carry(t *Terms, over <-chan struct{}) {
 			select {
 			case <-timer.C:
 			case <-s.wake:
-			case <-over:
+			case <-ended:
 				stopped = true
 				s.mu.Lock()
 				s.stopped = true
@@ -171,81 +144,81 @@ func (s *settler) carry(t *Terms, over <-chan struct{}) {
 	}
 }
 
-// take sends a batch and passes on the answers. False: the batch waits for a failover of its
-// partition, and is to be sent in its own goroutine, detached from this lane.
-func (s *settler) take(giveUp context.Context, batch []settling, detached bool) (done bool) {
-	reports := make([]ledger.Report, len(batch))
-	for i, b := range batch {
-		reports[i] = b.Report
-	}
-	statuses, err := s.persist(giveUp, batch, reports, detached)
-	if errors.Is(err, errDetach) {
-		return false
+// carry sends a batch and passes on the answers. A batch that has to wait for a failover of its partition gets its own goroutine.
+func (s *settler) carry(t *Terms, f *reportFlight) {
+	if !s.send(t.Alive, f) {
+		f.detached = true
+		t.Group.Go(func() { s.carry(t, f) })
+		return
 	}
 	slots := 0
-	for _, b := range batch {
+	for _, b := range f.batch {
 		if !b.slotFreed {
 			slots++
 		}
 	}
-	s.l.Inbox.Send(agenda.Settled{Reports: reports, Slots: slots})
-	for i, b := range batch {
-		if err != nil {
-			b.then.Settled(b.Report, "", err)
-			continue
+	s.inbox.Send(agenda.Settled{Reports: f.reports, Slots: slots})
+	f.answer()
+	if f.err == nil {
+		for _, r := range f.reports {
+			s.ended(r.Job)
 		}
-		b.then.Settled(b.Report, statuses[i], nil)
-		s.l.feeder.ended(b.Report.Job)
 	}
-	return true
 }
 
-// errDetach is returned for a batch that is to be detached.
-var errDetach = errors.New("the partition's master needs to know its runs first")
-
-// persist sends reports until the server that knows their runs has recorded them. On a Cluster,
-// waiting reports release their slots, and so do those behind them.
-func (s *settler) persist(giveUp context.Context, batch []settling, reports []ledger.Report, detached bool) ([]ledger.Status, error) {
-	part := batch[0].Grant.Job.Part
+// send sends a batch until it is over: until the master that knows its runs has recorded them. On a Cluster, waiting reports release their
+// slots, and so do the reports behind them. False: the batch is to go on detached.
+func (s *settler) send(giveUp context.Context, f *reportFlight) (done bool) {
 	var doubt inDoubt
 	defer doubt.end()
-	for try := 0; ; try++ {
-		l := s.l
-		if detached {
-			l = l.lanes.of(part)
+	for {
+		k := s.home
+		if f.detached {
+			k = s.links(f.part())
 		}
-		statuses, err := l.settle(batch, reports, part)
-		held := l.isHeld(err)
+		f.err = s.request(k, f)
+		r := k.replyOf(f.err)
+		waits := r == held || r == migrating
 		switch {
-		case err == nil:
-			l.breaker.ok("settle")
-			return statuses, nil
-		case held: // it does not know these runs yet
-			try = 0
-		default:
-			l.fail("settle", err)
+		case r == accepted:
+			k.breaker.ok("settle")
+		case !waits:
+			k.breaker.Fail("settle", f.err)
 		}
-		if try >= settleTries && !errors.Is(err, locking.ErrUnreachable) && !redisconn.Full(err) && !redisconn.Denied(err) {
-			return nil, err // Redis takes other reports: this batch must not keep them waiting
+		if f.arrive(r) {
+			return true
 		}
-		if l.clustered && held {
+		if k.clustered && waits {
 			doubt.end()
-			l.settler.freeSlots(batch, nil)
-		} else if l.clustered && l.breaker.open() {
-			doubt.begin(l.breaker)
-			l.settler.freeSlots(batch, l.settler.queues)
+			s.freeSlots(f, false)
+		} else if k.clustered && k.breaker.open() {
+			doubt.begin(k.breaker)
+			s.freeSlots(f, !f.detached)
 		}
-		if !wait.For(giveUp, wait.Backoff(reports[0].Run, try)) {
-			return nil, errors.Join(errStopped, err)
+		if !wait.For(giveUp, wait.Backoff(f.reports[0].Run, max(0, f.failures-1))) {
+			f.err = errors.Join(errStopped, f.err)
+			return true
 		}
-		if l.clustered && !detached && (held || l.lost(part)) {
-			return nil, errDetach
+		if k.clustered && !f.detached && (waits || s.links(f.part()) != s.home) {
+			return false
 		}
 	}
 }
 
-// freeSlots releases the slots of a batch, and of what waits in some queues.
-func (s *settler) freeSlots(batch []settling, queues map[int]*reportQueue) {
+// request sends a batch once.
+func (s *settler) request(k *link, f *reportFlight) error {
+	runs := make([]string, len(f.reports))
+	for i, r := range f.reports {
+		runs[i] = r.Run
+	}
+	return k.endRuns(f.part(), runs, func(ctx context.Context, at *ledger.Ledger) (ends []*failover.Ending, err error) {
+		f.statuses, err = at.Settle(ctx, f.reports)
+		return f.recorded(), err
+	})
+}
+
+// freeSlots releases the slots of a batch, and of the reports that wait behind it.
+func (s *settler) freeSlots(f *reportFlight, behind bool) {
 	slots := 0
 	free := func(all []settling) {
 		for i := range all {
@@ -255,31 +228,15 @@ func (s *settler) freeSlots(batch []settling, queues map[int]*reportQueue) {
 			}
 		}
 	}
-	free(batch)
-	s.mu.Lock()
-	for _, p := range queues {
-		free(p.reports)
-	}
-	s.mu.Unlock()
-	if slots > 0 {
-		s.l.Inbox.Send(agenda.SlotsFreed{Slots: slots})
-	}
-}
-
-// settle sends a batch once.
-func (l *Lane) settle(batch []settling, reports []ledger.Report, part int) (statuses []ledger.Status, err error) {
-	runs := make([]string, len(reports))
-	for i, r := range reports {
-		runs[i] = r.Run
-	}
-	err = l.endRuns(part, runs, func(ctx context.Context, at *ledger.Ledger) (ends []*ending, err error) {
-		statuses, err = at.Settle(ctx, reports)
-		for i, status := range statuses {
-			if status == ledger.Settled {
-				ends = append(ends, batch[i].ending)
-			}
+	free(f.batch)
+	if behind {
+		s.mu.Lock()
+		for _, p := range s.queues {
+			free(p.reports)
 		}
-		return ends, err
-	})
-	return statuses, err
+		s.mu.Unlock()
+	}
+	if slots > 0 {
+		s.inbox.Send(agenda.SlotsFreed{Slots: slots})
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -19,28 +20,32 @@ import (
 // and pending runs to the agenda, reaps lapsed leases, cancels runs, notifies jobs that follow
 // others, and postpones jobs that no living node can run.
 type sweep struct {
-	round
-	scanner *ledger.Scanner
-	seen    map[string]lapsedLease // lapsed leases, by run
-	writes  writes                 // of a Cluster's master
+	home    *link
+	links   links
+	id      string // the node's
+	clock   *Clock
+	jobs    *work.Jobs
+	slots   *agenda.Slots
+	inbox   *agenda.Inbox
+	runs    Runs
+	cursors *failover.Cursors
+	skew    time.Duration // MaxSkew
+	grace   time.Duration
+	every   time.Duration
+	early   <-chan struct{} // holds one signal: sweep early
 
-	lacking           map[int]lacking // by partition, as the last sweep found them
-	relay             *relay
-	joins             []string             // jobs whose old ticks are to be given up, see giveUpJoins
-	joinsListed       time.Time            // when joins was filled
-	noNode            map[string]noNode    // jobs that no living node can run
-	hasNode           map[string]time.Time // when an overdue job was last seen to have a node that can run it
-	background        sync.WaitGroup       // calls for which the sweep does not wait
-	probing, relaying atomic.Bool          // such a call is under way
+	scanner    *ledger.Scanner
+	backfiller *backfiller
+	records    *records
+	watchdog   *watchdog
+	unrunnable *unrunnable
+	reaper     *reaper
+	relay      *relay
+	joins      *joins
+	unknown    UnknownFormats
 
-	unknown, unknownLapsed UnknownFormats
-}
-
-func newSweep(l *Lane) *sweep {
-	return &sweep{
-		round: round{l: l}, scanner: l.Ledger.NewScanner(), seen: make(map[string]lapsedLease), lacking: make(map[int]lacking), relay: newRelay(l), noNode: make(map[string]noNode), hasNode: make(map[string]time.Time),
-		unknown: UnknownFormats{Log: l.Log}, unknownLapsed: UnknownFormats{Log: l.Log},
-	}
+	background        sync.WaitGroup // calls for which the sweep does not wait
+	probing, relaying atomic.Bool    // such a call is under way
 }
 
 // sweepPause is how long an early sweep waits, so that many requests make one.
@@ -50,11 +55,11 @@ const sweepPause = 50 * time.Millisecond
 // that nodes do not sweep together. From then until alive ends it only looks for runs to cancel.
 func (s *sweep) run(ctx, alive context.Context) {
 	defer s.background.Wait()
-	wait.For(ctx, wait.Spread(s.l.ID+" sweep"+s.l.addr, time.Now(), s.l.SweepEvery))
+	wait.For(ctx, wait.Spread(s.id+" sweep"+s.home.addr, time.Now(), s.every))
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(s.l.SweepEvery) // with a ticker, the next tick and the end of a call could meet in one instant
+		timer.Reset(s.every) // with a ticker, the next tick and the end of a call could meet in one instant
 		if ctx.Err() == nil {
 			s.once(ctx)
 		} else {
@@ -68,7 +73,7 @@ func (s *sweep) run(ctx, alive context.Context) {
 		select {
 		case <-alive.Done():
 			return
-		case <-s.l.sweep:
+		case <-s.early:
 			wait.For(alive, sweepPause)
 		case <-timer.C:
 		}
@@ -77,102 +82,105 @@ func (s *sweep) run(ctx, alive context.Context) {
 
 // cancelled looks for runs to cancel and nothing else.
 func (s *sweep) cancelled(alive context.Context) {
-	parts := s.l.epochs.parts()
-	if s.l.Slots.Used() == 0 || len(parts) == 0 {
+	parts := s.home.epochs.Parts()
+	if s.slots.Used() == 0 || len(parts) == 0 {
 		return
 	}
-	call, cancel := context.WithTimeout(alive, CallTimeout)
+	call, cancel := context.WithTimeout(alive, ledger.CallTimeout)
 	defer cancel()
-	found, err := s.l.Ledger.Cancels(call, parts...)
+	found, err := s.home.ledger.Cancels(call, parts...)
 	if err != nil && alive.Err() == nil {
-		s.l.fail(roleSweep, err)
+		s.home.breaker.Fail(roleSweep, err)
 	}
 	for _, c := range found {
-		s.l.Runs.Cancelled(c)
+		s.runs.Cancelled(c)
 	}
 }
 
 // probe asks a master that did not answer whether it does now.
 func (s *sweep) probe(ctx context.Context, part int) {
-	call, cancel := context.WithTimeout(ctx, CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	if err := s.l.Ledger.Answers(call, part); err == nil {
-		s.l.breaker.ok(roleSweep)
+	if err := s.home.ledger.Answers(call, part); err == nil {
+		s.home.breaker.ok(roleSweep)
 	} else if ctx.Err() == nil {
-		s.l.fail(roleSweep, err)
+		s.home.breaker.Fail(roleSweep, err)
 	}
 }
 
 // confirm asks whether replicas confirm the master's writes again. The sweep does not wait for the
 // answer.
 func (s *sweep) confirm(ctx context.Context, part int) {
-	if !s.l.breaker.isUnconfirmed() || s.probing.Swap(true) {
+	if !s.home.breaker.isUnconfirmed() || s.probing.Swap(true) {
 		return
 	}
 	s.background.Go(func() {
 		defer s.probing.Store(false)
-		call, cancel := context.WithTimeout(ctx, CallTimeout)
+		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		defer cancel()
-		if err := s.l.Ledger.Confirmed(call, part); err == nil || ctx.Err() == nil {
-			s.l.breaker.setConfirmed(err)
+		if err := s.home.ledger.Confirmed(call, part); err == nil || ctx.Err() == nil {
+			s.home.breaker.setConfirmed(err)
 		}
 	})
 }
 
 func (s *sweep) once(ctx context.Context) {
-	l := s.l
-	parts := l.epochs.parts()
-	if len(parts) > 0 && l.breaker.open() {
+	k := s.home
+	parts := k.epochs.Parts()
+	if len(parts) > 0 && k.breaker.open() {
 		s.probe(ctx, parts[0])
 	}
-	parts = slices.DeleteFunc(parts, l.epochs.holds)
-	if l.Clock.Usable() != nil || len(parts) == 0 || l.breaker.open() {
+	parts = slices.DeleteFunc(parts, k.epochs.Blocks)
+	if s.clock.Usable() != nil || len(parts) == 0 || k.breaker.open() {
 		return
 	}
 	s.confirm(ctx, parts[0])
-	s.failed = nil
-	l.feeder.feed(ctx, &s.round)
-	call, cancel := context.WithTimeout(ctx, 2*l.MaxSkew)
+	calls := &masterCalls{home: k, links: s.links}
+	s.backfiller.feed(ctx, calls)
+	call, cancel := context.WithTimeout(ctx, 2*s.skew)
 	defer cancel()
-	now := l.Clock.Now().UnixMilli()
-	found, err := s.scanner.Scan(call, now, l.Grace.Milliseconds(), parts...)
+	now := s.clock.Now().UnixMilli()
+	found, err := s.scanner.Scan(call, now, s.grace.Milliseconds(), parts...)
 	if left := (*ledger.UnreachableError)(nil); errors.As(err, &left) && redisconn.OfSlot(left.Err) { // a partition that moves hides no other
 		parts, err = slices.DeleteFunc(parts, func(p int) bool { return slices.Contains(left.Parts, p) }), nil
 	}
 	if err != nil {
-		s.failed = errors.Join(s.failed, err)
 		if !errors.Is(call.Err(), context.Canceled) {
-			l.fail(roleSweep, err)
+			k.breaker.Fail(roleSweep, err)
 		}
 		return
 	}
-	s.checkRecords(call, found)
-	l.breaker.answered() // before the agenda asks whose turn it is: turns start anew after an outage
-	l.lanes.cursors.overdue(l.Jobs, found.Late, now)
-	l.watchdog.sweep(call, found)
-	l.feeder.seen(found.Backfills)
+	s.handle(ctx, call, calls, found, parts, now)
+	if calls.failed == nil {
+		k.breaker.ok(roleSweep)
+	}
+}
+
+// handle handles the result of a scan of some partitions. ctx ends with the sweep's role, call with this sweep.
+func (s *sweep) handle(ctx, call context.Context, calls *masterCalls, found ledger.ScanResult, parts []int, now int64) {
+	s.records.check(call, found)
+	s.home.breaker.answered() // before the agenda asks whose turn it is: turns start anew after an outage
+	s.cursors.Overdue(s.jobs, found.Late, now)
+	s.watchdog.sweep(call, found)
+	s.backfiller.seen(found.Backfills)
 	s.unknown.Note(found.Foreign, "records in the ledger")
 	for _, c := range found.Cancels {
-		l.Runs.Cancelled(c)
+		s.runs.Cancelled(c)
 	}
-	found.Late = s.dropUnrunnable(call, found.Late, now)
-	l.noNodes.Store(int64(s.countNoNode(now)))
+	found.Late = s.unrunnable.drop(call, calls, found.Late, now)
 	if len(found.Late)+len(found.Pending) > 0 {
-		l.Inbox.Send(agenda.Found{ScanResult: found, Parts: parts})
+		s.inbox.Send(agenda.Found{ScanResult: found, Parts: parts})
 	}
-	s.reap(call, s.reapable(call, found.Lapsed))
-	s.notifyFollowers(ctx, call, found.Events, now)
-	s.giveUpJoins(call)
-	if s.failed == nil {
-		l.breaker.ok(roleSweep)
-	}
+	s.reaper.reap(call, calls, s.reaper.reapable(call, found.Lapsed))
+	s.notifyFollowers(ctx, call, calls, found.Events, now)
+	s.joins.giveUp(call, calls)
 }
 
 // notifyFollowers notifies jobs that follow. On a Cluster they may have other masters, for which the sweep
 // does not wait.
-func (s *sweep) notifyFollowers(ctx, call context.Context, events []ledger.Event, now int64) {
-	if !s.l.clustered {
-		s.relay.deliver(call, &s.round, events, now)
+func (s *sweep) notifyFollowers(ctx, call context.Context, calls *masterCalls, events []ledger.Event, now int64) {
+	if !s.home.clustered {
+		s.relay.deliver(call, calls, events, now)
 		return
 	}
 	if len(events) == 0 || s.relaying.Swap(true) {
@@ -180,88 +188,6 @@ func (s *sweep) notifyFollowers(ctx, call context.Context, events []ledger.Event
 	}
 	s.background.Go(func() {
 		defer s.relaying.Store(false)
-		s.relay.deliver(ctx, &round{l: s.l}, events, now)
+		s.relay.deliver(ctx, &masterCalls{home: s.home, links: s.links}, events, now)
 	})
-}
-
-// joinsEvery is how often a node gives up the old ticks of the jobs that follow several others.
-const joinsEvery = 10 * time.Minute
-
-// giveUpJoins gives up old ticks of the jobs that follow several others and that this node goes first for, a job with each sweep. Without
-// it they would stay until another tick of the job comes.
-func (s *sweep) giveUpJoins(ctx context.Context) {
-	if s.joinsListed.IsZero() {
-		s.joinsListed = time.Now()
-	}
-	if len(s.joins) == 0 && time.Since(s.joinsListed) >= joinsEvery {
-		s.joinsListed = time.Now()
-		for _, j := range s.l.Jobs.All() {
-			if len(j.After) > 1 && s.l.Nodes.Owns(j) && s.l.lanes.of(j.Part) == s.l {
-				s.joins = append(s.joins, j.Name)
-			}
-		}
-	}
-	if len(s.joins) == 0 || !s.l.TakesWork() {
-		return
-	}
-	job := s.joins[0]
-	s.joins = s.joins[1:]
-	s.ask(ctx, job, func(ctx context.Context) error {
-		err := s.l.Ledger.GiveUpJoins(ctx, job)
-		if errors.Is(err, ledger.ErrClosed) {
-			return nil
-		}
-		return err
-	})
-}
-
-// reap settles runs as abandoned.
-func (s *sweep) reap(ctx context.Context, reapable []ledger.Lease) {
-	foreign := 0
-	partOf := func(l ledger.Lease) int { return s.l.Ledger.Partition(l.Job) }
-	slices.SortStableFunc(reapable, func(a, b ledger.Lease) int { return partOf(a) - partOf(b) })
-	for batch := range work.Batches(reapable, ledger.BatchMax, partOf) {
-		s.ask(ctx, batch[0].Job, func(ctx context.Context) error {
-			server, may := s.l.epochs.claims(partOf(batch[0]))
-			if !may {
-				return nil // the next sweep tries again
-			}
-			statuses, err := s.l.Ledger.Reap(ctx, s.l.Clock.Now().UnixMilli(), server, batch)
-			if err == nil {
-				foreign += s.reaped(batch, statuses)
-			}
-			return err
-		})
-		if errors.Is(s.failed, ledger.ErrClock) {
-			s.l.lanes.Resample(ctx)
-			return
-		}
-	}
-	s.unknownLapsed.Note(foreign, "entries or histories of jobs whose runs have lapsed")
-}
-
-// reaped logs the abandoned runs, tells the agenda that their jobs are free, and returns how many
-// records have an unknown format.
-func (s *sweep) reaped(batch []ledger.Lease, statuses []ledger.Status) (foreign int) {
-	var free []*work.Job
-	for i, l := range batch {
-		switch statuses[i] {
-		case ledger.Reaped:
-			delete(s.seen, l.Run)
-			if j := s.l.Jobs.Named(l.Job); j != nil {
-				free = append(free, j)
-			}
-			s.l.Log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
-				"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
-			s.l.Listener.Abandoned(l)
-		case ledger.Strange:
-			foreign++
-			s.l.watchdog.ignore(l.Run)
-		default: // renewed or ended meanwhile
-		}
-	}
-	if len(free) > 0 {
-		s.l.Inbox.Send(agenda.Reaped{Jobs: free})
-	}
-	return foreign
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
-
-// sampleEvery is how often the node samples Redis' clock and asks its masters for their ids.
-const sampleEvery = time.Second
 
 // checkPause is how long an early check waits, so that many requests make one.
 const checkPause = 50 * time.Millisecond
@@ -19,9 +17,9 @@ const checkPause = 50 * time.Millisecond
 func (n *Lanes) watchClock(ctx context.Context) {
 	step := func() time.Duration {
 		if n.clustered {
-			return sampleEvery
+			return failover.SampleEvery
 		}
-		return n.of(0).epochs.step(ctx)
+		return n.link(0).epochs.Step(ctx)
 	}
 	watch(ctx, n.Health.check, step(), func() time.Duration {
 		n.Resample(ctx)
@@ -31,10 +29,9 @@ func (n *Lanes) watchClock(ctx context.Context) {
 
 // watch asks a master of a Cluster for its id until ctx ends, and drives the failover.
 func (l *Lane) watch(ctx context.Context) {
-	f := l.epochs
-	watch(ctx, f.check, f.step(ctx), func() time.Duration {
-		f.look(ctx)
-		return f.step(ctx)
+	watch(ctx, l.check, l.epochs.Step(ctx), func() time.Duration {
+		l.epochs.Check(ctx)
+		return l.epochs.Step(ctx)
 	})
 }
 
@@ -45,17 +42,17 @@ func (n *Lanes) Resample(ctx context.Context) {
 	case err == nil:
 		n.Health.OK("clock") // heartbeats tell whether its master takes writes
 		if !n.clustered {
-			n.of(0).epochs.sampled(sample)
+			n.link(0).epochs.Notice(sample)
 		}
 	case ctx.Err() == nil:
-		n.control.fail("clock", err)
+		n.control.Fail("clock", err)
 	}
 }
 
 // sampleClock samples Redis' clock once, logs steps and restarts, and returns the sample, without incarnations when a later one has
 // overtaken it.
 func (n *Lanes) sampleClock(ctx context.Context) (s ledger.Sample, err error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	sent := time.Now()
 	if s, err = n.Ledger.Sample(ctx); err != nil {
@@ -86,14 +83,14 @@ func (n *Lanes) recognized(ctx context.Context, id string) string {
 	m, _ := n.Ledger.Master(ctx, 0)
 	id, err := n.Ledger.Recognize(ctx, m, 0, id, n.Clock.Server())
 	if r := n.routes.Load(); r != nil {
-		r.all[0].epochs.unidentified.Store(err != nil)
+		r.all[0].epochs.SetIdentified(err == nil)
 	}
 	return id
 }
 
 // watch calls do until ctx ends: after first, then after the time that do returned, and at each
 // signal.
-func watch(ctx context.Context, look chan struct{}, first time.Duration, do func() time.Duration) {
+func watch(ctx context.Context, look <-chan struct{}, first time.Duration, do func() time.Duration) {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
 	for {

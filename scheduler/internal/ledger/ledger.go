@@ -22,6 +22,9 @@ const format = "2"
 // BatchMax is the largest number of items that one call of the ledger takes: a script of so many claims takes Redis a millisecond.
 const BatchMax = 200
 
+// CallTimeout bounds one call to Redis.
+const CallTimeout = time.Second
+
 // pageMax is the largest number of items that one script call or one reading takes where an item may cost much.
 const pageMax = 50
 

@@ -23,9 +23,9 @@ type KnownCursor struct {
 	Cursor      int64 // ms
 	// Opened is the cursor after a tick that nodes have begun in shards, 0 for none. A job that Redis has lost begins there.
 	Opened int64
-	// Heard says that all ticks before Cursor are accounted for, because the job stood there.
+	// Confirmed: all ticks before Cursor are accounted for, because the job's cursor was seen there.
 	// Otherwise only a job that Redis has lost begins at Cursor.
-	Heard bool
+	Confirmed bool
 	// Sharded says that nodes are granted shards of the job's ticks: none of them knows where the job stood better than another.
 	Sharded bool
 	// Gap are ticks to be recorded as missed for ReasonFailover, by First, Last and Count.
@@ -53,7 +53,7 @@ func (l *Ledger) Recall(ctx context.Context, now int64, batch []KnownCursor) ([]
 	head := recallArgs{now, l.cfg.MaxSkew, l.cfg.Keep, l.cfg.KeepFor, l.known}
 	args := head.appendTo(make([]string, 0, recallArgsSize+recallItemSize*len(batch)))
 	for _, r := range batch {
-		item := recallItem{r.Job, r.Digest, r.Cursor, r.Opened, r.Heard, r.Sharded, r.Gap.text()}
+		item := recallItem{r.Job, r.Digest, r.Cursor, r.Opened, r.Confirmed, r.Sharded, r.Gap.text()}
 		args = item.appendTo(args)
 	}
 	ks := recallScript.each(l.tag(batch[0].Job), gaps, func(i int) string { return batch[i].Job })

@@ -19,7 +19,7 @@ func TestRecall(t *testing.T) {
 		"all of them before":    func(t *testing.T, r *rig) { r.recall(t, 4, nil); r.recall(t, 2, nil); r.create(t, "a") },
 		"of another definition": func(t *testing.T, r *rig) {
 			r.create(t, "a")
-			must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Heard: true}}))
+			must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Confirmed: true}}))
 			r.recall(t, 4, nil)
 		},
 	} {
@@ -91,7 +91,7 @@ func TestMarkOfAnOlderVersion(t *testing.T) {
 func TestShardedCursorIsTheLatest(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.pass(t, 10*time.Second)
-		for _, known := range []KnownCursor{{Cursor: noon + 7000}, {Cursor: noon + 4000, Heard: true}} {
+		for _, known := range []KnownCursor{{Cursor: noon + 7000}, {Cursor: noon + 4000, Confirmed: true}} {
 			known.Job, known.Digest, known.Sharded = "a", "d-second", true
 			must(r.led.Recall(t.Context(), r.now, []KnownCursor{known}))
 		}
@@ -185,5 +185,5 @@ func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
 // recall tells that job a stood at a second after noon.
 func (r *rig) recall(t *testing.T, second int64, gap *SkippedRange) []Recalled {
 	t.Helper()
-	return must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Heard: true, Gap: gap}}))
+	return must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Confirmed: true, Gap: gap}}))
 }

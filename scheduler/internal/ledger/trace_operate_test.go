@@ -92,7 +92,7 @@ func (w *world) recall(now int64) *call {
 	var batch []KnownCursor
 	for _, job := range some(w, keepIf(w.names, here), 3) {
 		s := w.jobs[job]
-		r := KnownCursor{Job: job, Digest: s.Digest, Cursor: max(1, s.Cursor+w.rng.Int64N(3)*30_000), Heard: w.chance(50)}
+		r := KnownCursor{Job: job, Digest: s.Digest, Cursor: max(1, s.Cursor+w.rng.Int64N(3)*30_000), Confirmed: w.chance(50)}
 		if w.chance(50) && s.Cursor < r.Cursor {
 			n, last := rhythms[s.Digest].count(s.Cursor, r.Cursor)
 			r.Gap = &SkippedRange{First: s.Cursor, Last: last, Count: n}

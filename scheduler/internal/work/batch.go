@@ -33,16 +33,13 @@ type Batch struct {
 	Created time.Time
 
 	// How the batch was sent.
-	FirstSent time.Time     // just before the first request; zero when none was sent
-	LastSent  time.Time     // just before the request that was answered
-	Suspended time.Duration // how long the machine had been suspended at the first request
-	Epoch     string        // id of the epoch in which was asked last
-	// Copied is when the last request was sent that may be granted. Unanswered says that some
-	// request was not answered.
-	LastGrantable time.Time
-	Unanswered    bool
-	Repeated      bool // it was sent more than once, or had to wait
-	SlotsFreed    bool // its claims hold no slots, because they were in doubt; the runs that they are granted take slots again
+	FirstSent  time.Time     // just before the first request; zero when none was sent
+	LastSent   time.Time     // just before the request that was answered
+	Suspended  time.Duration // how long the machine had been suspended at the first request
+	Epoch      string        // id of the epoch in which was asked last
+	Unanswered bool          // some request was not answered
+	Repeated   bool          // it was sent more than once, or had to wait
+	SlotsFreed bool          // its claims hold no slots, because they were in doubt; the runs that they are granted take slots again
 
 	Answers []ledger.Answer
 	Started []bool // for each claim: it was granted, and its run has begun here or is being handed back
@@ -53,28 +50,6 @@ type Batch struct {
 // unreachable, grants were held, other batches came first, or the node drained. Nothing was carried
 // out.
 var ErrNotSent = errors.New("claim not sent while it was fresh")
-
-// AskOnly turns claims of ticks into questions: without a cursor nothing is granted, but an earlier
-// grant is found by its run id. Claims of pending runs stay claims, and may have expired.
-func (b *Batch) AskOnly(now int64) {
-	for i := range b.Claims {
-		b.Claims[i].From = 0
-		if b.Claims[i].Pending {
-			b.Claims[i] = Expired(b.Claims[i], b.StartBy[i], now)
-		}
-	}
-}
-
-// Inconclusive reports whether a tick's question was answered no, while another copy of the claim
-// may still be granted.
-func (b *Batch) Inconclusive() bool {
-	for i, a := range b.Answers {
-		if !b.Claims[i].Pending && (a.Verdict == ledger.Stale || a.Verdict == ledger.Closed) {
-			return true
-		}
-	}
-	return false
-}
 
 // Expired returns the claim of a pending run as it is to be sent now. After until (ms, 0 for no
 // limit) the run is to be recorded as missed.

@@ -1,4 +1,4 @@
-package lane
+package failover
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -29,9 +28,9 @@ type assertCounts struct{ restored, ended, left, lost int } // ended: of the res
 // assert reports all runs of this node in the current epochs, in partitions where they are not in place, and reports whether all are. A
 // repeated call reports only the runs that are left. With last, it no longer waits for runs that other nodes would have to report first.
 // Nothing is noted when another epoch has begun since changes were counted.
-func (f *epochs) assert(ctx context.Context, changes int, last bool) bool {
-	if err := errors.Join(f.recall(ctx), f.refeed(ctx)); err != nil {
-		f.failed(ctx, "recall", err)
+func (es *Epochs) assert(ctx context.Context, changes int, last bool) bool {
+	if err := errors.Join(es.recall(ctx), es.refeed(ctx)); err != nil {
+		es.failed(ctx, "recall", err)
 		return false
 	}
 	rounds := 1
@@ -40,12 +39,12 @@ func (f *epochs) assert(ctx context.Context, changes int, last bool) bool {
 	}
 	var sum assertCounts
 	for range rounds {
-		left, got, err := f.assertOnce(ctx, last)
+		left, got, err := es.assertOnce(ctx, last)
 		if err != nil {
-			f.failed(ctx, "reassert", err)
+			es.failed(ctx, "reassert", err)
 			return false // there is nobody to assert runs to
 		}
-		if !f.reached(changes, (*failover.Epoch).Asserted, left) {
+		if !es.advance(changes, (*Epoch).Asserted, left) {
 			return false
 		}
 		sum.restored, sum.ended, sum.lost, sum.left = sum.restored+got.restored, sum.ended+got.ended, sum.lost+got.lost, len(left)
@@ -53,63 +52,63 @@ func (f *epochs) assert(ctx context.Context, changes int, last bool) bool {
 			break
 		}
 	}
-	f.logAsserted(sum, last)
+	es.logAsserted(sum, last)
 	if sum.left > 0 && !last {
 		return false
 	}
-	return f.reached(changes, (*failover.Epoch).Restored, nil)
+	return es.advance(changes, (*Epoch).Restored, nil)
 }
 
 // failed notes that nothing could be reported. In another epoch the next check finds it.
-func (f *epochs) failed(ctx context.Context, role string, err error) {
+func (es *Epochs) failed(ctx context.Context, role string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	if errors.Is(err, ledger.ErrServer) {
-		f.recheck()
+		es.Recheck()
 		return
 	}
-	f.l.fail(role, err)
+	es.calls.Fail(role, err)
 }
 
-// reached takes all epochs a step further, with the runs that are left to restore. It returns false when another epoch has begun since
+// advance takes all epochs a step further, with the runs that are left to restore. It returns false when another epoch has begun since
 // changes were counted.
-func (f *epochs) reached(changes int, step func(*failover.Epoch), left map[string]int64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.changes != changes {
+func (es *Epochs) advance(changes int, step func(*Epoch), left map[string]int64) bool {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if es.changes != changes {
 		return false
 	}
-	for _, e := range f.epochs {
+	for _, e := range es.epochs {
 		step(e)
 	}
-	f.unrestored = left
+	es.unrestored = left
 	return true
 }
 
 // logAsserted logs the result of asserting.
-func (f *epochs) logAsserted(sum assertCounts, last bool) {
+func (es *Epochs) logAsserted(sum assertCounts, last bool) {
 	if sum.restored > 0 {
-		f.l.Log.Warn("Redis had lost runs of this node that go on or ended lately; they are restored", "going_on", sum.restored-sum.ended, "ended", sum.ended)
+		es.Log.Warn("Redis had lost runs of this node that go on or ended lately; they are restored", "going_on", sum.restored-sum.ended, "ended", sum.ended)
 	}
 	if sum.lost > 0 {
-		f.l.Log.Warn("Redis has lost runs of this node whose ticks have another outcome now; the runs will be cancelled", "runs", sum.lost)
+		es.Log.Warn("Redis has lost runs of this node whose ticks have another outcome now; the runs will be cancelled", "runs", sum.lost)
 	}
 	if sum.left > 0 && last {
-		f.l.Log.Warn("Redis has lost runs of this node, and they could not be restored; those that go on will be cancelled", "runs", sum.left)
+		es.Log.Warn("Redis has lost runs of this node, and they could not be restored; those that go on will be cancelled", "runs", sum.left)
 	}
 	if sum.left == 0 {
-		f.l.Health.OK("reassert")
+		es.calls.Restored()
 	}
 }
 
 // assertOnce reports all runs once, or those that are not restored yet. It returns
 // those that are left.
-func (f *epochs) assertOnce(ctx context.Context, last bool) (left map[string]int64, got assertCounts, err error) {
+func (es *Epochs) assertOnce(ctx context.Context, last bool) (left map[string]int64, got assertCounts, err error) {
 	left = make(map[string]int64)
-	for _, batch := range f.batches() {
-		l := f.l.Ledger.At(f.id(batch[0].grant.Job.Part))
-		answers, err := f.assertBatch(ctx, l, batch, last)
+	for _, batch := range es.batches() {
+		l := es.Ledger.At(es.EpochID(batch[0].grant.Job.Part))
+		answers, err := es.assertBatch(ctx, l, batch, last)
 		if err != nil {
 			return nil, got, err
 		}
@@ -130,7 +129,7 @@ func (f *epochs) assertOnce(ctx context.Context, last bool) (left map[string]int
 				left[c.grant.Lease.Run] = a.Cursor
 			case a.Word != ledger.Ended && c.report == nil:
 				got.lost++
-				f.l.Log.Debug("run lost", "job", c.grant.Lease.Job, "tick", time.UnixMilli(c.grant.Lease.Tick).UTC(), "run", c.grant.Lease.Run, "answer", string(a.Word))
+				es.Log.Debug("run lost", "job", c.grant.Lease.Job, "tick", time.UnixMilli(c.grant.Lease.Tick).UTC(), "run", c.grant.Lease.Run, "answer", string(a.Word))
 			}
 		}
 		if err := resettle(ctx, l, ends); err != nil {
@@ -142,16 +141,16 @@ func (f *epochs) assertOnce(ctx context.Context, last bool) (left map[string]int
 
 // assertBatch asserts runs of one partition. Where that partition alone fails, all answers are
 // empty, and the other partitions go on.
-func (f *epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []ownRun, last bool) ([]ledger.Asserted, error) {
+func (es *Epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []ownRun, last bool) ([]ledger.Asserted, error) {
 	list := make([]ledger.Assertion, len(batch))
 	for i, c := range batch {
-		list[i] = f.assertion(c, ownDefinition(c), last)
+		list[i] = es.assertion(c, ownDefinition(c), last)
 	}
-	call, cancel := context.WithTimeout(ctx, CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	answers, err := l.Reassert(call, f.l.Clock.lastRead().UnixMilli(), list)
+	answers, err := l.Reassert(call, es.Clock.LastRead().UnixMilli(), list)
 	if err == nil {
-		err = f.assertByStored(call, l, batch, answers, last)
+		err = es.assertByStored(call, l, batch, answers, last)
 	}
 	switch {
 	case err == nil:
@@ -159,7 +158,7 @@ func (f *epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []ownR
 	case errors.Is(err, ledger.ErrServer), errors.Is(err, locking.ErrUnreachable), errors.Is(err, ledger.ErrClock):
 		return nil, err
 	}
-	f.l.fail("reassert", err)
+	es.calls.Fail("reassert", err)
 	return make([]ledger.Asserted, len(batch)), nil
 }
 
@@ -174,7 +173,7 @@ func resettle(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) error
 	if len(ends) == 0 {
 		return nil
 	}
-	call, cancel := context.WithTimeout(ctx, CallTimeout)
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
 	_, err := l.Settle(call, ends) // lost and unknown are final: another node has ended the run meanwhile
 	return err
@@ -182,26 +181,26 @@ func resettle(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) error
 
 // batches are this node's runs, going or ended lately, in the partitions where they are not in place; or only those that are not restored
 // yet. Each batch is of one partition, ordered by token, as the runs were granted.
-func (f *epochs) batches() [][]ownRun {
-	f.mu.Lock()
+func (es *Epochs) batches() [][]ownRun {
+	es.mu.Lock()
 	all, known := []ownRun(nil), make(map[string]bool)
 	//guard:ends-asserted P2 the ends of runs are asserted to a Redis that has lost them
-	for _, e := range f.l.lanes.ended.list() {
+	for _, e := range es.Reporter.Ends.list() {
 		known[e.Report.Run] = true
 		all = append(all, ownRun{e.Grant, &e.Report})
 	}
 	//guard:runs-asserted P1 the grants of runs are asserted to a Redis that has lost them
-	for _, g := range f.l.Runs.Grants() {
+	for _, g := range es.Reporter.Runs.Grants() {
 		if !known[g.Lease.Run] {
 			all = append(all, ownRun{grant: g})
 		}
 	}
 	all = slices.DeleteFunc(all, func(c ownRun) bool {
-		_, is := f.unrestored[c.grant.Lease.Run]
-		e := f.epochs[c.grant.Job.Part]
-		return f.unrestored != nil && !is || e == nil || e.State() >= failover.Waiting
+		_, is := es.unrestored[c.grant.Lease.Run]
+		e := es.epochs[c.grant.Job.Part]
+		return es.unrestored != nil && !is || e == nil || e.State() >= Waiting
 	})
-	f.mu.Unlock()
+	es.mu.Unlock()
 	slices.SortFunc(all, func(a, b ownRun) int {
 		return cmp.Or(a.grant.Job.Part-b.grant.Job.Part, cmp.Compare(a.grant.Lease.Token, b.grant.Lease.Token), a.grant.Job.Index-b.grant.Job.Index)
 	})
@@ -209,7 +208,7 @@ func (f *epochs) batches() [][]ownRun {
 }
 
 // assertion is what the ledger needs to restore a run, by a definition of its job.
-func (f *epochs) assertion(c ownRun, d definition, last bool) ledger.Assertion {
+func (es *Epochs) assertion(c ownRun, d definition, last bool) ledger.Assertion {
 	l := c.grant.Lease
 	a := ledger.Assertion{Digest: d.digest, Lease: l}
 	if c.report != nil {
@@ -221,9 +220,9 @@ func (f *epochs) assertion(c ownRun, d definition, last bool) ledger.Assertion {
 	if l.Prev == 0 && d.schedule != nil { // a shard, or a later attempt: its tick's step may be lost too
 		a.Next = work.Millis(d.schedule.Next(time.UnixMilli(l.Tick)))
 	}
-	f.mu.Lock()
-	cursor := f.unrestored[l.Run]
-	f.mu.Unlock()
+	es.mu.Lock()
+	cursor := es.unrestored[l.Run]
+	es.mu.Unlock()
 	if last && cursor != 0 && d.schedule != nil {
 		count, until := d.schedule.Count(time.UnixMilli(cursor), time.UnixMilli(l.Tick))
 		a.Gap = &ledger.SkippedRange{First: cursor, Last: cmp.Or(work.Millis(until), cursor), Count: int64(count)}

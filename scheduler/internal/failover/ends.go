@@ -1,4 +1,4 @@
-package lane
+package failover
 
 import (
 	"slices"
@@ -17,21 +17,21 @@ const (
 	recentPayload = 1 << 10 // bytes
 )
 
-// recentEnds are the reports of this node's runs that were recorded lately, oldest first.
-type recentEnds struct {
+// Ends are the reports of this node's runs that were recorded lately, oldest first.
+type Ends struct {
 	mu    sync.Mutex
-	ended []*ending
+	ended []*Ending
 }
 
-// ending is a run that has ended here.
-type ending struct {
+// Ending is a run that has ended here.
+type Ending struct {
 	Grant  work.Grant
 	Report ledger.Report
 	At     time.Time // when the report was recorded
 }
 
-// add adds ends, which belong to recentEnds from then on, and drops old ones.
-func (m *recentEnds) add(ends []*ending) {
+// add adds ends, which belong to Ends from then on, and drops old ones.
+func (m *Ends) add(ends []*Ending) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -47,7 +47,7 @@ func (m *recentEnds) add(ends []*ending) {
 }
 
 // trim drops ends that are old, or too many. The caller holds the lock.
-func (m *recentEnds) trim(now time.Time) {
+func (m *Ends) trim(now time.Time) {
 	old := max(0, len(m.ended)-recentMax)
 	for old < len(m.ended) && now.Sub(m.ended[old].At) > recentFor {
 		old++
@@ -57,7 +57,7 @@ func (m *recentEnds) trim(now time.Time) {
 }
 
 // list returns the ends that are remembered now.
-func (m *recentEnds) list() []*ending {
+func (m *Ends) list() []*Ending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.trim(time.Now())

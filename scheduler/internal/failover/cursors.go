@@ -1,4 +1,4 @@
-package lane
+package failover
 
 import (
 	"sync"
@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// cursors are the cursors of this node's jobs, as Redis' answers have shown them.
-type cursors struct {
+// Cursors are the cursors of this node's jobs, as Redis' answers have shown them.
+type Cursors struct {
 	mu  sync.Mutex
 	all map[*work.Job]*knownCursor // the registered jobs
 }
@@ -22,10 +22,9 @@ type knownCursor struct {
 	claimedFrom int64 // the cursor from which this node claims a tick at the moment
 }
 
-// Registered notes a registered job's cursor. A cursor that is known already is newer than the
+// Registered notes a registered job's cursor at an instant, ms. A cursor that is known already is newer than the
 // answer of a Redis that may have lost data.
-func (n *Lanes) Registered(j *work.Job, cursor int64) {
-	c, now := &n.cursors, n.Clock.Now().UnixMilli()
+func (c *Cursors) Registered(j *work.Job, cursor, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all[j] == nil {
@@ -35,23 +34,23 @@ func (n *Lanes) Registered(j *work.Job, cursor int64) {
 
 // Displaced notes that another definition of a job is stored, or that the job was removed. Its
 // cursor is unknown from then on.
-func (n *Lanes) Displaced(j *work.Job) {
-	n.cursors.mu.Lock()
-	defer n.cursors.mu.Unlock()
-	delete(n.cursors.all, j)
+func (c *Cursors) Displaced(j *work.Job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.all, j)
 }
 
 // of is the known cursor of a job. For a job that is not registered, changes of the result have no
 // effect.
-func (c *cursors) of(j *work.Job) *knownCursor {
+func (c *Cursors) of(j *work.Job) *knownCursor {
 	if h := c.all[j]; h != nil {
 		return h
 	}
 	return &knownCursor{}
 }
 
-// asking notes the cursors from which ticks are claimed.
-func (c *cursors) asking(b *work.Batch) {
+// Asking notes the cursors from which ticks are claimed.
+func (c *Cursors) Asking(b *work.Batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range b.Claims {
@@ -61,8 +60,8 @@ func (c *cursors) asking(b *work.Batch) {
 	}
 }
 
-// came notes that claims are finished. Of those without an answer this node goes on to know that it was granted nothing.
-func (c *cursors) came(b *work.Batch) {
+// Finished notes that claims are finished. For claims without an answer this node still knows that it was granted nothing.
+func (c *Cursors) Finished(b *work.Batch) {
 	if b.Err != nil {
 		return
 	}
@@ -75,7 +74,7 @@ func (c *cursors) came(b *work.Batch) {
 
 // answered notes the cursors in the answers to claims that were sent at an instant (ms). A granted
 // run's step is noted when the run is active.
-func (c *cursors) answered(b *work.Batch, sent int64) {
+func (c *Cursors) answered(b *work.Batch, sent int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, a := range b.Answers {
@@ -92,7 +91,7 @@ func (c *cursors) answered(b *work.Batch, sent int64) {
 }
 
 // stepped notes the step of the cursor that comes with a granted run.
-func (c *cursors) stepped(g work.Grant, now int64) {
+func (c *Cursors) stepped(g work.Grant, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.of(g.Job)
@@ -107,9 +106,9 @@ func (c *cursors) stepped(g work.Grant, now int64) {
 	}
 }
 
-// back undoes the step of a run that is handed back: until another node is granted it, no node
+// Undo undoes the step of a run that is handed back: until another node is granted it, no node
 // knows of it.
-func (c *cursors) back(g work.Grant) {
+func (c *Cursors) Undo(g work.Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h := c.of(g.Job); g.Lease.Prev != 0 && h.cursor == g.Lease.Next {
@@ -117,8 +116,8 @@ func (c *cursors) back(g work.Grant) {
 	}
 }
 
-// overdue notes cursors that a sweep has seen unchanged.
-func (c *cursors) overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
+// Overdue notes cursors that a sweep has seen unchanged.
+func (c *Cursors) Overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range late {
@@ -132,16 +131,16 @@ func (c *cursors) overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
 // (ms); false when there is nothing to report. Ticks that were due before that instant may have
 // been granted to other nodes, unless they were seen overdue or this node claims them. In doubt it
 // reports the first tick from that instant on.
-func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r ledger.KnownCursor, some bool) {
+func (c *Cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r ledger.KnownCursor, some bool) {
 	c.mu.Lock()
 	h := *c.of(j)
 	c.mu.Unlock()
 	if h.cursor == 0 || j.Schedule == nil {
 		return r, false
 	}
-	r = ledger.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Heard: true, Sharded: j.Shards > 1}
+	r = ledger.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Confirmed: true, Sharded: j.Shards > 1}
 	if h.cursor < last && h.claimedFrom != h.cursor && h.at < last-fresh.Milliseconds() {
-		r.Cursor, r.Heard = work.Millis(j.Schedule.Next(time.UnixMilli(last-1))), false
+		r.Cursor, r.Confirmed = work.Millis(j.Schedule.Next(time.UnixMilli(last-1))), false
 	}
 	if h.opened > r.Cursor && r.Cursor != 0 {
 		r.Opened = h.opened
@@ -149,8 +148,8 @@ func (c *cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r led
 	return r, r.Cursor != 0
 }
 
-// has reports whether a job is registered.
-func (c *cursors) has(j *work.Job) bool {
+// IsRegistered reports whether a job is registered.
+func (c *Cursors) IsRegistered(j *work.Job) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[j] != nil

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -24,57 +26,64 @@ const (
 	feedRefused = time.Minute
 )
 
-// feeder takes the backfills of a lane's partitions on. Only nodes can: scripts know no schedules.
+// backfiller takes the backfills of a lane's partitions on. Only nodes can: scripts know no schedules.
 // Any node that has the job may, because Feed compares; the node that goes first for the job does
-// it at each sweep, and the others when it has not looked for long.
-type feeder struct {
-	l         *Lane
+// it at each sweep, and the others when no node has looked at it for long.
+type backfiller struct {
+	ledger    *ledger.Ledger
+	epochs    *failover.Epochs
+	clock     *Clock
+	name      string // the node's
+	jobs      *work.Jobs
+	owns      func(j *work.Job) bool // this node goes first for a job
+	takesWork func() bool
+	lookAfter time.Duration       // how long nobody must have looked at a backfill before a node takes it on that does not go first
+	sweep     chan<- struct{}     // holds one signal: sweep early
+	known     *failover.Backfills // to report to a Redis that has lost them
+	log       *slog.Logger
+
 	last      []ledger.Backfill               // as the last sweep found them, ordered by job
-	jobs      atomic.Pointer[map[string]bool] // the jobs of last
+	withOne   atomic.Pointer[map[string]bool] // the jobs of last
 	fed       string                          // the job whose backfill was fed last
 	cancelled map[string]time.Time            // when this node cancelled the runs of a backfill, by its id
 	logged    map[string]time.Time            // when it was logged that one is not taken on, by its id
 }
 
-func newFeeder(l *Lane) *feeder {
-	return &feeder{l: l, cancelled: make(map[string]time.Time), logged: make(map[string]time.Time)}
-}
-
 // seen notes what a sweep found. New backfills are fed by the next sweep, at once.
-func (f *feeder) seen(all []ledger.Backfill) {
-	before, now := f.jobs.Load(), make(map[string]bool, len(all))
+func (f *backfiller) seen(all []ledger.Backfill) {
+	before, now := f.withOne.Load(), make(map[string]bool, len(all))
 	for _, b := range all {
 		if now[b.Job] = true; before == nil || !(*before)[b.Job] {
-			wait.Signal(f.l.sweep)
+			wait.Signal(f.sweep)
 		}
 	}
 	f.last = all
-	f.jobs.Store(&now)
+	f.withOne.Store(&now)
 }
 
 // ended has the lane sweep at once when a run of a job has ended that has a backfill: its next tick
 // may be put into pending.
-func (f *feeder) ended(job string) {
-	if now := f.jobs.Load(); now != nil && (*now)[job] {
-		wait.Signal(f.l.sweep)
+func (f *backfiller) ended(job string) {
+	if now := f.withOne.Load(); now != nil && (*now)[job] {
+		wait.Signal(f.sweep)
 	}
 }
 
 // feed takes the backfills on that the last sweep found, before the next one reads what is pending.
-func (f *feeder) feed(ctx context.Context, asks *round) {
-	began, now := time.Now(), f.l.Clock.Now().UnixMilli()
+func (f *backfiller) feed(ctx context.Context, calls *masterCalls) {
+	began, now := time.Now(), f.clock.Now().UnixMilli()
 	f.forget()
 	at, _ := slices.BinarySearchFunc(f.last, f.fed+"\x00", func(b ledger.Backfill, job string) int { return cmp.Compare(b.Job, job) })
 	for _, b := range slices.Concat(f.last[at:], f.last[:at]) {
-		j := f.l.Jobs.Named(b.Job)
-		if j == nil || j.Schedule == nil && b.Next != 0 || !f.l.TakesWork() || !f.myTurn(j, now-b.Looked) {
+		j := f.jobs.Named(b.Job)
+		if j == nil || j.Schedule == nil && b.Next != 0 || !f.takesWork() || !f.myTurn(j, now-b.Looked) {
 			continue
 		}
 		if time.Since(began) >= feedFor {
 			break
 		}
 		f.fed = b.Job
-		asks.ask(ctx, b.Job, func(ctx context.Context) error {
+		calls.ask(ctx, b.Job, func(ctx context.Context) error {
 			err := f.one(ctx, j, b, now)
 			if errors.Is(err, ledger.ErrClosed) {
 				return nil // it goes on where the job goes on
@@ -86,7 +95,7 @@ func (f *feeder) feed(ctx context.Context, asks *round) {
 }
 
 // forget forgets backfills that are over.
-func (f *feeder) forget() {
+func (f *backfiller) forget() {
 	for _, known := range []map[string]time.Time{f.cancelled, f.logged} {
 		maps.DeleteFunc(known, func(id string, _ time.Time) bool {
 			return !slices.ContainsFunc(f.last, func(b ledger.Backfill) bool { return b.ID == id })
@@ -95,23 +104,23 @@ func (f *feeder) forget() {
 }
 
 // myTurn reports whether this node is to take a backfill on that nobody has looked at for so long, ms.
-func (f *feeder) myTurn(j *work.Job, age int64) bool {
-	return f.l.Nodes.Owns(j) || age >= 4*max(f.l.SweepEvery, f.l.Grace).Milliseconds()
+func (f *backfiller) myTurn(j *work.Job, age int64) bool {
+	return f.owns(j) || age >= f.lookAfter.Milliseconds()
 }
 
 // one takes one backfill on.
-func (f *feeder) one(ctx context.Context, j *work.Job, seen ledger.Backfill, now int64) error {
-	epoch, may := f.l.epochs.claims(j.Part)
+func (f *backfiller) one(ctx context.Context, j *work.Job, seen ledger.Backfill, now int64) error {
+	epoch, may := f.epochs.Claims(j.Part)
 	if !may {
 		return nil // the next sweep tries again
 	}
-	b, status, err := f.l.Ledger.At(epoch).Feed(ctx, seen, j.Digest, j.Shards, nextTicks(j, seen))
+	b, status, err := f.ledger.At(epoch).Feed(ctx, seen, j.Digest, j.Shards, nextTicks(j, seen))
 	if errors.Is(err, ledger.ErrServer) {
-		f.l.epochs.recheck()
+		f.epochs.Recheck()
 		return nil
 	}
 	if err == nil {
-		f.l.lanes.backfills.fed(j.Part, b, status == ledger.BackfillEnded)
+		f.known.Fed(j.Part, b, status == ledger.BackfillEnded)
 	}
 	switch {
 	case err != nil:
@@ -121,26 +130,26 @@ func (f *feeder) one(ctx context.Context, j *work.Job, seen ledger.Backfill, now
 	case status == ledger.BackfillForeign, status == ledger.BackfillNoJob, status == ledger.BackfillSuperseded:
 		f.logRefused(seen, status, now)
 	case b.State == ledger.BackfillCancelled && len(b.Going) > 0 && time.Since(f.cancelled[b.ID]) >= cancelAgain:
-		err := f.l.Ledger.CancelRuns(ctx, b) // whoever cancelled it may have died
+		err := f.ledger.CancelRuns(ctx, b) // whoever cancelled it may have died
 		if err == nil {
 			f.cancelled[b.ID] = time.Now()
 		}
 		return err
-	case status == ledger.BackfillPut && seen.Next == seen.From && f.l.Ledger.AtOnce(b, j.Shards) < b.Parallel:
-		f.l.Log.Warn("a backfill runs fewer ticks at a time than was asked for, because the history keeps too few rows for more; make history.keep larger",
-			"job", b.Job, "backfill", b.ID, "parallel", b.Parallel, "at_a_time", f.l.Ledger.AtOnce(b, j.Shards))
+	case status == ledger.BackfillPut && seen.Next == seen.From && f.ledger.AtOnce(b, j.Shards) < b.Parallel:
+		f.log.Warn("a backfill runs fewer ticks at a time than was asked for, because the history keeps too few rows for more; make history.keep larger",
+			"job", b.Job, "backfill", b.ID, "parallel", b.Parallel, "at_a_time", f.ledger.AtOnce(b, j.Shards))
 	}
 	return nil
 }
 
 // end logs the end of a backfill, and notes it in the audit.
-func (f *feeder) end(ctx context.Context, b ledger.Backfill) {
-	f.l.Log.Info("backfill ended", "job", b.Job, "backfill", b.ID, "state", b.State, "ended", b.Tally(), "ticks", b.Total)
-	err := f.l.Ledger.Audit(ctx, ledger.Action{
-		Author: b.Author, Via: "node " + f.l.Name, Name: "jobs backfill", Target: b.Job, Detail: b.ID + " is " + b.State + ": " + b.Tally(),
+func (f *backfiller) end(ctx context.Context, b ledger.Backfill) {
+	f.log.Info("backfill ended", "job", b.Job, "backfill", b.ID, "state", b.State, "ended", b.Tally(), "ticks", b.Total)
+	err := f.ledger.Audit(ctx, ledger.Action{
+		Author: b.Author, Via: "node " + f.name, Name: "jobs backfill", Target: b.Job, Detail: b.ID + " is " + b.State + ": " + b.Tally(),
 	})
 	if err != nil {
-		f.l.Log.Warn("the end of a backfill is missing in the audit", "job", b.Job, "backfill", b.ID, "err", err)
+		f.log.Warn("the end of a backfill is missing in the audit", "job", b.Job, "backfill", b.ID, "err", err)
 	}
 }
 
@@ -152,12 +161,12 @@ var feedFaults = map[ledger.Status]string{
 }
 
 // logRefused logs, once an hour, that a backfill is not taken on, and why. A definition that is another one is normal during a deploy.
-func (f *feeder) logRefused(b ledger.Backfill, status ledger.Status, now int64) {
+func (f *backfiller) logRefused(b ledger.Backfill, status ledger.Status, now int64) {
 	if since, known := f.logged[b.ID]; known && time.Since(since) < noNodeLongest || status == ledger.BackfillSuperseded && now-b.Looked < feedRefused.Milliseconds() {
 		return
 	}
 	f.logged[b.ID] = time.Now()
-	f.l.Log.Warn("a backfill is not taken on", "job", b.Job, "backfill", b.ID, "because", feedFaults[status])
+	f.log.Warn("a backfill is not taken on", "job", b.Job, "backfill", b.ID, "because", feedFaults[status])
 }
 
 // nextTicks are the next ticks of a backfill, up to one more than Parallel.

@@ -20,21 +20,21 @@ const gapsMost = 100
 // rootsMost bounds the chain of jobs before a follower.
 const rootsMost = 1000
 
-// tell sends an event to one follower and returns its answer.
-func (r *relay) tell(ctx context.Context, asks *round, e ledger.Event, job string) (status ledger.Status) {
-	asks.ask(ctx, job, func(ctx context.Context) (err error) {
-		status, err = r.l.Ledger.Relay(ctx, e, job)
+// deliverTo sends an event to one follower and returns its answer.
+func (r *relay) deliverTo(ctx context.Context, calls *masterCalls, e ledger.Event, job string) (status ledger.Status) {
+	calls.ask(ctx, job, func(ctx context.Context) (err error) {
+		status, err = r.home.ledger.Relay(ctx, e, job)
 		return err
 	})
 	return status
 }
 
-// tellEach sends the ticks of an event to one follower: the older ones as the gaps between its rows, the newest each by itself. Repeated,
+// deliverTicks sends the ticks of an event to one follower: the older ones as the gaps between its rows, the newest each by itself. Repeated,
 // it changes nothing.
-func (r *relay) tellEach(ctx context.Context, asks *round, e ledger.Event, job string) (status ledger.Status) {
+func (r *relay) deliverTicks(ctx context.Context, calls *masterCalls, e ledger.Event, job string) (status ledger.Status) {
 	var s *jobs.Schedule
 	known := false
-	asks.ask(ctx, e.Upstream, func(ctx context.Context) (err error) {
+	calls.ask(ctx, e.Upstream, func(ctx context.Context) (err error) {
 		s, err = r.schedule(ctx, e)
 		known = err == nil
 		return err
@@ -42,12 +42,12 @@ func (r *relay) tellEach(ctx context.Context, asks *round, e ledger.Event, job s
 	switch {
 	case !known:
 		return ""
-	case s == nil: // nobody here can tell the ticks
+	case s == nil: // no stored schedule has these ticks
 		e.Rest = true
-		return r.tell(ctx, asks, e, job)
+		return r.deliverTo(ctx, calls, e, job)
 	}
 	newest := newestOf(s, e)
-	if status = r.tellGaps(ctx, asks, s, part(e, e.Tick, newest[0]-1), job); status != ledger.RelayDone {
+	if status = r.deliverGaps(ctx, calls, s, part(e, e.Tick, newest[0]-1), job); status != ledger.RelayDone {
 		return status
 	}
 	server := r.server(job)
@@ -59,7 +59,7 @@ func (r *relay) tellEach(ctx context.Context, asks *round, e ledger.Event, job s
 		if one.Count = 1; i < len(newest)-1 {
 			one.Next = newest[i+1]
 		}
-		if status = r.tell(ctx, asks, one, job); status != ledger.RelayDone {
+		if status = r.deliverTo(ctx, calls, one, job); status != ledger.RelayDone {
 			return status
 		}
 		r.notified.keep(e, job, tick, server)
@@ -67,16 +67,16 @@ func (r *relay) tellEach(ctx context.Context, asks *round, e ledger.Event, job s
 	return status
 }
 
-// tellGaps has a follower record those ticks of an event as skipped that it has no row of. A gap that is none any more, because
+// deliverGaps has a follower record those ticks of an event as skipped that it has no row of. A gap that is none any more, because
 // something else of its ticks was recorded meanwhile, is answered with RelaySeveral: the next sweep looks again. So a call takes as long
 // for a million ticks as for two.
-func (r *relay) tellGaps(ctx context.Context, asks *round, s *jobs.Schedule, e ledger.Event, job string) (status ledger.Status) {
+func (r *relay) deliverGaps(ctx context.Context, calls *masterCalls, s *jobs.Schedule, e ledger.Event, job string) (status ledger.Status) {
 	if e.Until < e.Tick {
 		return ledger.RelayDone
 	}
 	var all []ledger.Gap
-	asks.ask(ctx, job, func(ctx context.Context) error {
-		rows, _, err := r.l.Ledger.History(ctx, []string{job})
+	calls.ask(ctx, job, func(ctx context.Context) error {
+		rows, _, err := r.home.ledger.History(ctx, []string{job})
 		if err == nil {
 			status, all = ledger.RelayDone, gaps(s, rows[job], e)
 		}
@@ -85,7 +85,7 @@ func (r *relay) tellGaps(ctx context.Context, asks *round, s *jobs.Schedule, e l
 	e.Rest = true
 	for some := range slices.Chunk(all, gapsMost) {
 		e.Gaps = some
-		if status = r.tell(ctx, asks, e, job); status != ledger.RelayDone {
+		if status = r.deliverTo(ctx, calls, e, job); status != ledger.RelayDone {
 			return status
 		}
 	}
@@ -122,7 +122,7 @@ func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, e
 	if s, err := d.ParsedSchedule(); err == nil && counts(s, e) {
 		return s, nil
 	}
-	rows, _, err := r.l.Ledger.History(ctx, []string{root})
+	rows, _, err := r.home.ledger.History(ctx, []string{root})
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, e
 // "" when one of these jobs is not stored, or its definition cannot be read.
 func (r *relay) root(ctx context.Context, name string) (root string, d jobs.Definition, err error) {
 	for range rootsMost {
-		stored, err := r.l.Ledger.Named(ctx, []string{name})
+		stored, err := r.home.ledger.Named(ctx, []string{name})
 		if err != nil || len(stored) == 0 {
 			return "", d, err
 		}

@@ -1,4 +1,4 @@
-package lane
+package failover
 
 import (
 	"context"
@@ -26,14 +26,14 @@ func ownDefinition(c ownRun) definition {
 // assertByStored asserts runs again that were refused because another definition of their job is stored: in a deploy, nodes of the other
 // version may register their definition first after a loss. Where the stored schedule has the tick too, the run is restored by that one,
 // and its answer replaced. Else the tick cannot be granted again.
-func (f *epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []ownRun, answers []ledger.Asserted, last bool) error {
+func (es *Epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []ownRun, answers []ledger.Asserted, last bool) error {
 	stored := make(map[string]*definition)
 	for i, a := range answers {
 		if a.Word == ledger.OtherDef {
 			stored[batch[i].grant.Lease.Job] = nil
 		}
 	}
-	if err := f.readDefinitions(ctx, stored); err != nil {
+	if err := es.readDefinitions(ctx, stored); err != nil {
 		return err
 	}
 	var list []ledger.Assertion
@@ -41,7 +41,7 @@ func (f *epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []o
 	for i, a := range answers {
 		//guard:other-definition P1 a run of another definition than the stored one is asserted by that, so that its tick is not granted again
 		if d := stored[batch[i].grant.Lease.Job]; a.Word == ledger.OtherDef && d.hasTick(batch[i].grant.Lease.Tick) {
-			asserted := f.assertion(batch[i], *d, last)
+			asserted := es.assertion(batch[i], *d, last)
 			if asserted.Lease.Next != 0 {
 				asserted.Lease.Next = work.Millis(d.schedule.Next(time.UnixMilli(asserted.Lease.Tick)))
 			}
@@ -51,7 +51,7 @@ func (f *epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []o
 	if len(list) == 0 {
 		return nil
 	}
-	again, err := l.Reassert(ctx, f.l.Clock.lastRead().UnixMilli(), list)
+	again, err := l.Reassert(ctx, es.Clock.LastRead().UnixMilli(), list)
 	for k, a := range again {
 		answers[places[k]] = a
 	}
@@ -59,7 +59,7 @@ func (f *epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []o
 }
 
 // readDefinitions reads the stored definitions of jobs. A definition that cannot be read stays nil.
-func (f *epochs) readDefinitions(ctx context.Context, into map[string]*definition) error {
+func (es *Epochs) readDefinitions(ctx context.Context, into map[string]*definition) error {
 	if len(into) == 0 {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (f *epochs) readDefinitions(ctx context.Context, into map[string]*definitio
 	for name := range into {
 		names = append(names, name)
 	}
-	found, err := f.l.Ledger.Named(ctx, names)
+	found, err := es.Ledger.Named(ctx, names)
 	if err != nil {
 		return err
 	}

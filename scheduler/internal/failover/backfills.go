@@ -1,29 +1,28 @@
-package lane
+package failover
 
 import (
 	"context"
 	"slices"
 	"sync"
 
-	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// knownBackfills are the backfills that are under way, as this node saw them last: a Redis that has lost them gets them back.
-type knownBackfills struct {
+// Backfills are the backfills that are under way, as this node saw them last: a Redis that has lost them gets them back.
+type Backfills struct {
 	mu  sync.Mutex
 	all map[int]map[string]ledger.Backfill // by partition and job
 }
 
-// missing are the backfills of a partition that were under way, and that a sweep has not found.
-func (k *knownBackfills) missing(part int, found []ledger.Backfill) (list []ledger.Backfill) {
+// Missing are the backfills of a partition that were under way, and that a sweep has not found.
+func (k *Backfills) Missing(part int, found []ledger.Backfill) (list []ledger.Backfill) {
 	return slices.DeleteFunc(k.of(part), func(b ledger.Backfill) bool {
 		return slices.ContainsFunc(found, func(other ledger.Backfill) bool { return other.Job == b.Job })
 	})
 }
 
-// swept notes what a sweep found in a partition.
-func (k *knownBackfills) swept(part int, found []ledger.Backfill) {
+// Swept notes what a sweep found in a partition.
+func (k *Backfills) Swept(part int, found []ledger.Backfill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := make(map[string]ledger.Backfill, len(found))
@@ -36,8 +35,8 @@ func (k *knownBackfills) swept(part int, found []ledger.Backfill) {
 	k.all[part] = now
 }
 
-// fed notes how far this node has taken a backfill.
-func (k *knownBackfills) fed(part int, b ledger.Backfill, ended bool) {
+// Fed notes how far this node has taken a backfill.
+func (k *Backfills) Fed(part int, b ledger.Backfill, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -49,7 +48,7 @@ func (k *knownBackfills) fed(part int, b ledger.Backfill, ended bool) {
 }
 
 // of are the backfills of a partition.
-func (k *knownBackfills) of(part int) (list []ledger.Backfill) {
+func (k *Backfills) of(part int) (list []ledger.Backfill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, b := range k.all[part] {
@@ -60,28 +59,28 @@ func (k *knownBackfills) of(part int) (list []ledger.Backfill) {
 }
 
 // refeed stores backfills again in partitions in which this node has reported nothing yet.
-func (f *epochs) refeed(ctx context.Context) error {
-	f.mu.Lock()
+func (es *Epochs) refeed(ctx context.Context) error {
+	es.mu.Lock()
 	ids := make(map[int]string)
-	for part, e := range f.epochs {
-		if e.State() == failover.Asserting {
+	for part, e := range es.epochs {
+		if e.State() == Asserting {
 			ids[part] = e.ID()
 		}
 	}
-	f.mu.Unlock()
-	for _, part := range f.parts() {
-		known := f.l.lanes.backfills.of(part)
+	es.mu.Unlock()
+	for _, part := range es.Parts() {
+		known := es.Reporter.Backfills.of(part)
 		if ids[part] == "" || len(known) == 0 {
 			continue
 		}
-		call, cancel := context.WithTimeout(ctx, CallTimeout)
-		stored, err := f.l.Ledger.At(ids[part]).Refeed(call, part, known)
+		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
+		stored, err := es.Ledger.At(ids[part]).Refeed(call, part, known)
 		cancel()
 		if err != nil {
 			return err
 		}
 		if stored > 0 {
-			f.l.Log.Warn("Redis had lost backfills, or how far they were; they go on from where this node saw them last", "backfills", stored)
+			es.Log.Warn("Redis had lost backfills, or how far they were; they go on from where this node saw them last", "backfills", stored)
 		}
 	}
 	return nil

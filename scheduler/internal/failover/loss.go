@@ -1,0 +1,32 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+)
+
+// lostForGood is what no node knows, and what a Redis that has lost its data has lost for good.
+const lostForGood = "nodes have stored again the jobs, cursors, runs and backfills that they know; pauses, drains, runs by hand that waited, " +
+	"unique keys, checkpoints and history that were there are lost"
+
+// recordLoss logs that partitions had lost records, and notes it in the audit. The node that made the incarnation does so, once.
+func (es *Epochs) recordLoss(parts []int) {
+	if len(parts) == 0 {
+		return
+	}
+	slices.Sort(parts)
+	which := strings.Trim(fmt.Sprint(parts), "[]")
+	es.Log.Warn("Redis had lost records", "partitions", which, "what", lostForGood)
+	ctx, cancel := context.WithTimeout(context.Background(), ledger.CallTimeout)
+	defer cancel()
+	err := es.Ledger.Audit(ctx, ledger.Action{
+		Author: "Redis", Via: "node " + es.Name, Name: "records lost", Target: "partition " + which, Detail: lostForGood,
+	})
+	if err != nil {
+		es.Log.Warn("that records were lost is missing in the audit", "error", err)
+	}
+}
