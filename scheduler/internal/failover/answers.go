@@ -14,7 +14,7 @@ var ErrYoung = errors.New("Redis has just been started, or has lost records: not
 // ErrHolding is why a node claims nothing while runs are reported.
 var ErrHolding = errors.New("Redis was restarted, has failed over or lost records: nothing is claimed until every node has reported its runs")
 
-// EpochID is the id of a partition's current epoch; one that every script refuses when none is known.
+// EpochID is the id of a partition's current epoch; an id that every script refuses when none is known.
 func (es *Epochs) EpochID(part int) string {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -51,7 +51,7 @@ func (es *Epochs) Err() error {
 	return ErrHolding
 }
 
-// Held reports whether an epoch has begun in which this node waits for others: for Hold, as Step does.
+// Held reports whether an epoch has begun in which this node waits for other nodes: for Hold, as Step does.
 func (es *Epochs) Held() bool {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -99,8 +99,8 @@ func (es *Epochs) Keeps(part int, runs ...string) (epoch string, placed bool) {
 	return e.ID(), true
 }
 
-// Begins reports whether the epoch in which a run was granted is still the last one that this node has
-// noticed. In that one the node reports the run from now on. A run of another epoch must not
+// Begins reports whether the epoch in which a run was granted is still the last epoch that this node has
+// noticed. In that epoch the node reports the run from now on. A run of another epoch must not
 // begin, because it can no longer be asserted.
 func (es *Epochs) Begins(g work.Grant) bool {
 	es.mu.Lock()
@@ -123,7 +123,7 @@ func (es *Epochs) Answered(b *work.Batch) {
 	}
 }
 
-// Ended reports whether an epoch is the last one that this node has noticed for a partition. If
+// Ended reports whether an epoch is the last epoch that this node has noticed for a partition. If
 // so, it remembers the ends of runs that Redis has recorded, for a later epoch in which they may be
 // lost. In a newer epoch these runs were reported as going on.
 func (es *Epochs) Ended(epoch string, part int, ends ...*Ending) bool {

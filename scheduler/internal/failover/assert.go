@@ -42,7 +42,7 @@ func (es *Epochs) assert(ctx context.Context, changes int, last bool) bool {
 		left, got, err := es.assertOnce(ctx, last)
 		if err != nil {
 			es.failed(ctx, "reassert", err)
-			return false // there is nobody to assert runs to
+			return false // Redis takes no assertions
 		}
 		if !es.advance(changes, (*Epoch).Asserted, left) {
 			return false
@@ -102,8 +102,8 @@ func (es *Epochs) logAsserted(sum assertCounts, last bool) {
 	}
 }
 
-// assertOnce reports all runs once, or those that are not restored yet. It returns
-// those that are left.
+// assertOnce reports all runs once, or the runs that are not restored yet. It returns
+// the runs that are left.
 func (es *Epochs) assertOnce(ctx context.Context, last bool) (left map[string]int64, got assertCounts, err error) {
 	left = make(map[string]int64)
 	for _, batch := range es.batches() {
@@ -163,7 +163,7 @@ func (es *Epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []own
 }
 
 // needsRepeat reports whether a run with this answer is to be asserted again: its tick is behind
-// others, its job is being registered, or there was no answer.
+// other ticks, its job is being registered, or there was no answer.
 func needsRepeat(w ledger.Status) bool {
 	return w == ledger.Behind || w == ledger.OtherDef || w == ledger.NoSuchJob || w == ""
 }
@@ -179,7 +179,7 @@ func resettle(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) error
 	return err
 }
 
-// batches are this node's runs, going or ended lately, in the partitions where they are not in place; or only those that are not restored
+// batches are this node's runs, going or ended lately, in the partitions where they are not in place; or only the runs that are not restored
 // yet. Each batch is of one partition, ordered by token, as the runs were granted.
 func (es *Epochs) batches() [][]ownRun {
 	es.mu.Lock()

@@ -60,7 +60,7 @@ func (c *Cursors) Asking(b *work.Batch) {
 	}
 }
 
-// Finished notes that claims are finished. For claims without an answer this node still knows that it was granted nothing.
+// Finished notes that claims are finished. For claims without an answer this node is still certain that it was granted nothing.
 func (c *Cursors) Finished(b *work.Batch) {
 	if b.Err != nil {
 		return
@@ -107,7 +107,7 @@ func (c *Cursors) stepped(g work.Grant, now int64) {
 }
 
 // Undo undoes the step of a run that is handed back: until another node is granted it, no node
-// knows of it.
+// would report it.
 func (c *Cursors) Undo(g work.Grant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // definition is what an assertion needs of a job's definition.
 type definition struct {
 	digest   string
-	schedule *jobs.Schedule // nil for a job that follows others
+	schedule *jobs.Schedule // nil for a job that follows other jobs
 	shards   int
 	params   []string
 }

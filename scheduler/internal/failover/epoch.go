@@ -7,11 +7,11 @@
 //	   │                    └───────── Notice, of another epoch, from any state ┼──────────────┘
 //	   └─────────────────────────────────── Join ───────────────────────────────┘
 //
-// Asserting: the node has reported nothing in this epoch. It claims, renews and settles nothing, because Redis would answer that it knows
+// Asserting: the node has reported nothing in this epoch. It claims, renews and settles nothing, because Redis would answer that there is
 // no such run. Restoring: all runs were reported once, and some wait for the reports of other nodes. Renewals and reports of ends go on.
 // Waiting: all runs of this node are in place. Open: all other nodes have got as far, or the hold is over; the node claims.
 //
-// A node that joins has nothing to report, and waits for the others.
+// A node that joins has nothing to report, and waits for the other nodes.
 package failover
 
 // State is how far a node is with an epoch.
@@ -33,7 +33,7 @@ func (s State) String() string {
 
 // Epoch is a node's state towards the current epoch of one partition. The zero Epoch is Unknown. It is not safe for concurrent use.
 type Epoch struct {
-	id, was    string // this epoch, and the last one that was open
+	id, was    string // this epoch, and the last open one
 	state      State
 	lastAnswer int64 // when an open epoch last answered, ms of Redis' time; 0: never
 }
@@ -56,7 +56,7 @@ func (e *Epoch) Notice(id string) bool {
 		return false
 	}
 	e.id = id
-	//guard:back-is-new P1 another epoch is asked for nothing before runs are reported in it; also one that has come back, as after a split
+	//guard:back-is-new P1 nothing is claimed in another epoch before runs are reported in it; also in an earlier epoch that has come back, as after a split
 	e.state = Asserting
 	return true
 }

@@ -52,7 +52,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// An epoch that comes back under its old id, as after a split, is a new one: what was granted meanwhile is not known there.
+// An epoch that comes back under its old id, as after a split, is a new one: grants of the time between are not stored there.
 func TestBackIsNew(t *testing.T) {
 	t.Parallel()
 	var e Epoch
@@ -67,7 +67,7 @@ func TestBackIsNew(t *testing.T) {
 	}
 }
 
-// Only answers of an open epoch say when the node last heard of what others were granted.
+// Only answers of an open epoch show when the node last learned of grants to other nodes.
 func TestLastAnswer(t *testing.T) {
 	t.Parallel()
 	var e Epoch

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// SampleEvery is how often a node samples Redis' clock and asks its masters for their ids.
+	// SampleEvery is how often a node samples Redis' clock and reads the ids of its masters.
 	SampleEvery = time.Second
 	// AssertEvery is how often a node that may not claim checks whether it may again.
 	AssertEvery = 200 * time.Millisecond
@@ -87,14 +87,14 @@ type Epochs struct {
 	young      time.Time        // until then a node that never claimed here does not
 	unrestored map[string]int64 // runs that are not restored yet, with Redis' cursor where it is behind the run, else 0; nil before all were reported once
 
-	behind []*work.Job   // jobs whose cursor in Redis is behind the cursor that this node knows
+	behind []*work.Job   // jobs whose cursor in Redis is behind this node's known cursor
 	last   map[int]int64 // by partition, when the last open epoch last answered
 
 	// What the roster shows of all other nodes and these epochs.
 	allAsserted, allRestored bool
 }
 
-// NewEpochs makes the epochs of a master, without partitions. check holds one signal, and asks for an early Step.
+// NewEpochs makes the epochs of a master, without partitions. check holds one signal, and requests an early Step.
 func NewEpochs(c Config, route ledger.Master, calls Master, check chan<- struct{}) *Epochs {
 	return &Epochs{Config: c, calls: calls, check: check, route: route, server: ledger.Nobody, epochs: make(map[int]*Epoch)}
 }
@@ -142,7 +142,7 @@ func (es *Epochs) Notice(s ledger.Sample) {
 	wait.Signal(es.Lost)
 }
 
-// noteAge notes for how long a node that knows no other one must wait: Hold from the server's start, and from when nodes
+// noteAge notes for how long a node without known peers must wait: Hold from the server's start, and from when nodes
 // found that records were lost. Other nodes may not have noticed yet. Where a partition is not in the sample, the wait from before stays.
 // The caller holds the lock.
 func (es *Epochs) noteAge(s ledger.Sample) {
@@ -206,7 +206,7 @@ func (es *Epochs) Parts() []int {
 	return slices.Sorted(maps.Keys(es.epochs))
 }
 
-// Identify asks a master of a Cluster for its id and its partitions' incarnations.
+// Identify reads the id of a master of a Cluster, and its partitions' incarnations.
 func (es *Epochs) Identify(ctx context.Context) (s ledger.Sample, ok bool) {
 	es.mu.Lock()
 	m, server, parts := es.route, es.server, slices.Sorted(maps.Keys(es.epochs))
@@ -227,7 +227,7 @@ func (es *Epochs) Identify(ctx context.Context) (s ledger.Sample, ok bool) {
 	return s, err == nil
 }
 
-// Check asks a master of a Cluster, and notes the epochs that it shows.
+// Check reads the id of a master of a Cluster, and notes the epochs that it shows.
 func (es *Epochs) Check(ctx context.Context) {
 	if s, ok := es.Identify(ctx); ok {
 		es.Notice(s)
@@ -240,13 +240,13 @@ func (es *Epochs) SetIdentified(ok bool) { es.unidentified.Store(!ok) }
 // Identified reports whether the master gave its id at the last check.
 func (es *Epochs) Identified() bool { return !es.unidentified.Load() }
 
-// Recheck asks for an early check of the master's id and of the masters' partitions.
+// Recheck requests an early check of the master's id and of the masters' partitions.
 func (es *Epochs) Recheck() {
 	wait.Signal(es.check)
 	wait.Signal(es.Routes)
 }
 
-// id is the id of a partition's current epoch; one that every script refuses when none is known. The caller holds the lock.
+// id is EpochID. The caller holds the lock.
 func (es *Epochs) id(part int) string {
 	if e := es.epochs[part]; e != nil {
 		return cmp.Or(e.ID(), ledger.Nobody)

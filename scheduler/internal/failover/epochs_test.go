@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// A partition's runs were reported once, and some of them are not restored yet. Nothing is asked of them meanwhile: not
+// A partition's runs were reported once, and some of them are not restored yet. Redis gets no calls about them meanwhile: not
 // when another partition comes to the lane, nor when this one leaves it.
 func TestPartlyAssertedIsAssertedAnew(t *testing.T) {
 	t.Parallel()
@@ -42,8 +42,8 @@ func TestPartlyAssertedIsAssertedAnew(t *testing.T) {
 	}
 }
 
-// A node that knows no other waits on a server that may just have lost what others know: one that has just started, and one in which nodes
-// have just found that records were lost. It does not on one that has run for long.
+// A node without known peers waits on a server that may just have lost records: a server that has just started, and one in which nodes
+// have just found a loss. The node does not wait on a server that has run for long.
 func TestYoung(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -87,8 +87,8 @@ func TestYoungWithoutIncarnations(t *testing.T) {
 	}
 }
 
-// A Redis was emptied, and a node that knew nothing of it came first: it claims at once. Whoever knew the namespace before begins another
-// epoch, in which that node waits too.
+// A Redis was emptied, and a node that was new came first: that node claims at once. A node of the time before begins another
+// epoch, in which the new node waits too.
 func TestLoneNodeAfterALoss(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, same)
@@ -158,7 +158,7 @@ func TestPartThatComesDuringAStep(t *testing.T) {
 	}
 }
 
-// The view of the nodes is held while this node waits for the others, and no longer: a master that hangs after its epoch has begun holds
+// The view of the nodes is held while this node waits for the other nodes, and no longer: a master that hangs after its epoch has begun holds
 // it for Hold.
 func TestHeldForAsLongAsNodesAreWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestHeldForAsLongAsNodesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// A master of a Cluster is asked for its id by its own address.
+// The id of a master of a Cluster is read at the master's own address.
 func TestIdentify(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, same)

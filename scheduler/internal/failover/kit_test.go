@@ -110,7 +110,7 @@ func jobOf(t *testing.T, own jobs.Job) *work.Job {
 	return &work.Job{Job: own, Schedule: schedule, Def: own.Definition(), Digest: own.Definition().Digest()}
 }
 
-// define stores a job at a cursor, as one that is known for long.
+// define stores a job at a cursor, as if it had been stored for long.
 func (n *node) define(t *testing.T, own jobs.Job, cursor int64) {
 	t.Helper()
 	ctx := t.Context()

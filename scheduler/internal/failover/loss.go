@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// lostForGood is what no node knows, and what a Redis that has lost its data has lost for good.
+// lostForGood lists the records that no node remembers: a Redis that has lost its data has lost them for good.
 const lostForGood = "nodes have stored again the jobs, cursors, runs and backfills that they know; pauses, drains, runs by hand that waited, " +
 	"unique keys, checkpoints and history that were there are lost"
 

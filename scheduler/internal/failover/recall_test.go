@@ -39,8 +39,7 @@ func TestGapIsFilledOnce(t *testing.T) {
 	}
 }
 
-// A job that was claimed anew before this node could report has a row of the ticks between the two cursors, and one whose run is there goes on
-// behind the run.
+// A job that was claimed anew before this node could report has a row of the ticks between the two cursors.
 func TestRecallOfJobsThatAreAhead(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, same)

@@ -13,7 +13,7 @@ type Reporter struct {
 	Backfills *Backfills
 }
 
-// NewReporter makes a reporter that knows of no end, cursor or backfill.
+// NewReporter makes a reporter without ends, cursors and backfills.
 func NewReporter(runs Runs) *Reporter {
 	return &Reporter{runs, &Cursors{all: make(map[*work.Job]*knownCursor)}, &Ends{}, &Backfills{}}
 }

@@ -31,7 +31,7 @@ func (es *Epochs) Step(ctx context.Context) time.Duration {
 		placed = es.assert(ctx, changes, last)
 	}
 	ready := placed
-	//guard:grants-wait P1 a Redis that may have lost grants is asked for none before all nodes have reported theirs
+	//guard:grants-wait P1 nothing is claimed from a Redis that may have lost grants before all nodes have reported theirs
 	if !may {
 		ready = false
 	}
@@ -39,13 +39,14 @@ func (es *Epochs) Step(ctx context.Context) time.Duration {
 		es.release(changes)
 		return es.nextCheck()
 	}
-	wait.Signal(es.Beat) // others learn how far this node is, and this node learns of them
+	wait.Signal(es.Beat) // the nodes learn how far each of them is
 	return AssertEvery
 }
 
-// isYoung reports whether this node has never claimed here and does not know for how long others have. The caller holds the lock.
+// isYoung reports whether this node has never claimed here, and the server is so young that other nodes' reports may be missing. The caller
+// holds the lock.
 func (es *Epochs) isYoung() bool {
-	//guard:young-waits P1 a node that knows nobody waits, on a server that may just have lost what others know
+	//guard:young-waits P1 a node without known peers waits, on a server that may just have lost records
 	if es.neverClaimed() && time.Now().Before(es.young) {
 		return true
 	}
@@ -58,14 +59,14 @@ func (es *Epochs) neverClaimed() bool {
 }
 
 // incarnate has partitions made again that have lost their gate or incarnation, and reports whether the epochs change by that. An
-// incarnation that was made by a node which knew no other gets another one: such a node may be claiming already.
+// incarnation that was made by a node without known peers is superseded: such a node may be claiming already.
 func (es *Epochs) incarnate(ctx context.Context) bool {
 	lost, lone := false, make(map[int]string)
 	es.mu.Lock()
 	for part, e := range es.epochs {
 		is, was := ledger.Incarnation(e.ID()), ledger.Incarnation(e.Was())
 		lost = lost || is == ""
-		//guard:lone-superseded P1 a node that came just after a loss and knows nobody claims nothing before the others have reported their runs
+		//guard:lone-superseded P1 a node that came just after a loss, without known peers, claims nothing before the other nodes have reported their runs
 		if _, after := ledger.MadeAfterLoss(is); is != "" && was != "" && is != was && !after {
 			lone[part] = is
 		}

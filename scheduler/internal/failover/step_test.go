@@ -22,8 +22,8 @@ func (n *node) emptied(t *testing.T) {
 	n.Notice(n.sample(t))
 }
 
-// others has the roster show that another node has asserted, or restored, its runs in this node's epoch.
-func (n *node) others(asserted, restored bool) {
+// peer has the roster show that another node has asserted, or restored, its runs in this node's epoch.
+func (n *node) peer(asserted, restored bool) {
 	m := roster.Member{Node: sharding.Node{ID: "n2"}, Asserted: ledger.Nobody, Restored: ledger.Nobody}
 	if asserted {
 		m.Asserted = n.fingerprint()
@@ -60,14 +60,14 @@ func TestStep(t *testing.T) {
 			if c.lost {
 				n.emptied(t)
 				if !wait.Drop(n.lost) {
-					t.Error("nobody learns that data may be lost")
+					t.Error("no signal that data may be lost")
 				}
 				if next := n.Step(t.Context()); next != AssertEvery || n.state() != Asserting {
 					t.Fatalf("without an incarnation it is %v", n.state())
 				}
 				n.Notice(n.sample(t)) // the incarnation that the step has made
 			}
-			n.others(c.asserted, c.restored)
+			n.peer(c.asserted, c.restored)
 			if c.over {
 				n.since = n.since.Add(-hold)
 			}
@@ -85,7 +85,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// The runs of a node, and those that ended lately, are stored again, with the backfills that it knows. A run waits while the tick before it is
+// The runs of a node, and its recent ends, are stored again. A run waits while the tick before it is
 // another node's to report, until all have reported: then the gap is recorded.
 func TestRunsAreRestored(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestRunsAreRestored(t *testing.T) {
 	n.emptied(t)
 	n.Step(ctx) // makes the incarnation
 	n.Notice(n.sample(t))
-	n.others(false, false)
+	n.peer(false, false)
 	if n.Step(ctx); n.state() != Restoring || n.Asserted() != true {
 		t.Fatalf("while its job is not registered it is %v, failed: %v", n.state(), n.calls.failed)
 	}
@@ -114,14 +114,14 @@ func TestRunsAreRestored(t *testing.T) {
 	if n.Step(ctx); n.state() != Restoring || n.cursor(t, "a") != second+1000 {
 		t.Fatalf("behind the ticks of others it is %v, the cursor %d", n.state(), n.cursor(t, "a")-second)
 	}
-	n.others(true, false)
+	n.peer(true, false)
 	if n.Step(ctx); n.state() != Waiting || n.calls.restored == 0 {
 		t.Fatalf("after the reports of the others it is %v, failed: %v", n.state(), n.calls.failed)
 	}
 	if _, placed := n.Keeps(0, "r2"); !placed {
 		t.Error("a restored run is not renewed")
 	}
-	n.others(true, true)
+	n.peer(true, true)
 	if n.Step(ctx); n.state() != Open {
 		t.Fatal(n.state())
 	}
@@ -134,14 +134,14 @@ func TestRunsAreRestored(t *testing.T) {
 	}
 }
 
-// While Redis does not answer, each report fails with its role, and nothing is claimed. An answer of another epoch asks for an early check.
+// While Redis does not answer, each report fails with its role, and nothing is claimed. An answer of another epoch requests an early check.
 func TestStepFails(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, same)
 	n.Reporter.Runs = grants{ranAt(jobOf(t, jobs.Job{Name: "a", Schedule: "@every 1s"}), 1000, "r1", "n1")}
 	n.release(n.changes)
 	n.Notice(ledger.Sample{Server: "another", Incarnations: map[int]string{0: "x"}})
-	n.others(true, true)
+	n.peer(true, true)
 	check := make(chan struct{}, 1)
 	n.check = check
 	if n.Step(t.Context()); n.state() != Asserting || !wait.Drop(check) || len(n.calls.failed) != 0 {
@@ -177,7 +177,7 @@ func TestBegins(t *testing.T) {
 	}
 }
 
-// A backfill is stored again as this node knows it last, in each partition once.
+// A backfill is stored again as this node last saw it.
 func TestBackfillsAreRestored(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, same)
@@ -201,7 +201,7 @@ func TestBackfillsAreRestored(t *testing.T) {
 	n.emptied(t)
 	n.Step(ctx) // makes the incarnation
 	n.Notice(n.sample(t))
-	n.others(true, true)
+	n.peer(true, true)
 	n.Step(ctx)
 	if all, _, err = n.led.Backfills(ctx, "a"); err != nil || len(all) != 1 || all[0].ID != "b1" || n.state() != Open {
 		t.Errorf("%+v, %v; failed %v", all, err, n.calls.failed)
