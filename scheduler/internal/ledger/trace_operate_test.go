@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// operate makes up a call that the twin does not know.
+// operate makes up a call that the model does not have.
 func (w *world) operate(t *testing.T) *call {
 	t.Helper()
 	job, now := pick(w, jobNames), w.believed()
@@ -163,5 +163,5 @@ func (w *world) reassert(now int64) *call {
 	}
 	return batched("reassert", now, batch, func(ctx context.Context, r *rig) ([]Asserted, error) {
 		return r.led.At(server).Reassert(ctx, now, batch)
-	}, func(*twin, Assertion) (none Asserted) { return none })
+	}, func(Model, Assertion) (none Asserted) { return none })
 }

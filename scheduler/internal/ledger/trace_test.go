@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/locking"
 )
 
 var (
@@ -26,11 +28,29 @@ var traceConfig = Config{Partitions: tracePartitions, Keep: 16, KeepFor: 20 * ti
 
 // call is one call of the ledger: what it is, for the report, and how it is done.
 type call struct {
-	name string
-	now  int64 // the caller's idea of Redis' time, ms; 0 when the script does not compare it
-	args any
-	do   func(ctx context.Context, r *rig) (any, error)
-	twin func(m *twin) (any, string) // what the twin answers; nil when it does not know the call
+	name  string
+	now   int64 // the caller's idea of Redis' time, ms; 0 when the script does not compare it
+	args  any
+	do    func(ctx context.Context, r *rig) (any, error)
+	model func(m Model) (any, error) // what the model answers; nil for a call that it does not have
+}
+
+// Model is a model of the ledger, which the calls of a trace and what they store are compared with. See package model.
+type Model interface {
+	At(us int64, server string)
+	ClockOff(now int64) bool
+	Define(d Definition) Defined
+	Trigger(job string, t Trigger) (string, error)
+	Claim(by Claimer, c Claim) Answer
+	Settle(r Report) Status
+	Renew(r locking.Renewal) locking.RenewAnswer
+	Reap(seen Lease) Status
+	Unclaim(back Return) Status
+	Jobs() []Stored
+	Open() []Lease
+	History(job string) []Row
+	Kept() map[string]string
+	Cancels() map[string]Cancel
 }
 
 // failed spells an error, by what a caller makes of it.
@@ -85,11 +105,11 @@ func answersOf(name string, reply any, err string) (all []string) {
 }
 
 // trace does one seed's calls on the servers, and compares every reply and, at intervals, every key
-// with those of the other server, and with the twin.
+// with those of the other server, and with the model.
 type trace struct {
 	rigs  []*rig // the first is the one that calls are made up from
 	world *world
-	twin  *twin  // nil: not compared
+	model Model  // nil: not compared
 	paths *paths // nil: all have the shipped scripts
 
 	backups []backup // of the servers, which may be set back to them
@@ -174,20 +194,19 @@ func (tr *trace) one(t *testing.T, c *call) {
 	for _, answer := range answersOf(c.name, first, refused) {
 		tr.counts[answer]++
 	}
-	if tr.twin == nil {
+	if tr.model == nil {
 		return
 	}
-	m := tr.twin
-	m.us, m.runID = w.us, w.runID[:12]
+	tr.model.At(w.us, w.runID[:12])
 	var want any
-	var wantErr string
-	if off := m.ms() - c.now; c.now != 0 && max(off, -off) > m.skew {
-		wantErr = fmt.Sprintf("clock %d believed %d", m.ms(), c.now)
+	var wrong error
+	if c.now != 0 && tr.model.ClockOff(c.now) {
+		wrong = &ClockError{Redis: time.UnixMilli(w.ms()), Believed: time.UnixMilli(c.now)}
 	} else {
-		want, wantErr = c.twin(m)
+		want, wrong = c.model(tr.model)
 	}
-	if wantErr != refused || refused == "" && !reflect.DeepEqual(want, first) {
-		tr.bad("the twin wants the reply\n  %+v %s\ngot\n  %+v %s", want, wantErr, first, refused)
+	if failed(wrong) != refused || refused == "" && !reflect.DeepEqual(want, first) {
+		tr.bad("the model wants the reply\n  %+v %v\ngot\n  %+v %s", want, wrong, first, refused)
 	}
 }
 
@@ -224,14 +243,14 @@ func (tr *trace) check(t *testing.T) {
 			}
 		}
 	}
-	m := tr.twin
+	m := tr.model
 	if m == nil {
 		return
 	}
-	unlike(tr, "jobs", m.stored(), must(r.led.Jobs(t.Context())))
-	unlike(tr, "open runs", m.open(), must(r.led.Open(t.Context(), jobNames...)))
+	unlike(tr, "jobs", m.Jobs(), must(r.led.Jobs(t.Context())))
+	unlike(tr, "open runs", m.Open(), must(r.led.Open(t.Context(), jobNames...)))
 	for _, job := range jobNames {
-		unlike(tr, "history of "+job, m.history(job), rows[job])
+		unlike(tr, "history of "+job, m.History(job), rows[job])
 	}
 	kept, cancels := map[string]string{}, map[string]Cancel{}
 	for _, k := range r.led.keys {
@@ -240,19 +259,19 @@ func (tr *trace) check(t *testing.T) {
 	for _, c := range must(r.led.Cancels(t.Context())) {
 		cancels[c.Run] = c
 	}
-	if !maps.Equal(m.kept, kept) || !maps.Equal(m.cancels, cancels) {
-		tr.bad("the twin wants kept %q and the wishes %v\nthere are %q and %v", m.kept, m.cancels, kept, cancels)
+	if !maps.Equal(m.Kept(), kept) || !maps.Equal(m.Cancels(), cancels) {
+		tr.bad("the model wants kept %q and the cancel requests %v\nthere are %q and %v", m.Kept(), m.Cancels(), kept, cancels)
 	}
 	for _, what := range r.indexes(t) {
 		tr.bad("%s", what)
 	}
 }
 
-// unlike compares what the twin wants with what is stored, item by item.
+// unlike compares what the model wants with what is stored, item by item.
 func unlike[T any](tr *trace, what string, want, got []T) {
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) || !reflect.DeepEqual(want[i], got[i]) {
-			tr.bad("the twin wants %d %s, there are %d; from number %d on%s\nthere is%s", len(want), what, len(got), i, many(want[min(i, len(want)):min(i+2, len(want))]), many(got[min(i, len(got)):min(i+2, len(got))]))
+			tr.bad("the model wants %d %s, there are %d; from number %d on%s\nthere is%s", len(want), what, len(got), i, many(want[min(i, len(want)):min(i+2, len(want))]), many(got[min(i, len(got)):min(i+2, len(got))]))
 			return
 		}
 	}
@@ -306,41 +325,33 @@ func (r *rig) indexes(t *testing.T) (wrong []string) {
 	return wrong
 }
 
-// replay does the traces of all seeds, on a real and an embedded server, and wants every one of the
-// answers somewhere: without them the traces show nothing.
-func replay(t *testing.T, all bool, ops int, answers []string) {
+// Replay does the traces of all seeds, on a real and an embedded server, and wants every one of the answers somewhere: without them
+// the traces show nothing. With a model, the calls are those that it has, and it is compared too.
+func Replay(t *testing.T, model func(Config) Model, answers ...string) {
+	t.Helper()
 	useScripts(t, steered...)
 	counts := map[string]int{}
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			tr := &trace{rigs: []*rig{realRig(t, traceConfig), embeddedRig(t, traceConfig)}, world: newWorld(seed, all), counts: counts}
-			if !all {
-				tr.twin = newTwin(traceConfig)
+			tr := &trace{rigs: []*rig{realRig(t, traceConfig), embeddedRig(t, traceConfig)}, world: newWorld(seed, model == nil), counts: counts}
+			if model != nil {
+				tr.model = model(traceConfig.withDefaults())
 			}
 			t.Logf("run it alone with -ledger.seed=%d -ledger.seeds=1", seed)
-			tr.run(t, ops)
+			tr.run(t, *traceOps)
 		})
 	}
 	t.Logf("answers: %v", counts)
 	for _, answer := range answers {
-		if counts[answer] == 0 && ops**seeds >= 2000 {
-			t.Errorf("no %q in %d traces of %d calls", answer, *seeds, ops)
+		if counts[answer] == 0 && *traceOps**seeds >= 2000 {
+			t.Errorf("no %q in %d traces of %d calls", answer, *seeds, *traceOps)
 		}
 	}
 }
 
-// TestTrace has nodes claim and settle, in whatever order and however wrong: the embedded and the real
-// server give the replies and hold the keys that the twin wants.
-func TestTrace(t *testing.T) {
-	replay(t, false, *traceOps, []string{"claim granted", "claim skipped", "claim stale", "claim early", "claim held", "claim superseded",
-		"claim unknown", "claim clock", "claim opened", "claim passed", "tick closed succeeded", "tick closed cancelled", "tick closed abandoned",
-		"settle settled", "settle lost", "settle unknown", "renew renewed", "renew gone", "reap reaped", "reap alive", "reap gone", "reap clock",
-		"unclaim returned", "unclaim lost", "define created", "define same", "define replaced", "trigger unknown"})
-}
-
-// TestTraceOfAllCalls has all calls at random, also those that the twin does not know: both servers
+// TestTraceOfAllCalls has all calls at random, also those that the model does not have: both servers
 // give the same replies and hold the same keys.
 func TestTraceOfAllCalls(t *testing.T) {
-	replay(t, true, *traceOps, []string{"claim granted", "claim closed", "claim opened", "settle settled", "switch standby", "cancel told", "cancel cancelled",
-		"rerun refused", "rewind rewound", "rewind refused", "relay relayed", "pause closed", "raise refused", "reassert known", "reassert restored", "announce done", "announce closed", "store done", "tidy done"})
+	Replay(t, nil, "claim granted", "claim closed", "claim opened", "settle settled", "switch standby", "cancel told", "cancel cancelled",
+		"rerun refused", "rewind rewound", "rewind refused", "relay relayed", "pause closed", "raise refused", "reassert known", "reassert restored", "announce done", "announce closed", "store done", "tidy done")
 }

@@ -21,7 +21,7 @@ type world struct {
 	us      int64 // Redis' clock
 	runID   string
 	sharded bool // most jobs have shards
-	all     bool // also calls that the twin does not know
+	all     bool // also calls that the model does not have
 	ids     int
 	rig     *rig // the one looked at
 
@@ -245,13 +245,13 @@ func (w *world) next(t *testing.T) *call {
 	return w.operate(t)
 }
 
-// batched is the call of a batch, nil when that is empty; the twin does one item after another.
-func batched[T, U any](name string, now int64, batch []T, do func(ctx context.Context, r *rig) ([]U, error), twinOf func(m *twin, x T) U) *call {
+// batched is the call of a batch, nil when that is empty; the model answers one item after another.
+func batched[T, U any](name string, now int64, batch []T, do func(ctx context.Context, r *rig) ([]U, error), answer func(m Model, x T) U) *call {
 	if len(batch) == 0 {
 		return nil
 	}
 	return &call{name: name, now: now, args: many(batch), do: func(ctx context.Context, r *rig) (any, error) { return do(ctx, r) },
-		twin: func(m *twin) (any, string) { return each(batch, func(x T) U { return twinOf(m, x) }), "" }}
+		model: func(m Model) (any, error) { return each(batch, func(x T) U { return answer(m, x) }), nil }}
 }
 
 func (w *world) claim() *call {
@@ -288,7 +288,7 @@ func (w *world) claim() *call {
 		w.claims = remember(w.claims, asked{by, c}, 80)
 	}
 	return batched("claim by "+by.ID, now, batch, func(ctx context.Context, r *rig) ([]Answer, error) { return r.led.Claim(ctx, by, now, batch) },
-		func(m *twin, c Claim) Answer { return m.claim(by, c) })
+		func(m Model, c Claim) Answer { return m.Claim(by, c) })
 }
 
 // claimOf is a claim for a job as it stands, mostly the right one.
@@ -430,7 +430,10 @@ func (w *world) settle() *call {
 	for _, r := range batch {
 		w.reports = remember(w.reports, r, 60)
 	}
-	return batched("settle", 0, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Settle(ctx, batch) }, (*twin).settle)
+	return batched("settle", 0, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Settle(ctx, batch) }, func(m Model, rep Report) Status {
+		rep.Reason = plain(rep.Reason)
+		return m.Settle(rep)
+	})
 }
 
 func (w *world) report(l Lease) Report {
@@ -455,7 +458,7 @@ func (w *world) renew() *call {
 	}
 	slices.SortFunc(batch, func(a, b locking.Renewal) int { return strings.Compare(a.Owner, b.Owner) })
 	batch = slices.CompactFunc(batch, func(a, b locking.Renewal) bool { return a.Owner == b.Owner })
-	return batched("renew", 0, batch, func(ctx context.Context, r *rig) ([]locking.RenewAnswer, error) { return r.led.Renew(ctx, batch) }, (*twin).renew)
+	return batched("renew", 0, batch, func(ctx context.Context, r *rig) ([]locking.RenewAnswer, error) { return r.led.Renew(ctx, batch) }, Model.Renew)
 }
 
 func (w *world) reap() *call {
@@ -473,7 +476,7 @@ func (w *world) reap() *call {
 	for _, l := range some(w, w.leased, 3) {
 		w.seen = remember(w.seen, l, 20) // to be reaped later, by what was seen now
 	}
-	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Reap(ctx, now, r.epoch(), batch) }, (*twin).reap)
+	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Reap(ctx, now, r.epoch(), batch) }, Model.Reap)
 }
 
 func (w *world) unclaim() *call {
@@ -488,7 +491,7 @@ func (w *world) unclaim() *call {
 	for _, r := range batch {
 		w.returns, w.burnt[r.Run] = remember(w.returns, r, 20), true
 	}
-	return batched("unclaim", 0, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Unclaim(ctx, batch) }, (*twin).unclaim)
+	return batched("unclaim", 0, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Unclaim(ctx, batch) }, Model.Unclaim)
 }
 
 func (w *world) trigger() *call {
@@ -504,8 +507,8 @@ func (w *world) trigger() *call {
 	}
 	w.triggers = remember(w.triggers, x, 25)
 	return &call{name: "trigger", args: x,
-		do:   func(ctx context.Context, r *rig) (any, error) { return r.led.Trigger(ctx, x.Job, x.Trigger) },
-		twin: func(m *twin) (any, string) { return m.trigger(x.Job, x.Trigger) }}
+		do:    func(ctx context.Context, r *rig) (any, error) { return r.led.Trigger(ctx, x.Job, x.Trigger) },
+		model: func(m Model) (any, error) { return m.Trigger(x.Job, x.Trigger) }}
 }
 
 // digestFor is a definition that the job may have. Three jobs follow others, where the trace has such.
@@ -541,13 +544,16 @@ func (w *world) define() *call {
 			if d.Upcoming = s.Cursor; s.Cursor != 0 && s.Cursor <= w.ms() {
 				d.Upcoming = rhythmOf(s.Digest).next(w.ms())
 			}
-			if w.all && w.chance(30) {
+			if w.chance(30) {
 				d.Same, d.WasCursor, d.Upcoming = w.chance(50), d.WasCursor-500*w.rng.Int64N(2), d.Upcoming-60_000*w.rng.Int64N(2)
 			}
 		}
 		batch = append(batch, d)
 	}
-	c := batched("define", now, batch, func(ctx context.Context, r *rig) ([]Defined, error) { return r.led.Define(ctx, now, batch) }, (*twin).define)
+	c := batched("define", now, batch, func(ctx context.Context, r *rig) ([]Defined, error) { return r.led.Define(ctx, now, batch) }, func(m Model, d Definition) Defined {
+		d.Old = plain(d.Old)
+		return m.Define(d)
+	})
 	if epoch := w.rng.Int64N(3); w.all && w.chance(40) {
 		c.name, c.do = "switch", func(ctx context.Context, r *rig) (any, error) { return r.led.Switch(ctx, now, epoch, batch) }
 	}

@@ -1,7 +1,7 @@
-package explore
+package model
 
 // Scenarios are the worlds that are explored at every test run. Each is small enough to be walked
-// whole, and together they need every guard. P6 is excused where the clock steps; doc.go says why.
+// whole, and together they need every guard. P6 is excused where the clock steps; doc.go has the reason.
 func Scenarios() []Scenario {
 	return []Scenario{
 		{Name: "network", Schedules: same(At(1, 2, 3)), Faults: 3, Network: true},
@@ -14,6 +14,7 @@ func Scenarios() []Scenario {
 		{Name: "shards", Schedules: same(At(1, 2)), Shards: [3]int8{2, 2}, Attempts: 2, Faults: 1, Network: true, Crashes: true},
 		{Name: "fewer shards", Schedules: same(At(1, 2)), Shards: [3]int8{2, 1}, Faults: 1, Network: true, Deploys: 1},
 		{Name: "more shards", Schedules: same(At(1, 2)), Shards: [3]int8{1, 2}, Faults: 1, Network: true, Deploys: 1},
+		{Name: "begun, then split", Schedules: same(At(1, 3)), Shards: [3]int8{1, 2}, Attempts: 2, Deploys: 1},
 		{Name: "deploy", Schedules: [3]Ticks{At(1, 3), At(1, 2, 3)}, Faults: 1, Network: true, Crashes: true, Deploys: 2},
 		{Name: "three definitions", Schedules: [3]Ticks{At(1, 3), At(2, 3), At(1, 2)}, Faults: 1, Network: true, Deploys: 1, Newest: 2},
 		{Name: "same schedule", Schedules: [3]Ticks{At(1), At(1), At(2)}, Faults: 1, Network: true, Deploys: 1, Newest: 2},

@@ -1,10 +1,14 @@
-package explore
+package model
 
 import (
+	"math"
 	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Scenario is one small world and what may happen in it.
+// Scenario is one small world with the faults that may happen there.
 type Scenario struct {
 	Name      string
 	Schedules [3]Ticks // by definition
@@ -21,7 +25,7 @@ type Scenario struct {
 	Steps     []int8 // by how much Redis' clock may step
 	MostSteps int8   // how often; nodes look at the clock between two steps
 
-	Attentive bool // nodes see a step at once; only what is under way does not
+	Attentive bool // nodes see a step at once; only commands under way have the old clock
 
 	HandBacks int8 // how often a granted run is handed back for no reason
 	Deploys   int8 // how often a node is restarted with another definition; node 1 begins with the second
@@ -45,7 +49,7 @@ func At(instants ...int8) Ticks {
 	return t
 }
 
-// Has says whether an instant is a tick.
+// Has reports whether an instant is a tick.
 func (t Ticks) Has(at int8) bool { return at > 0 && at < end && t>>at&1 == 1 }
 
 // Next is the first tick after an instant, or end.
@@ -58,16 +62,26 @@ func (t Ticks) Next(after int8) int8 {
 	return end
 }
 
+// count is the number of ticks from one instant to another one, and the last of them.
+func (t Ticks) count(from, to int8) (n int64, last int8) {
+	for at := from; at <= to; at++ {
+		if t.Has(at) {
+			n, last = n+1, at
+		}
+	}
+	return n, last
+}
+
 // Promise is one of the promises of docs/guarantees.md.
 type Promise string
 
-// What is checked in every state.
+// The promises checked in every state.
 const (
 	P1 Promise = "P1" // at most one grant for each tick, shard and attempt; attempt n+1 only after attempt n
 	P2 Promise = "P2" // each tick has exactly one recorded answer, a true one
 	P3 Promise = "P3" // tokens grow in the order of the grants
-	P4 Promise = "P4" // nobody is granted what another node still executes within its deadline
-	P6 Promise = "P6" // what is granted is run, unless its node died: nobody has given up on it
+	P4 Promise = "P4" // no tick is granted that another node still executes within its deadline
+	P6 Promise = "P6" // a granted run is run, unless its node died: no node has given it up
 	P7 Promise = "P7" // no tick mixes shard counts
 )
 
@@ -93,7 +107,11 @@ type world struct {
 	Scenario
 	broken *Violation
 	steps  func(Event, State) // receives each step from the state being expanded
-	jump   int8               // by how much the last token was ahead of the one before
+
+	ledger *Ledger // the scripts, on a record that load puts there
+	job    *job
+	pool   [3]run
+	passes [1]ledger.SkippedRange
 }
 
 // newWorld fills in what a scenario leaves out.
@@ -105,7 +123,12 @@ func newWorld(sc Scenario) *world {
 	if sc.Most == 0 {
 		sc.Most = 2_000_000
 	}
-	return &world{Scenario: sc}
+	w := &world{Scenario: sc, job: &job{Entry: ledger.Entry{Counts: map[jobs.Outcome]int64{}}}}
+	w.ledger = &Ledger{
+		skew: skew * unit, ahead: int64(sc.Ahead) * unit, keep: math.MaxInt, keepFor: math.MaxInt32, off: sc.Off, next: nextID,
+		jobs: map[string]*job{theJob: w.job}, defs: map[string]bool{},
+	}
+	return w
 }
 
 func (w *world) on(g Guard) bool { return w.Off != g }
@@ -122,7 +145,7 @@ func (w *world) initial() State {
 	s := State{Left: Budget{
 		Faults: w.Faults, Steps: w.MostSteps, HandBacks: w.HandBacks, Deploys: w.Deploys, Failovers: w.Failovers,
 	}}
-	s.Ledgers[0] = Ledger{Cursor: first}
+	s.Records[0] = Record{Cursor: first}
 	for i := range s.Nodes {
 		s.Nodes[i] = Node{View: first, Steady: ttl}
 	}
@@ -130,10 +153,10 @@ func (w *world) initial() State {
 		s.Nodes[1].Digest = 1
 	}
 	if w.Failovers > 0 {
-		s.Ledgers[1] = s.Ledgers[0]
+		s.Records[1] = s.Records[0]
 	}
 	return s
 }
 
 // reached is the goal: the ledger has an answer for every tick and nothing open.
-func reached(s *State) bool { return s.Ledgers[0].Cursor == end && s.Ledgers[0].Tick == 0 }
+func reached(s *State) bool { return s.Records[0].Cursor == end && s.Records[0].Tick == 0 }

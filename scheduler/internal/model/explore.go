@@ -1,17 +1,19 @@
-package explore
+package model
 
 import (
+	"hash/maphash"
 	"slices"
 	"time"
 )
 
-// graph is what was found so far: states in the order of their discovery, which is the order of
+// graph holds the states found so far, in the order of their discovery, which is the order of
 // their distance from the beginning.
 type graph struct {
 	states []State
 	parent []uint32
-	number map[State]uint32
-	edges  []uint32 // the states that follow, those of states[i] from first[i] on
+	number map[uint64]uint32 // by hash; where two states have the same, the later one is under the next number
+	seed   maphash.Seed
+	edges  []uint32 // the states that follow; from first[i] on they follow states[i]
 	first  []uint32
 }
 
@@ -20,7 +22,7 @@ type graph struct {
 func Explore(sc Scenario) Result {
 	began := time.Now()
 	w := newWorld(sc)
-	g := &graph{number: make(map[State]uint32)}
+	g := &graph{number: make(map[uint64]uint32), seed: maphash.MakeSeed()}
 	s := w.initial()
 	w.canonical(&s)
 	g.add(s, 0)
@@ -42,10 +44,14 @@ func Explore(sc Scenario) Result {
 
 // add gives a state its number, the same one when it is known.
 func (g *graph) add(s State, parent uint32) uint32 {
-	n, known := g.number[s]
+	hash := maphash.Comparable(g.seed, s)
+	n, known := g.number[hash]
+	for ; known && g.states[n] != s; n, known = g.number[hash] {
+		hash++
+	}
 	if !known {
 		n = uint32(len(g.states))
-		g.number[s] = n
+		g.number[hash] = n
 		g.states = append(g.states, s)
 		g.parent = append(g.parent, parent)
 	}
@@ -58,7 +64,7 @@ func (w *world) visit(g *graph, i uint32, r *Result) {
 	w.steps = func(_ Event, next State) {
 		if w.broken != nil {
 			if r.Violations == nil {
-				r.Violations = []Violation{w.tell(g, i, w.broken.Promise)}
+				r.Violations = []Violation{w.describe(g, i, w.broken.Promise)}
 			}
 			return
 		}
@@ -70,8 +76,8 @@ func (w *world) visit(g *graph, i uint32, r *Result) {
 	w.expand(g.states[i])
 }
 
-// tell puts a broken promise into words: the way to the state, and the step from it.
-func (w *world) tell(g *graph, i uint32, p Promise) Violation {
+// describe puts a broken promise into words: the way to the state, and the step from it.
+func (w *world) describe(g *graph, i uint32, p Promise) Violation {
 	lines, s := w.trace(g, i)
 	var v Violation
 	again := newWorld(w.Scenario)

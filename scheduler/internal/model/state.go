@@ -1,4 +1,4 @@
-package explore
+package model
 
 // The measures of the small world. Time is counted in units of max_skew, so a lease lasts three,
 // the least that is allowed, and its holder's deadline lies one earlier.
@@ -11,20 +11,17 @@ const (
 	many   = 4         // see guardJump
 )
 
-// guardJump stands for the 60 s that a token jumps ahead after a new id: more than the tokens
-// which one lost write can take away.
-const guardJump = many
-
 // State is the whole world at one moment. All of it is small numbers, so that it is a key of a
-// map; what differs only in names that nobody sees is made equal by canonical.
+// map; states that differ only in names are made equal by canonical.
 type State struct {
-	Now     int8 // Redis' clock
-	Ledgers [2]Ledger
-	Nodes   [2]Node
-	Flight  [2]Command       // sent and not yet delivered
-	Granted [ticks + 1]uint8 // for the checks: by tick, a bit for each shard and attempt that was granted
-	Left    Budget           // how much may still go wrong
-	Highest int8             // for the checks: the latest that Redis' clock has shown
+	Now      int8 // Redis' clock
+	Records  [2]Record
+	Nodes    [2]Node
+	Flight   [2]Command       // sent and not yet delivered
+	Granted  [ticks + 1]uint8 // for the checks: by tick, a bit for each shard and attempt that was granted
+	Left     Budget           // how much may still go wrong
+	Highest  int8             // for the checks: the latest that Redis' clock has shown
+	Greatest int8             // for the checks: the greatest token that was granted, as Record.Token
 }
 
 // Budget is how often each kind of thing may still happen. It keeps the world finite.
@@ -35,7 +32,7 @@ type Budget struct {
 // Digest names one of the definitions; a greater one is of a newer build.
 type Digest int8
 
-// Verdict is what a ledger's history says of a tick.
+// Verdict is the answer of the history for a tick.
 type Verdict int8
 
 // The verdicts.
@@ -46,35 +43,37 @@ const (
 	Ran                       // recorded with an outcome
 )
 
-// Ledger is what Redis holds of the job. The second one is the copy that a
-// failover falls back on.
-type Ledger struct {
+// Record is what Redis holds of the job, in small numbers: load makes a [Ledger] of a Record, and store the reverse. The second
+// Record is the copy that a failover falls back on.
+type Record struct {
 	Cursor    int8 // first tick without an answer; end when there is none
 	Last      int8 // latest instant accounted for
 	Digest    Digest
 	Tick      int8 // the open one, 0 for none
 	Count     int8 // its shards, pinned
+	Whole     int8 // the id of an open tick with shards, 0 for a run
 	Shards    [2]Shard
-	Since     int8 // Redis' time of the last grant
-	Restarted bool // Redis is another run of the server than the one that the token's state is from
-	Behind    int8 // for the checks: how far the token's state is behind the greatest token granted
-	Opened    int8 // for the checks: the shards that the open tick began with
+	Since     int8    // Redis' time when an open tick with shards was opened
+	Busy      [2]int8 // the busy time of the job, from and to; 0 for none
+	Restarted bool    // Redis is not the run of the server that gave the last token
+	Token     int8    // the last token less Redis' clock, µs; -1 for any that is behind the clock
+	Opened    int8    // for the checks: the shards that the open tick began with
 	Verdicts  [ticks + 1]Verdict
 }
 
-// ShardPhase is where one shard of the open tick stands.
+// ShardPhase is where one shard of the open tick stands. A tick without shards has one.
 //
-//	Free ── claim ──► Leased ── settle, reap ──► Done
-//	                   ▲  │
-//	             claim │  │ unclaim, reap with attempts left
-//	                  Pending
+//	          claim ──► Leased ── settle, reap ──► Done
+//	            ▲         │
+//	            │         │ unclaim, reap with attempts left
+//	open ──► Pending ◄────┘
 type ShardPhase int8
 
 // The phases of a shard.
 const (
-	Free ShardPhase = iota
-	Leased
+	Absent ShardPhase = iota
 	Pending
+	Leased
 	Done
 )
 
@@ -83,14 +82,15 @@ type Shard struct {
 	Phase   ShardPhase
 	Attempt int8
 	Run     int8 // id of the run, granted or pending
-	Holder  int8 // node, or nobody when that process is gone
-	Until   int8 // what is left of the lease by Redis' clock; 0 or less: lapsed
+	Holder  int8 // node, 2 for a process that is gone
+	Until   int8 // the rest of the lease by Redis' clock; 0 or less: lapsed
+	Since   int8 // Redis' time of the grant; of a pending run, of its return
 }
 
-// nobody is the node of what a process left behind that is gone.
+// Commands and leases whose process is gone have this node.
 const nobody = 2
 
-// Power says whether a process is there.
+// Power is whether a process runs.
 type Power int8
 
 // The powers.
@@ -132,7 +132,7 @@ type Node struct {
 	Tick     int8
 	Shard    int8
 	Age      int8 // Waiting: since the first copy was sent
-	Deadline int8 // what is left until its context ends, by its own clock
+	Deadline int8 // the time until its context ends, by its own clock
 }
 
 // Kind is a script of the ledger.
@@ -142,7 +142,6 @@ type Kind int8
 const (
 	None Kind = iota
 	ClaimTick
-	ClaimShard
 	ClaimPending
 	Renew
 	Settle
@@ -151,7 +150,7 @@ const (
 	Define
 )
 
-// Command is a call of a script, with what its sender knew when it sent it.
+// Command is a call of a script, with the facts that its sender had then.
 type Command struct {
 	Kind     Kind
 	Node     int8
@@ -159,13 +158,14 @@ type Command struct {
 	Tick     int8
 	Shard    int8
 	Attempt  int8
+	Part     bool // claim: the run is a shard
 	Cursor   int8 // claim and define: where the sender sees it
-	Asking   bool // claim: merely asks whether it was granted before
+	Asking   bool // claim: only repeats a grant that was made before
 	Next     int8 // where it shall go
 	Digest   Digest
 	Was      Digest // define: the definition to be replaced
 	Same     bool   // define: by one with the same schedule
 	Beating  bool   // reap: the run was renewed since the sender looked
 	Clock    int8   // the sender's idea of Redis' time less Redis' time
-	Deadline int8   // what is left of a deadline counted from the sending of this copy
+	Deadline int8   // the rest of a deadline counted from the sending of this copy
 }

@@ -1,4 +1,4 @@
-package explore
+package model
 
 // Guard is one rule of the protocol that can be switched off, to see what it is for.
 type Guard int8
@@ -13,6 +13,7 @@ const (
 	SameAsker               // claim: a grant is repeated to the node that was granted only
 	AttemptRule             // claim: a rerun is granted only while it is pending under the id it has now
 	PinnedShards            // claim: an open tick keeps the shard count that it began with
+	BegunWhole              // claim: a tick that has begun as one run goes on as one
 	ClockInClaim            // claim: the caller's idea of Redis' time is right
 	ClockInReap             // reap: likewise
 	ClockInDefine           // define: likewise
@@ -30,18 +31,17 @@ const (
 	AfterNowInDefine        // define: the new schedule begins after now
 	AllDueInDefine          // define: no tick of the old schedule has come due that the caller did not count
 	AfterLastInDefine       // define: and after the latest instant accounted for
-	DigestInSame            // define, schedule the same: the replaced definition is the one the caller saw
 	SameSchedule            // node: the schedule is called the same only where it is
 	TokenGuard              // token rule: a jump after a new id
 	guardCount
 )
 
 var guardNames = [guardCount]string{
-	"none", "cursor compare", "digest compare", "not early", "held, not skipped", "same asker", "attempt rule", "pinned shards",
+	"none", "cursor compare", "digest compare", "not early", "held, not skipped", "same asker", "attempt rule", "pinned shards", "begun whole",
 	"clock check in claim", "clock check in reap", "clock check in define", "steady clock", "beat in reap", "until in reap",
 	"owner check in settle", "fresh id in unclaim", "deadline from first request", "deadline margin", "start when due", "no is final later",
 	"cursor compare in define", "old digest compare in define", "after now in define", "all due ticks in define", "after last in define",
-	"digest compare where the schedule is the same", "same schedule", "token guard",
+	"same schedule", "token guard",
 }
 
 // String returns the guard's name.

@@ -1,44 +1,50 @@
-package explore
+package model
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // TestChecksCanFail breaks by hand what no single guard's absence breaks first.
 func TestChecksCanFail(t *testing.T) {
 	t.Parallel()
-	for want, plant := range map[string]func(*world, *State, *Ledger){
-		"attempt 2 was granted before attempt 1": func(w *world, s *State, _ *Ledger) {
-			w.grant(s, Command{Tick: 1, Run: 1, Node: nobody}, 2)
+	second := &run{Lease: ledger.Lease{Tick: instant(1), Shard: 1, Attempt: 2}}
+	for want, plant := range map[string]func(*world, *State, *Record){
+		"attempt 2 was granted before attempt 1": func(w *world, s *State, _ *Record) {
+			w.checkGrant(s, Command{Node: nobody}, second)
 		},
-		"does not close: a row begins at 2, and the cursor stood at 1": func(w *world, _ *State, l *Ledger) {
-			w.checkStep(l, 2, 1, 1)
+		"does not close: a row begins at 2, and the cursor stood at 1": func(w *world, _ *State, _ *Record) {
+			w.checkLink(1, instant(2), instant(3))
 		},
-		"tick 1 has two answers": func(w *world, s *State, l *Ledger) {
+		"does not close: the last row leads to 1, and the cursor stands at 2": func(w *world, s *State, _ *Record) {
+			w.job.Cursor = instant(2)
+			w.check(s, Command{}, NoAnswer)
+		},
+		"tick 1 has two answers": func(w *world, s *State, l *Record) {
 			w.account(s, l, 1, NotRun)
 			w.account(s, l, 1, Open)
 		},
-		"tick 3 was recorded as not run before it was due": func(w *world, s *State, l *Ledger) {
+		"tick 3 was recorded as not run before it was due": func(w *world, s *State, l *Record) {
 			w.account(s, l, 3, NotRun)
 		},
-		"set back to 1, and tick 1 has an answer": func(w *world, s *State, l *Ledger) {
+		"set back to 1, and tick 1 has an answer": func(w *world, s *State, l *Record) {
 			w.account(s, l, 1, NotRun)
-			w.checkBack(s, l, 1)
+			w.checkBack(s, l, 0, 1)
 		},
-		"closed with shard 1 not ended": func(w *world, _ *State, l *Ledger) {
-			l.Tick, l.Opened, l.Count = 1, 2, 1
-			l.Shards = [2]Shard{{Phase: Done}, {Phase: Leased}}
-			w.closeTick(l)
+		"closed with shard 1 not ended": func(w *world, _ *State, l *Record) {
+			w.job.runs = []*run{second}
+			w.checkClosed(l, 1)
 		},
-		"both nodes execute the same run": func(w *world, s *State, _ *Ledger) {
+		"both nodes execute the same run": func(w *world, s *State, _ *Record) {
 			s.Nodes[0] = Node{Phase: Executing, Run: 1}
 			s.Nodes[1] = Node{Phase: Executing, Run: 1}
 			w.checkTwins(s)
 		},
-		"while node 1 is in the function for tick 1": func(w *world, s *State, _ *Ledger) {
+		"while node 1 is in the function for tick 1": func(w *world, s *State, _ *Record) {
 			s.Nodes[1] = Node{Phase: Executing, Run: 1, Tick: 1, Deadline: 1}
-			w.grant(s, Command{Tick: 2, Run: 2, Node: nobody}, 1)
+			w.checkAlone(s, Command{Run: 2}, 2, 0)
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -46,7 +52,7 @@ func TestChecksCanFail(t *testing.T) {
 			w := newWorld(scenario(t, "network"))
 			s := w.initial()
 			s.Now, s.Highest = 1, 1
-			plant(w, &s, &s.Ledgers[0])
+			plant(w, &s, &s.Records[0])
 			if w.broken == nil || !strings.Contains(w.broken.What, want) {
 				t.Errorf("found %+v, want %q", w.broken, want)
 			}
@@ -60,11 +66,11 @@ func TestGrantsThatKeepThePromises(t *testing.T) {
 	t.Parallel()
 	w := newWorld(scenario(t, "shards"))
 	s := w.initial()
-	s.Now, s.Ledgers[0].Count, s.Ledgers[0].Opened = 1, 2, 2
+	s.Now, s.Records[0].Opened, w.job.Token = 1, 2, 1
 	s.Nodes[0] = Node{Phase: Executing, Run: 1, Tick: 1, Shard: 0, Deadline: 2}
-	w.grant(&s, Command{Tick: 1, Shard: 1, Run: 2, Node: nobody}, 1)
-	s.Nodes[0].Power = Paused
-	w.grant(&s, Command{Tick: 1, Shard: 0, Run: 3, Node: nobody}, 1)
+	w.checkGrant(&s, Command{Run: 2, Node: nobody}, &run{Lease: ledger.Lease{Tick: instant(1), Shard: 1, Shards: 2, Attempt: 1}})
+	s.Nodes[0].Power, w.job.Token = Paused, 2
+	w.checkGrant(&s, Command{Run: 3, Node: nobody}, &run{Lease: ledger.Lease{Tick: instant(1), Shard: 0, Shards: 2, Attempt: 1}})
 	if w.broken != nil {
 		t.Errorf("found %+v, want nothing", w.broken)
 	}

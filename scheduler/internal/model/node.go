@@ -1,4 +1,4 @@
-package explore
+package model
 
 // expand takes every step that is possible in a state.
 func (w *world) expand(s State) {
@@ -36,10 +36,10 @@ func (w *world) live(s State, i int8) {
 	switch n := s.Nodes[i]; n.Phase {
 	case Idle:
 		w.look(s, i)
-		w.askDefine(s, i)
-		w.askClaims(s, i)
+		w.requestDefine(s, i)
+		w.requestClaims(s, i)
 	case Waiting:
-		w.askAgain(s, i)
+		w.repeatClaim(s, i)
 	case Ahead:
 		w.start(s, i)
 	case Executing:
@@ -52,22 +52,22 @@ func (w *world) live(s State, i int8) {
 	case Finished:
 		w.send(s, w.command(s, i, Settle), true)
 	}
-	w.askReaps(s, i)
+	w.requestReaps(s, i)
 }
 
 // look reads the cursor and which definition is stored.
 func (w *world) look(s State, i int8) {
-	n, l := &s.Nodes[i], &s.Ledgers[0]
+	n, l := &s.Nodes[i], &s.Records[0]
 	if n.View != l.Cursor || n.Saw != l.Digest {
 		n.View, n.Saw = l.Cursor, l.Digest
 		w.emit(Event{What: Looked, Node: i}, s)
 	}
 }
 
-// askClaims claims what the node may want: the first tick that is due or the latest one, with
-// those before it recorded as missed; a free shard of the open tick; what is pending.
-func (w *world) askClaims(s State, i int8) {
-	n, l := s.Nodes[i], s.Ledgers[0]
+// requestClaims claims what the node may want: the first tick that is due or the latest one, with
+// those before it recorded as missed; pending runs and shards.
+func (w *world) requestClaims(s State, i int8) {
+	n, l := s.Nodes[i], s.Records[0]
 	own := w.Schedules[n.Digest]
 	now := min(s.Now+n.Clock, ticks)
 	if n.View > 0 {
@@ -76,25 +76,18 @@ func (w *world) askClaims(s State, i int8) {
 		for own.Next(last) <= now {
 			last = own.Next(last)
 		}
-		for shard := range w.Shards[n.Digest] {
-			if first <= now+w.Ahead && first < end {
-				w.askTick(s, i, first, shard)
-			}
-			if last > first {
-				w.askTick(s, i, last, shard)
-			}
+		if first <= now+w.Ahead && first < end {
+			w.claimNext(s, i, first)
+		}
+		if last > first {
+			w.claimNext(s, i, last)
 		}
 	}
 	for j, sh := range l.Shards {
-		c := w.command(s, i, ClaimShard)
-		c.Tick, c.Shard, c.Run = l.Tick, int8(j), freshRun(&s)
-		switch {
-		case l.Tick == 0:
-		case sh.Phase == Free && (c.Shard < l.Count || !w.on(PinnedShards) && c.Shard < w.Shards[n.Digest]):
-			w.ask(s, c)
-		case sh.Phase == Pending:
-			c.Kind, c.Run, c.Attempt = ClaimPending, sh.Run, sh.Attempt
-			w.ask(s, c)
+		if sh.Phase == Pending {
+			c := w.command(s, i, ClaimPending)
+			c.Tick, c.Shard, c.Run, c.Attempt, c.Part = l.Tick, int8(j), sh.Run, sh.Attempt, l.Whole != 0
+			w.request(s, c)
 		}
 	}
 }
@@ -110,23 +103,23 @@ func (w *world) start(s State, i int8) {
 	w.emit(Event{What: Started, Node: i}, s)
 }
 
-func (w *world) askTick(s State, i, tick, shard int8) {
+func (w *world) claimNext(s State, i, tick int8) {
 	c := w.command(s, i, ClaimTick)
-	c.Run, c.Tick, c.Shard = freshRun(&s), tick, shard
+	c.Run, c.Tick, c.Shard = freshRun(&s), tick, 0
 	c.Cursor, c.Next = s.Nodes[i].View, w.Schedules[c.Digest].Next(tick)
-	w.ask(s, c)
+	w.request(s, c)
 }
 
-// ask sends the first copy of a claim.
-func (w *world) ask(s State, c Command) {
+// request sends the first copy of a claim.
+func (w *world) request(s State, c Command) {
 	n := &s.Nodes[c.Node]
 	n.Phase, n.Ask, n.Run, n.View, n.Saw = Waiting, c, c.Run, 0, 0
 	w.send(s, c, true)
 }
 
-// askAgain repeats a claim: for max_skew as it was, then merely asking for a grant that was made.
+// repeatClaim repeats a claim: for max_skew as it was, then merely asking for a grant that was made.
 // When no copy can be granted any more, the node gives up.
-func (w *world) askAgain(s State, i int8) {
+func (w *world) repeatClaim(s State, i int8) {
 	n := s.Nodes[i]
 	if n.Age > 2*skew {
 		idle(&s.Nodes[i])
@@ -139,19 +132,42 @@ func (w *world) askAgain(s State, i int8) {
 	w.send(s, c, false)
 }
 
-// askReaps asks to reap whatever lease there is: the script must not depend on the eye of the
-// one who asks, only on its clock having been steady.
-func (w *world) askReaps(s State, i int8) {
+// requestReaps sends a reap for any lease: the script must not depend on the judgement of its
+// sender, only on a clock that has been steady.
+func (w *world) requestReaps(s State, i int8) {
 	n := s.Nodes[i]
 	if w.neverReap || w.on(SteadyClock) && n.Steady < ttl {
 		return
 	}
-	for j, sh := range s.Ledgers[0].Shards {
+	for j, sh := range s.Records[0].Shards {
 		// Where the clock never steps, asking before the lease lapsed is asking later.
 		if sh.Phase == Leased && (sh.Until <= 0 || w.MostSteps > 0 || !w.on(UntilInReap)) {
 			c := w.command(s, i, Reap)
-			c.Run, c.Tick, c.Shard = sh.Run, s.Ledgers[0].Tick, int8(j)
+			c.Run, c.Tick, c.Shard = sh.Run, s.Records[0].Tick, int8(j)
 			w.send(s, c, true)
 		}
 	}
+}
+
+// lease finds the lease of a run.
+func (l *Record) lease(run int8) *Shard {
+	for i := range l.Shards {
+		if sh := &l.Shards[i]; sh.Phase == Leased && sh.Run == run {
+			return sh
+		}
+	}
+	return nil
+}
+
+// freshRun is a number that no run in this world has; canonical takes the gaps out.
+func freshRun(s *State) int8 {
+	most := int8(0)
+	for i := range s.Records {
+		l := &s.Records[i]
+		most = max(most, l.Whole, l.Shards[0].Run, l.Shards[1].Run)
+	}
+	for i := range s.Nodes {
+		most = max(most, s.Nodes[i].Run, s.Flight[i].Run)
+	}
+	return most + 1
 }

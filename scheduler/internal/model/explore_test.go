@@ -1,4 +1,4 @@
-package explore
+package model
 
 import (
 	"slices"
@@ -63,7 +63,7 @@ func TestStuckStatesAreFound(t *testing.T) {
 	}
 }
 
-// needs says for each guard where its absence shows, and which promise it breaks.
+// needs has for each guard a scenario in which its absence shows, and the promise that then breaks.
 var needs = []struct {
 	guard    Guard
 	scenario string
@@ -76,6 +76,7 @@ var needs = []struct {
 	{SameAsker, "hand back", P1},
 	{AttemptRule, "hand back", P1},
 	{PinnedShards, "fewer shards", P7},
+	{BegunWhole, "begun, then split", P7},
 	{ClockInClaim, "network", P6},
 	{ClockInReap, "clock", P4},
 	{ClockInDefine, "deploy and clock", P2},
@@ -94,7 +95,7 @@ var needs = []struct {
 	{AllDueInDefine, "deploy", P2},
 	{AfterLastInDefine, "deploy and clock", P2},
 	{TokenGuard, "failover", P3},
-	{DigestInSame, "same schedule", P2},
+	{DigestInDefine, "same schedule", P2},
 	{SameSchedule, "three definitions", P2},
 }
 
@@ -113,7 +114,7 @@ func TestEveryGuardIsNeeded(t *testing.T) {
 		}
 	}
 	for _, need := range needs {
-		t.Run(need.guard.String(), func(t *testing.T) {
+		t.Run(need.guard.String()+" in "+need.scenario, func(t *testing.T) {
 			t.Parallel()
 			sc := scenario(t, need.scenario)
 			sc.Off = need.guard

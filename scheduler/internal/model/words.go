@@ -1,36 +1,36 @@
-package explore
+package model
 
 import "fmt"
 
-// Happening is what kind of step was taken, in words: of a node where it is no sentence.
-type Happening string
+// Step is the kind of a step in words: of a node where the words are no sentence.
+type Step string
 
-// The happenings.
+// The steps.
 const (
-	TimePassed         Happening = "time passes"
-	ClockStepped       Happening = "Redis' clock steps"
-	FailedOver         Happening = "Redis falls back to a copy that lacks the last write"
-	Crashed            Happening = "crashes"
-	Restarted          Happening = "starts again"
-	WasPaused          Happening = "stands still"
-	Resumed            Happening = "goes on"
-	Sampled            Happening = "looks at Redis' clock"
-	Looked             Happening = "reads the cursor"
-	Started            Happening = "calls the function, for its tick is due"
-	Returned           Happening = "returns from the function"
-	GaveUp             Happening = "gives up: no copy of its claim can be granted any more"
-	Deployed           Happening = "is restarted with definition"
-	Sent               Happening = "sent"
-	ReplyLost          Happening = "the reply is lost"
-	Delayed            Happening = "the request is under way for long"
-	Dropped            Happening = "the network drops the delayed request"
-	Delivered          Happening = "the delayed request arrives"
-	DeliveredReplyLost Happening = "the delayed request arrives, and its reply is lost"
+	TimePassed         Step = "time passes"
+	ClockStepped       Step = "Redis' clock steps"
+	FailedOver         Step = "Redis falls back to a copy that lacks the last write"
+	Crashed            Step = "crashes"
+	Restarted          Step = "starts again"
+	WasPaused          Step = "stands still"
+	Resumed            Step = "goes on"
+	Sampled            Step = "looks at Redis' clock"
+	Looked             Step = "reads the cursor"
+	Started            Step = "calls the function, for its tick is due"
+	Returned           Step = "returns from the function"
+	GaveUp             Step = "gives up: no copy of its claim can be granted any more"
+	Deployed           Step = "is restarted with definition"
+	Sent               Step = "sent"
+	ReplyLost          Step = "the reply is lost"
+	Delayed            Step = "the request is under way for long"
+	Dropped            Step = "the network drops the delayed request"
+	Delivered          Step = "the delayed request arrives"
+	DeliveredReplyLost Step = "the delayed request arrives, and its reply is lost"
 )
 
 // Event is one step, as much of it as a person wants to read.
 type Event struct {
-	What      Happening
+	What      Step
 	Node      int8
 	By        int8 // by how much the clock stepped; the definition deployed
 	Command   Command
@@ -63,15 +63,15 @@ func (e Event) after() string {
 	return ""
 }
 
-// String says who asks for what.
+// String is the command in words.
 func (c Command) String() string {
 	if c.Node == nobody {
-		return "a process that is gone " + c.wish()
+		return "a process that is gone " + c.words()
 	}
-	return fmt.Sprintf("node %d %s", c.Node, c.wish())
+	return fmt.Sprintf("node %d %s", c.Node, c.words())
 }
 
-func (c Command) wish() string {
+func (c Command) words() string {
 	run := fmt.Sprintf("run %d (tick %d, shard %d)", c.Run, c.Tick, c.Shard)
 	if c.Asking {
 		return "asks whether it was granted " + run
@@ -79,8 +79,6 @@ func (c Command) wish() string {
 	switch c.Kind {
 	case ClaimTick:
 		return fmt.Sprintf("claims %s, from cursor %d to %d", run, c.Cursor, c.Next)
-	case ClaimShard:
-		return "claims the free shard as " + run
 	case ClaimPending:
 		return fmt.Sprintf("claims the pending %s, attempt %d", run, c.Attempt)
 	case Renew:

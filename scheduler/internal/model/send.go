@@ -1,24 +1,21 @@
-package explore
+package model
 
-// Answer is what a script says.
+// Answer is the word of a script.
 type Answer string
 
 // The answers.
 const (
 	NoAnswer   Answer = ""
 	Granted    Answer = "granted"
-	Settled    Answer = "done"
-	WrongClock Answer = "your clock is wrong"
-	Moved      Answer = "moved"
-	Early      Answer = "early"
-	Held       Answer = "held"
-	Skipped    Answer = "skipped"
-	Superseded Answer = "superseded"
+	Opened     Answer = "opened"
+	Stale      Answer = "stale"
+	Renewed    Answer = "renewed"
+	Replaced   Answer = "replaced"
 	Lost       Answer = "lost"
-	Alive      Answer = "alive"
+	WrongClock Answer = "clock"
 )
 
-// command is a call by a node, with what it knows.
+// command is a call by a node, with the facts that the node has.
 func (w *world) command(s State, i int8, k Kind) Command {
 	n := s.Nodes[i]
 	return Command{
@@ -35,21 +32,22 @@ func (w *world) localTTL() int8 {
 	return ttl
 }
 
-// send sends a command: it is answered at once, or the network does something to it. first says
-// that no other copy of it was sent.
+// send sends a command: it is answered at once, or the network delays or loses it. first: no other copy
+// was sent.
 func (w *world) send(s State, c Command, first bool) {
 	t := s
 	a := w.execute(&t, c)
+	broken := w.broken
 	w.answered(t, c, a, first, Event{What: Sent, Command: c, Answer: a})
 	if !w.Network || s.Left.Faults == 0 {
 		return
 	}
-	s.Left.Faults--
-	t = s
-	if a := w.execute(&t, c); t != s {
+	if t != s {
+		t.Left.Faults--
+		w.broken = broken
 		w.emit(Event{What: ReplyLost, Command: c, Answer: a}, t)
 	}
-	w.broken = nil
+	s.Left.Faults--
 	for i := range s.Flight {
 		if s.Flight[i].Kind == None {
 			s.Flight[i] = c
@@ -75,7 +73,7 @@ func (w *world) deliver(s State, i int) {
 // answered lets the reply arrive. A granted run may also be handed back, for no reason.
 func (w *world) answered(s State, c Command, a Answer, first bool, e Event) {
 	broken := w.broken
-	w.hear(&s, c, a, first)
+	w.handleReply(&s, c, a, first)
 	w.checkTwins(&s)
 	w.emit(e, s)
 	if c.Node != nobody && s.Left.HandBacks > 0 && a == Granted && c.Kind <= ClaimPending &&
@@ -99,52 +97,30 @@ func (w *world) checkTwins(s *State) {
 
 // execute runs a script. Where there may be a failover, the copy stays one write behind.
 func (w *world) execute(s *State, c Command) Answer {
-	before := s.Ledgers[0]
+	before := s.Records[0]
 	a := w.script(s, c)
-	if w.Failovers > 0 && s.Ledgers[0] != before {
-		if a == Granted && c.Kind <= ClaimPending {
-			before.Behind = w.jump
-		}
-		s.Ledgers[1] = before
+	if w.Failovers > 0 && s.Records[0] != before {
+		s.Records[1] = before
 	}
 	return a
 }
 
-func (w *world) script(s *State, c Command) Answer {
-	switch c.Kind {
-	case ClaimTick, ClaimShard, ClaimPending:
-		return w.claim(s, c)
-	case Renew:
-		return w.renew(s, c)
-	case Settle:
-		return w.settle(s, c)
-	case Reap:
-		return w.reap(s, c)
-	case Unclaim:
-		return w.unclaim(s, c)
-	case Define:
-		return w.define(s, c)
-	default:
-		return NoAnswer
-	}
-}
-
-// hear is what the sender does with the answer.
-func (w *world) hear(s *State, c Command, a Answer, first bool) {
+// handleReply lets the sender act on the answer.
+func (w *world) handleReply(s *State, c Command, a Answer, first bool) {
 	if c.Node == nobody {
 		return
 	}
 	n := &s.Nodes[c.Node]
 	if n.Power != Up {
-		return // the reply is lost on a process that stands still: it asks again
+		return // the reply is lost on a process that stands still: it sends another one
 	}
 	if a == WrongClock {
 		sample(n)
 	}
 	switch c.Kind {
-	case ClaimTick, ClaimShard, ClaimPending:
+	case ClaimTick, ClaimPending:
 		if n.Phase == Waiting && n.Ask.Run == c.Run {
-			w.hearClaim(s, n, c, a, first)
+			w.handleClaim(s, n, c, a, first)
 		}
 	case Renew:
 		if n.Phase == Executing && n.Run == c.Run {
@@ -163,11 +139,11 @@ func (w *world) hear(s *State, c Command, a Answer, first bool) {
 	}
 }
 
-// hearClaim starts the run, or takes the no for an answer. While another copy may still be
+// handleClaim starts the run, or takes the no for an answer. While another copy may still be
 // granted, no answer is a no: not even moved, for a replaced definition may set the cursor back.
-func (w *world) hearClaim(s *State, n *Node, c Command, a Answer, first bool) {
+func (w *world) handleClaim(s *State, n *Node, c Command, a Answer, first bool) {
 	if a != Granted {
-		if first || !w.on(NoIsFinalLater) {
+		if first || a == Opened || !w.on(NoIsFinalLater) {
 			idle(n)
 		}
 		return

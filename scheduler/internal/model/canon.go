@@ -1,9 +1,9 @@
-package explore
+package model
 
 import "cmp"
 
-// canonical makes equal, by tidy and by other names, what differs only in ways that no later step can tell apart. It is what
-// keeps the world small; each rule says why nothing is lost.
+// canonical gives one form to states that no later step can distinguish: tidy cuts values that do not matter any more, and nodes and
+// runs get new names. The world stays small by it.
 func (w *world) canonical(s *State) {
 	w.tidy(s)
 	if w.Deploys == 0 && nodesSwapped(s) {
@@ -14,22 +14,22 @@ func (w *world) canonical(s *State) {
 
 // tidy is what canonical does without changing a name.
 func (w *world) tidy(s *State) {
-	for i := range s.Ledgers {
-		w.tidyLedger(s, &s.Ledgers[i])
+	for i := range s.Records {
+		w.tidyRecord(s, &s.Records[i])
 	}
 	for i := range s.Nodes {
 		w.tidyNode(s, &s.Nodes[i])
 	}
 	for i := range s.Flight {
 		if f := &s.Flight[i]; f.Kind == None || w.spent(s, *f) {
-			*f = Command{} // it would change nothing, and whoever waits for it can ask again
+			*f = Command{} // it would change nothing, and its sender can send another one
 		} else {
 			tidyCommand(f)
 		}
 	}
 	if w.Failovers == 0 {
 		// Whatever is granted of a tick that has its answer is one too many.
-		for at, v := range s.Ledgers[0].Verdicts {
+		for at, v := range s.Records[0].Verdicts {
 			if v == NotRun || v == Ran {
 				s.Granted[at] = 0xff
 			}
@@ -48,33 +48,54 @@ func (w *world) back(left int8) int8 {
 	return most * left
 }
 
-// tidyLedger: how long ago a lease lapsed matters only if the clock may step back, and when the
-// holder was granted only while a tick that was due before it is ahead.
-func (w *world) tidyLedger(s *State, l *Ledger) {
-	leased := false
+// tidyRecord: how long ago a lease lapsed matters only if the clock may step back; when the holder was granted only while a tick that
+// was due before is ahead; and when a pending run came back only before that time. Tokens matter where a failover may lose one.
+func (w *world) tidyRecord(s *State, l *Record) {
 	for i := range l.Shards {
-		if sh := &l.Shards[i]; sh.Phase == Leased {
-			leased = true
+		switch sh := &l.Shards[i]; {
+		case sh.Phase == Leased:
 			sh.Until = max(sh.Until, -w.back(s.Left.Steps))
+			if l.Whole != 0 {
+				sh.Since = -ticks
+			} else {
+				sh.Since = w.tidySince(l, sh.Since)
+			}
+		case sh.Phase == Pending && sh.Since <= s.Now-w.back(s.Left.Steps):
+			sh.Since = -ticks
 		}
 	}
-	if !leased || l.Since < l.Cursor && w.Deploys == 0 {
-		l.Since = 0
+	if l.Whole != 0 {
+		l.Since = w.tidySince(l, l.Since)
 	}
 	if w.Deploys == 0 {
 		l.Last = 0
+		for i, at := range l.Busy {
+			if at != 0 && at <= l.Cursor {
+				l.Busy[i] = -ticks
+			}
+		}
+	}
+	if w.Failovers == 0 || s.Left.Failovers == 0 && !l.Restarted {
+		l.Token, s.Greatest = 0, 0
 	}
 }
 
-// tidyNode: a clock that never steps is steady, and a process that is down knows nothing. A cursor
+func (w *world) tidySince(l *Record, since int8) int8 {
+	if since <= l.Cursor && w.Deploys == 0 {
+		return -ticks
+	}
+	return since
+}
+
+// tidyNode: a clock that never steps is steady, and a process that is down has no memory. A cursor
 // that never comes back need not be remembered: a claim from an old one is refused whenever it comes.
 func (w *world) tidyNode(s *State, n *Node) {
 	if w.MostSteps == 0 || n.Power == Down {
 		n.Steady = ttl
 	}
 	if n.Power == Up && n.Phase == Idle && w.Deploys == 0 && w.on(CursorCompare) {
-		n.View = s.Ledgers[0].Cursor
-		n.Saw = s.Ledgers[0].Digest
+		n.View = s.Records[0].Cursor
+		n.Saw = s.Records[0].Digest
 	}
 	if n.Power == Up && n.Phase == Finished {
 		n.Deadline = 0
@@ -97,17 +118,18 @@ func tidyCommand(c *Command) {
 	}
 }
 
-// spent says that a command in flight can do nothing any more.
+// spent reports whether a command in flight can change nothing any more.
 func (w *world) spent(s *State, c Command) bool {
 	late := c.Clock < -skew-w.back(s.Left.Steps)
-	known := s.Ledgers[0].lease(c.Run) != nil
+	lease := s.Records[0].lease(c.Run)
+	known := lease != nil
 	switch c.Kind {
-	case ClaimTick, ClaimShard, ClaimPending:
+	case ClaimTick, ClaimPending:
 		return late && w.on(ClockInClaim)
 	case Define:
 		return late && w.on(ClockInDefine)
 	case Reap:
-		return late && w.on(ClockInReap) || !known || c.Beating && w.on(BeatInReap)
+		return late && w.on(ClockInReap) || !known || c.Beating && w.on(BeatInReap) && s.Left.Steps == 0 && lease.Until <= ttl+w.Ahead // else it may shorten the lease
 	case Settle:
 		return !known && w.on(OwnerInSettle)
 	case Renew, Unclaim:
@@ -120,9 +142,9 @@ func (w *world) spent(s *State, c Command) bool {
 // swapNodes gives the nodes each other's names.
 func swapNodes(s *State) {
 	s.Nodes[0], s.Nodes[1] = s.Nodes[1], s.Nodes[0]
-	for i := range s.Ledgers {
-		for j := range s.Ledgers[i].Shards {
-			if sh := &s.Ledgers[i].Shards[j]; sh.Phase == Leased && sh.Holder != nobody {
+	for i := range s.Records {
+		for j := range s.Records[i].Shards {
+			if sh := &s.Records[i].Shards[j]; sh.Phase == Leased && sh.Holder != nobody {
 				sh.Holder = 1 - sh.Holder
 			}
 		}
@@ -139,10 +161,10 @@ func swapNodes(s *State) {
 	}
 }
 
-// nodesSwapped says whether the second node comes before the first, by what they are and what
-// they have under way, whatever their names are.
+// nodesSwapped reports whether the second node comes before the first, by their state and the commands
+// under way, whatever their names are.
 func nodesSwapped(s *State) bool {
-	for _, rank := range []func(*State, int8) uint64{nodeRank, askRank, trailRank} {
+	for _, rank := range []func(*State, int8) uint64{nodeRank, claimRank, trailRank} {
 		if a, b := rank(s, 0), rank(s, 1); a != b {
 			return b < a
 		}
@@ -155,13 +177,13 @@ func nodeRank(s *State, i int8) uint64 {
 	return rank(int8(n.Power), int8(n.Phase), n.Tick, n.Shard, n.View, n.Clock, n.Steady+8*n.Age, n.Deadline)
 }
 
-func askRank(s *State, i int8) uint64 { return commandRank(&s.Nodes[i].Ask) }
+func claimRank(s *State, i int8) uint64 { return commandRank(&s.Nodes[i].Ask) }
 
 // trailRank is what else bears a node's name: leases, and commands under way.
 func trailRank(s *State, i int8) uint64 {
 	var r uint64
-	for l := range s.Ledgers {
-		for _, sh := range s.Ledgers[l].Shards {
+	for l := range s.Records {
+		for _, sh := range s.Records[l].Shards {
 			r <<= 1
 			if sh.Phase == Leased && sh.Holder == i {
 				r++
@@ -182,7 +204,7 @@ func commandRank(c *Command) uint64 {
 	if c.Asking || c.Beating {
 		odd = 1
 	}
-	if c.Same {
+	if c.Same || c.Part {
 		odd += 2
 	}
 	return rank(int8(c.Kind)+16*c.Attempt, c.Tick+8*c.Shard, c.Cursor+8*c.Next, int8(c.Digest+4*c.Was), odd, c.Clock, c.Deadline)
@@ -211,9 +233,10 @@ func renumber(s *State) {
 		}
 		*run = names[*run]
 	}
-	for i := range s.Ledgers {
-		for j := range s.Ledgers[i].Shards {
-			name(&s.Ledgers[i].Shards[j].Run)
+	for i := range s.Records {
+		name(&s.Records[i].Whole)
+		for j := range s.Records[i].Shards {
+			name(&s.Records[i].Shards[j].Run)
 		}
 	}
 	for i := range s.Nodes {
