@@ -72,7 +72,7 @@ func TestParseICS(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for name, text := range map[string]string{"CRLF": calendarOf(tt.events...), "LF": strings.ReplaceAll(calendarOf(tt.events...), "\r", ""), "BOM": "\xef\xbb\xbf" + calendarOf(tt.events...)} {
-				dates, err := parseICS([]byte(text), 2026)
+				dates, err := parseICS([]byte(text), icsNow)
 				if got := strings.Join(dates, " "); err != nil || got != tt.want {
 					t.Errorf("%s: %s, %v; want %s", name, got, err, tt.want)
 				}
@@ -81,19 +81,23 @@ func TestParseICS(t *testing.T) {
 	}
 }
 
-// Of more days than a job may have, the years that are past are left out, the first ones first: which ones depends on the days alone.
-func TestPastYearsOfACalendar(t *testing.T) {
-	weekly := func(from, until int) (events []string) {
+// icsNow is when the files of these tests are read.
+var icsNow = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+
+// Of more days than a job may have, those that are past are left out, the first ones first: which ones depends on the days alone.
+func TestPastDaysOfACalendar(t *testing.T) {
+	weekly := func(from, until int) []byte {
+		var events []string
 		for day := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() <= until; day = day.AddDate(0, 0, 7) {
 			events = append(events, event("DTSTART:"+day.Format("20060102")))
 		}
-		return events
+		return []byte(calendarOf(events...))
 	}
-	text := []byte(calendarOf(weekly(2010, 2026)...)) // 887 days
+	text := weekly(2010, 2026) // 887 days
 	var before []string
 	for _, year := range []int{2020, 2026, 2031} {
-		dates, err := parseICS(text, year)
-		if err != nil || len(dates) > jobs.MaxDates || len(dates) < jobs.MaxDates-53 || !strings.HasPrefix(dates[0], "2018-") {
+		dates, err := parseICS(text, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
+		if err != nil || len(dates) != jobs.MaxDates || dates[0] != "2017-06-02" {
 			t.Fatalf("in %d: %d dates from %s on, %v", year, len(dates), dates[0], err)
 		}
 		if before != nil && !slices.Equal(before, dates) {
@@ -101,8 +105,16 @@ func TestPastYearsOfACalendar(t *testing.T) {
 		}
 		before = dates
 	}
-	if dates, err := parseICS([]byte(calendarOf(weekly(2025, 2040)...)), 2026); err != nil || len(dates) <= jobs.MaxDates || !strings.HasPrefix(dates[0], "2025-") {
-		t.Errorf("what is not past: %d dates, %v", len(dates), err)
+	for _, tt := range []struct {
+		now   time.Time
+		first string
+	}{
+		{time.Date(2017, 6, 26, 0, 0, 0, 0, time.UTC), "2017-05-26"}, // not yet a month ago
+		{time.Date(2017, 6, 27, 0, 0, 0, 0, time.UTC), "2017-06-02"},
+	} {
+		if dates, err := parseICS(text, tt.now); err != nil || dates[0] != tt.first || (len(dates) > jobs.MaxDates) != (tt.first < "2017-06") {
+			t.Errorf("on %s: %d dates from %s on, %v", tt.now, len(dates), dates[0], err)
+		}
 	}
 }
 
@@ -112,7 +124,7 @@ func TestFoldedLinesCostTheirSize(t *testing.T) {
 		text := []byte(calendarOf(event("SUMMARY:a"+strings.Repeat("\n b", lines), "DTSTART:20261224")))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if dates, err := parseICS(text, 2026); err != nil || len(dates) != 1 {
+		if dates, err := parseICS(text, icsNow); err != nil || len(dates) != 1 {
 			t.Fatal(dates, err)
 		}
 		runtime.ReadMemStats(&after)
@@ -130,7 +142,8 @@ func TestCalendarFilesAreRefused(t *testing.T) {
 		many[i] = event("DTSTART:" + time.Date(2190, 1, 1+2*i, 0, 0, 0, 0, time.UTC).Format("20060102"))
 	}
 	for _, tt := range []struct{ name, text, want string }{
-		{"recurrence", calendarOf(event("SUMMARY:New Year\\, again", "DTSTART:20260101", "RRULE:FREQ=WEEKLY")), `:6: calendars.free[1]: the event "New Year, again" repeats (RRULE:FREQ=WEEKLY), and of recurrence only FREQ=YEARLY on one day of the year is read; give the file an event for each of its days, or list the days as dates`},
+		{"recurrence", calendarOf(event("SUMMARY:New Year\\, again", "DTSTART:20260101", "RRULE:FREQ=HOURLY")), `:6: calendars.free[1]: the event "New Year, again" repeats (RRULE:FREQ=HOURLY), more than once a day, and a calendar has days; correct the rule, or give the file an event for each of its days`},
+		{"each week", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=WEEKLY")), `: calendars.free[1]: has `},
 		{"periods", calendarOf(event("DTSTART:20260101", "RDATE;VALUE=PERIOD:20260301T000000Z/P1D")), `:5: calendars.free[1]: the event "" has RDATE: "20260301T000000Z/P1D" is no date such as 20261224`},
 		{"an exception that is no day of it", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY", "EXDATE:20270101,20270102")), `:6: calendars.free[1]: the event "" has EXDATE: it does not come on 2027-01-02; correct EXDATE, or remove it`},
 		{"a rule of exceptions", calendarOf(event("DTSTART:20260101", "RRULE:FREQ=YEARLY", "EXRULE:FREQ=YEARLY;INTERVAL=2")), `:6: calendars.free[1]: the event "" repeats with exceptions (EXRULE:FREQ=YEARLY;INTERVAL=2) that are not read; give the file`},
@@ -145,7 +158,7 @@ func TestCalendarFilesAreRefused(t *testing.T) {
 		{"backwards", calendarOf(event("SUMMARY:x", "DTSTART:20260102", "DTEND:20260101")), `:6: calendars.free[1]: the event "x" ends before it starts; correct DTSTART or DTEND`},
 		{"a year", calendarOf(event("DTSTART:22000101")), `: calendars.free[1]: 2200-01-01 is outside the years 2000 to 2199; leave the event out`},
 		{"only days that are long past", calendarOf(event("DTSTART:19991231")), `: calendars.free[1]: has no days in the years from 20`},
-		{"too many", calendarOf(many...), `: calendars.free[1]: has 501 days and ranges of days, more than 500, from last year on; leave out the last years`},
+		{"too many", calendarOf(many...), `: calendars.free[1]: has 501 days and ranges of days, more than 500, without those that were over a month ago; leave out the last ones`},
 		{"no event", calendarOf(), `: calendars.free[1]: has no events; name the right file`},
 		{"cut off", strings.TrimSuffix(calendarOf(event("DTSTART:20260101")), "END:VCALENDAR\r\n"), ":1: calendars.free[1]: BEGIN:VCALENDAR has no end: the file is cut off; get it anew"},
 		{"cut off in an event", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20260101\n", ":2: calendars.free[1]: BEGIN:VEVENT has no end"},
@@ -188,7 +201,7 @@ func TestCalendarFilesAreReadAgain(t *testing.T) {
 	if !strings.Contains(said.String(), "there is no file") {
 		t.Errorf("an absent file: %s", said)
 	}
-	put(t, file, calendarOf(event("SUMMARY:x", "DTSTART:20270101", "RRULE:FREQ=DAILY")))
+	put(t, file, calendarOf(event("SUMMARY:x", "DTSTART:20270101", "RRULE:FREQ=HOURLY")))
 	looks()
 	if !strings.Contains(said.String(), "file="+file+" line=6") || except() != "2026-12-24" {
 		t.Errorf("a bad file: except %s: %s", except(), said)

@@ -60,13 +60,13 @@ func (c *checker) datesOf(path, name string) []string {
 		c.fault(path, "%s: %v", quote(file), err)
 		return nil
 	}
-	dates, wrong := parseICS(data, time.Now().Year())
+	dates, wrong := parseICS(data, time.Now())
 	if wrong != nil {
 		c.faults.add(place{file: file, line: wrong.line}, path, "%s", wrong.msg)
 		return nil
 	}
 	if n := len(dates); n > jobs.MaxDates {
-		c.faults.add(place{file: file}, path, "has %d days and ranges of days, more than %d, from last year on; leave out the last years", n, jobs.MaxDates)
+		c.faults.add(place{file: file}, path, "has %d days and ranges of days, more than %d, without those that were over a month ago; leave out the last ones, and write an event of each week as days of the week in the schedules", n, jobs.MaxDates)
 		return nil
 	}
 	for _, f := range fieldErrors(probe(jobs.Job{Except: dates})) {

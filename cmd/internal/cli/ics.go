@@ -25,6 +25,7 @@ func icsFault(line int, format string, args ...any) *icsError {
 type icsLine struct {
 	at          int // the line on which it begins, from 1; 0: the property is absent
 	name, value string
+	zone        *time.Location // of TZID; nil: none, or one that is not known here
 }
 
 // icsEvent is a VEVENT. Its properties may come in any order.
@@ -37,9 +38,9 @@ type icsEvent struct {
 }
 
 // parseICS returns the days of the events of an iCalendar file, as jobs.Job has them in Except: in order, those that touch joined to
-// ranges. The day of a time is the day that is written, in the zone in which it is written. Cancelled events are left out. What repeats
-// is read for the decade of a year and the one after it.
-func parseICS(text []byte, year int) ([]string, *icsError) {
+// ranges. The day of a time is the day that is written, in the zone in which it is written. Cancelled events are left out. Events
+// that repeat are read for the decade of now and the next one.
+func parseICS(text []byte, now time.Time) ([]string, *icsError) {
 	if line, msg := refuseText(text); msg != "" {
 		return nil, icsFault(line, "%s", msg)
 	}
@@ -52,13 +53,13 @@ func parseICS(text []byte, year int) ([]string, *icsError) {
 		return nil, err
 	}
 	var spans []icsSpan
-	decade, cancelled := year/10*10, 0
+	w, cancelled := &icsWindow{decade: now.Year() / 10 * 10, cost: icsCost}, 0
 	for _, e := range events {
 		if e.status == "CANCELLED" && e.unread.name != "RECURRENCE-ID" {
 			cancelled++
 			continue
 		}
-		all, err := e.spans(decade)
+		all, err := e.spans(w)
 		if err != nil {
 			return nil, icsFault(err.line, "the event %s %s", quote(e.summary), err.msg)
 		}
@@ -66,18 +67,21 @@ func parseICS(text []byte, year int) ([]string, *icsError) {
 	}
 	switch spans = since(spans, icsFirst); {
 	case len(spans) > 0:
-		return joinSpans(spans, year-1), nil
+		return joinSpans(spans, now), nil
 	case len(events) == 0:
 		return nil, icsFault(0, "has no events; name the right file")
 	case cancelled == len(events):
 		return nil, icsFault(0, "has only cancelled events; name the right file, or remove the calendar")
 	default:
-		return nil, icsFault(0, "has no days in the years from %d to %d; name the right file", decade, decade+icsYears-1)
+		return nil, icsFault(0, "has no days in the years from %d to %d; name the right file", w.decade, w.decade+icsYears-1)
 	}
 }
 
 // icsProperty is NAME, parameters, which may have a colon in quotes, and value.
-var icsProperty = regexp.MustCompile(`^([A-Za-z0-9-]+)(?:;(?:[^":]|"[^"]*")*)?:(.*)$`)
+var (
+	icsProperty = regexp.MustCompile(`^([A-Za-z0-9-]+)((?:;(?:[^":]|"[^"]*")*)?):(.*)$`)
+	icsZone     = regexp.MustCompile(`(?i);TZID="?([A-Za-z0-9/_+-]+)`)
+)
 
 // unfoldICS splits a text into its properties: a line that begins with a blank continues the one before. What is none is left out.
 func unfoldICS(text []byte) (list []icsLine) {
@@ -85,7 +89,11 @@ func unfoldICS(text []byte) (list []icsLine) {
 	at := 0
 	end := func() {
 		if m := icsProperty.FindSubmatch(whole); m != nil {
-			list = append(list, icsLine{at, strings.ToUpper(string(m[1])), strings.TrimSpace(string(m[2]))})
+			l := icsLine{at: at, name: strings.ToUpper(string(m[1])), value: strings.TrimSpace(string(m[3]))}
+			if z := icsZone.FindSubmatch(m[2]); z != nil {
+				l.zone, _ = time.LoadLocation(string(z[1])) // of another program's name, such as "W. Europe Standard Time": nil
+			}
+			list = append(list, l)
 		}
 	}
 	i := 0
@@ -158,7 +166,7 @@ func (e *icsEvent) set(l icsLine) {
 }
 
 // spans are the days of an event, each time that it comes.
-func (e *icsEvent) spans(decade int) (spans []icsSpan, err *icsError) {
+func (e *icsEvent) spans(w *icsWindow) (spans []icsSpan, err *icsError) {
 	if e.unread.at > 0 {
 		return nil, icsFault(e.unread.at, "repeats with exceptions (%s) that are not read; give the file an event for each of its days, or list the days as dates",
 			spec.Clip(e.unread.name+":"+e.unread.value))
@@ -167,39 +175,35 @@ func (e *icsEvent) spans(decade int) (spans []icsSpan, err *icsError) {
 	if err != nil {
 		return nil, err
 	}
-	starts, comes := []time.Time{s.first}, func(time.Time) bool { return false }
+	starts := []time.Time{s.first}
 	if e.rule.at > 0 {
-		r, err := yearlyRule(e.rule, s.first)
-		if err != nil {
+		if starts, err = w.days(e.rule, e.start); err != nil {
 			return nil, err
 		}
-		r.endCount(s.first, decade+icsYears)
-		starts = r.days(s.first, decade)
-		comes = func(day time.Time) bool { return r.comes(s.first, day) }
 	}
 	more, err := icsDates(e.more)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range more {
-		starts = append(starts, d.day)
-	}
 	less, err := icsDates(e.less)
 	if err != nil {
 		return nil, err
 	}
-	started := make(map[time.Time]bool)
+	comes := make(map[time.Time]bool) // false: left out
 	for _, day := range starts {
-		started[day] = true
+		comes[day] = true
 	}
-	left := make(map[time.Time]bool)
+	for _, d := range more {
+		comes[d.day] = true
+	}
 	for _, d := range less {
-		if left[d.day] = true; !started[d.day] && !comes(d.day) {
+		if _, ok := comes[d.day]; !ok && (e.rule.at == 0 || w.has(d.day)) {
 			return nil, icsFault(d.at, "has EXDATE: it does not come on %s; correct EXDATE, or remove it", d.day.Format(time.DateOnly))
 		}
+		comes[d.day] = false
 	}
-	for _, day := range starts {
-		if !left[day] {
+	for day, ok := range comes {
+		if ok {
 			spans = append(spans, icsSpan{day, day.Add(s.last.Sub(s.first))})
 		}
 	}
@@ -216,7 +220,7 @@ type icsDate struct {
 func icsDates(lines []icsLine) (dates []icsDate, err *icsError) {
 	for _, l := range lines {
 		for text := range strings.SplitSeq(l.value, ",") {
-			t, err := icsTime(icsLine{l.at, l.name, text})
+			t, err := icsTime(icsLine{at: l.at, name: l.name, value: text})
 			if err != nil {
 				return nil, err
 			}

@@ -1,148 +1,153 @@
 package cli
 
 import (
-	"regexp"
+	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/teambition/rrule-go"
+
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// icsYears is for how many years an event that repeats is read, from the beginning of the decade on: ten years ahead at least. Within a
-// decade all nodes read the same days, whenever they started.
-const icsYears = 20
+const (
+	// icsYears is for how many years an event that repeats is read, from the beginning of the decade on: ten years ahead at least.
+	// Within a decade all nodes read the same days, whenever they started.
+	icsYears = 20
+	// icsInterval bounds INTERVAL, which rrule-go adds to years and days and does not check for overflows.
+	icsInterval = 1000
+	// icsCost bounds the days that are walked over for the rules of a file, each of a daily rule counted as icsDaily. icsGap is
+	// added for each rule, for the walk from its last day in the years that are read to the next one. All is half a second.
+	icsCost, icsDaily, icsGap = 20_000_000, 10, 10_000
+	// icsOldest is the first year in which an event that repeats may begin. rrule-go takes the first day of the year 1 for no day.
+	icsOldest = 1600
+)
 
-// icsNth is a day such as 4TH, the fourth Thursday of a month, or -1MO, the last Monday.
-var icsNth = regexp.MustCompile(`^([+-]?[1-5])(SU|MO|TU|WE|TH|FR|SA)$`)
-
-// icsRule is a rule that repeats an event each year, or each so many years.
-type icsRule struct {
-	interval, count int       // count is 0 without one
-	until           time.Time // the last day, of UNTIL or COUNT; zero without one
-	month           time.Month
-	day             int // of the month, without nth
-	nth             int // of the weekday in the month; 0: the date
-	weekday         time.Weekday
+// icsParts are the parts of a rule that are read. rrule-go has two of its own: DTSTART, and BYEASTER, which indexes beyond its table.
+var icsParts = []string{
+	"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYDAY", "BYSETPOS",
+	"BYHOUR", "BYMINUTE", "BYSECOND",
 }
 
-// yearlyRule reads an RRULE of an event that starts on a day. Faults of other rules say what is read.
-func yearlyRule(l icsLine, start time.Time) (r icsRule, err *icsError) {
-	fault := icsFault(l.at, "repeats (%s), and of recurrence only FREQ=YEARLY on one day of the year is read; give the file an event for each of its days, or list the days as dates",
-		spec.Clip(l.name+":"+l.value))
-	part := map[string]string{"INTERVAL": "1", "COUNT": "0"}
-	for text := range strings.SplitSeq(strings.ToUpper(l.value), ";") {
-		name, value, _ := strings.Cut(text, "=")
-		part[name] = value
+// icsWindow is what the rules of a file share.
+type icsWindow struct {
+	decade int
+	cost   int // what is left of icsCost
+}
+
+func (w *icsWindow) start() time.Time { return time.Date(w.decade, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func (w *icsWindow) has(day time.Time) bool { return !day.Before(w.start()) && day.Before(w.end()) }
+
+// end is the first instant after the years that are read.
+func (w *icsWindow) end() time.Time { return w.start().AddDate(icsYears, 0, 0) }
+
+// days returns the days of the window on which a rule comes, in order.
+func (w *icsWindow) days(rule, start icsLine) (days []time.Time, err *icsError) {
+	fault := func(msg string) *icsError {
+		return icsFault(rule.at, "repeats (%s), %s; correct the rule, or give the file an event for each of its days", spec.Clip(rule.name+":"+rule.value), msg)
 	}
-	take := func(name string) (value string) { value = part[name]; delete(part, name); return value }
-	interval, bad := strconv.Atoi(take("INTERVAL"))
-	count, alsoBad := strconv.Atoi(take("COUNT"))
-	if r = (icsRule{interval: interval, count: count}); bad != nil || alsoBad != nil || interval < 1 || count < 0 || take("FREQ") != "YEARLY" {
-		return r, fault
+	first, err := icsTime(start)
+	if err != nil {
+		return nil, err
 	}
-	if interval > icsYears {
-		return r, icsFault(l.at, "repeats each %d years, and events are read for %d; give the file an event for each of its days", interval, icsYears)
+	opt, msg := readRule(strings.ToUpper(rule.value), start.zone)
+	if msg != "" {
+		return nil, fault(msg)
 	}
-	if until := take("UNTIL"); until != "" {
-		if r.until, err = icsTime(icsLine{l.at, "UNTIL", until}); err != nil {
-			return r, err
+	if first.Year() < icsOldest {
+		return nil, fault(fmt.Sprintf("and begins before the year %d", icsOldest))
+	}
+	opt.Dtstart = first
+	if end := w.end().Add(-time.Second); opt.Until.IsZero() || opt.Until.After(end) {
+		opt.Until = end
+	}
+	walk := (icsGap + max(0, int(opt.Until.Sub(first)/(24*time.Hour)))) * (1 + strings.Count(rule.value, ","))
+	if opt.Freq == rrule.DAILY {
+		walk *= icsDaily
+	}
+	if w.cost -= walk; w.cost < 0 {
+		return nil, fault("and the rules of this file are too many for the years since they began")
+	}
+	r, wrong := rrule.NewRRule(*opt)
+	if wrong != nil {
+		return nil, fault("in which " + wrong.Error())
+	}
+	if first.After(opt.Until) { // begins after the years that are read, or ends before it begins
+		return nil, nil
+	}
+	next := r.Iterator()
+	t, ok := next()
+	if !ok || !t.Equal(first) {
+		return nil, icsFault(rule.at, "starts on %s, which is no day of its rule %s; correct DTSTART or RRULE", first.Format(time.DateOnly), spec.Clip(rule.value))
+	}
+	for ; ok; t, ok = next() {
+		if !t.Before(w.start()) {
+			days = append(days, t.Truncate(24*time.Hour))
 		}
 	}
-	r.month, r.day = start.Month(), start.Day()
-	month, day, weekday := take("BYMONTH"), take("BYMONTHDAY"), take("BYDAY")
-	take("WKST") // of weeks, which no such rule has
-	if len(part) > 0 || !r.readDate(month, day) || weekday != "" && (month == "" || day != "" || !r.readWeekday(weekday)) {
-		return r, fault
-	}
-	if !r.in(start.Year()).Equal(start) {
-		return r, icsFault(l.at, "starts on %s, which is no day of its rule %s; correct DTSTART or RRULE", start.Format(time.DateOnly), spec.Clip(l.value))
-	}
-	return r, nil
+	return days, nil
 }
 
-// readDate reads BYMONTH and BYMONTHDAY of one day of the year. A day without a month is one of each month.
-func (r *icsRule) readDate(month, day string) bool {
-	if month != "" {
-		n, err := strconv.Atoi(month)
-		if r.month = time.Month(n); err != nil || n < 1 || n > 12 {
-			return false
+// readRule reads a rule that comes at most once a day. The message is what is wrong with it, also where rrule-go would read another rule
+// than is written.
+func readRule(text string, zone *time.Location) (opt *rrule.ROption, msg string) {
+	parts := make(map[string]string)
+	var rest []string // without UNTIL, of which rrule-go does not know the zone
+	for part := range strings.SplitSeq(text, ";") {
+		name, value, _ := strings.Cut(part, "=")
+		if _, twice := parts[name]; twice || !slices.Contains(icsParts, name) {
+			return nil, "of which " + quote(part) + " is not understood"
+		}
+		if parts[name] = value; name != "UNTIL" {
+			rest = append(rest, part)
 		}
 	}
-	if day == "" {
-		return true
-	}
-	n, err := strconv.Atoi(day)
-	r.day = n
-	return month != "" && err == nil && n >= 1 && n <= 31
-}
-
-// readWeekday reads BYDAY of one day of a month.
-func (r *icsRule) readWeekday(text string) bool {
-	m := icsNth.FindStringSubmatch(text)
-	if m == nil {
-		return false
-	}
-	r.nth, _ = strconv.Atoi(m[1])
-	for day := time.Sunday; day <= time.Saturday; day++ {
-		if strings.EqualFold(day.String()[:2], m[2]) {
-			r.weekday = day
+	for name, most := range map[string]int{"INTERVAL": icsInterval, "COUNT": math.MaxInt} {
+		if n, err := strconv.Atoi(parts[name]); parts[name] != "" && (err != nil || n < 1 || n > most) {
+			return nil, fmt.Sprintf("in which %s is no number from 1 to %d", name, most)
 		}
 	}
-	return true
-}
-
-// soughtIn is called for each year in which a rule's day is sought. A test counts.
-var soughtIn = func(int) {}
-
-// in is the rule's day in a year; zero where the year has none.
-func (r icsRule) in(year int) time.Time {
-	soughtIn(year)
-	day := time.Date(year, r.month, r.day, 0, 0, 0, 0, time.UTC)
-	if r.nth > 0 {
-		first := time.Date(year, r.month, 1, 0, 0, 0, 0, time.UTC)
-		day = first.AddDate(0, 0, int(r.weekday-first.Weekday()+7)%7+7*(r.nth-1))
-	} else if r.nth < 0 {
-		last := time.Date(year, r.month+1, 0, 0, 0, 0, 0, time.UTC)
-		day = last.AddDate(0, 0, -int(last.Weekday()-r.weekday+7)%7+7*(r.nth+1))
+	opt, err := rrule.StrToROption(strings.Join(rest, ";"))
+	switch {
+	case err != nil:
+		return nil, fmt.Sprintf("which is no rule (%v)", err)
+	case opt.Freq > rrule.DAILY || len(opt.Byhour) > 1 || len(opt.Byminute) > 1 || len(opt.Bysecond) > 1:
+		return nil, "more than once a day, and a calendar has days"
 	}
-	if day.Month() != r.month { // February 29, or no fifth Monday
-		return time.Time{}
-	}
-	return day
-}
-
-// endCount makes of COUNT the last day, where that is in a year before end.
-func (r *icsRule) endCount(start time.Time, end int) {
-	for year, n := start.Year(), 0; n < r.count && year < end; year += r.interval {
-		day := r.in(year)
-		if day.IsZero() {
-			continue
+	if until := parts["UNTIL"]; until != "" {
+		t, err := icsTime(icsLine{name: "UNTIL", value: until})
+		switch {
+		case err != nil:
+			return nil, "and " + err.msg
+		case len(until) == len(rrule.DateFormat): // the whole day
+			t = t.Add(24*time.Hour - time.Second)
+		case strings.HasSuffix(until, "Z") && zone != nil:
+			_, offset := t.In(zone).Zone()
+			t = t.Add(time.Duration(offset) * time.Second)
 		}
-		if n++; n == r.count && (r.until.IsZero() || day.Before(r.until)) {
-			r.until = day
-		}
+		opt.Until = t
 	}
+	return opt, badWeekday(opt)
 }
 
-// days are the rule's days in the years from first on, icsYears of them.
-func (r icsRule) days(start time.Time, first int) (days []time.Time) {
-	year := start.Year()
-	if early := first - year; early > 0 {
-		year += (early + r.interval - 1) / r.interval * r.interval
+// badWeekday refuses a weekday with a number, such as 4TH, where RFC 5545 has none: rrule-go passes over some numbers, and indexes
+// beyond its tables by others.
+func badWeekday(opt *rrule.ROption) string {
+	most := 0
+	switch {
+	case opt.Freq == rrule.MONTHLY || opt.Freq == rrule.YEARLY && len(opt.Bymonth) > 0:
+		most = 5
+	case opt.Freq == rrule.YEARLY && len(opt.Byweekno) == 0:
+		most = 53
 	}
-	for ; year < first+icsYears; year += r.interval {
-		if day := r.in(year); !day.IsZero() && !r.over(day) {
-			days = append(days, day)
+	for _, day := range opt.Byweekday {
+		if n := day.N(); n > most || n < -most {
+			return "in which the number of BYDAY is beyond what such a rule can have"
 		}
 	}
-	return days
+	return ""
 }
-
-// comes reports whether a day is one of the rule.
-func (r icsRule) comes(start, day time.Time) bool {
-	years := day.Year() - start.Year()
-	return years >= 0 && years%r.interval == 0 && r.in(day.Year()).Equal(day) && !r.over(day)
-}
-
-func (r icsRule) over(day time.Time) bool { return !r.until.IsZero() && day.After(r.until) }

@@ -24,9 +24,12 @@ func since(spans []icsSpan, day time.Time) []icsSpan {
 	return spans
 }
 
-// joinSpans returns the days as dates and ranges, in order. Of more than a job may have, the first years are left out, up to the year
-// keep: which ones depends on the days alone, so that no definition changes because time has passed.
-func joinSpans(spans []icsSpan, keep int) (dates []string) {
+// icsPast is how long ago a day has to be for a job to do without it: what is caught up after an outage is younger.
+const icsPast = 31 * 24 * time.Hour
+
+// joinSpans returns the days as dates and ranges, in order. Of more than a job may have, the first ones are left out that are past at
+// now. Which ones these are depends on the days alone, so that no definition changes because time has passed.
+func joinSpans(spans []icsSpan, now time.Time) (dates []string) {
 	slices.SortFunc(spans, func(a, b icsSpan) int { return a.first.Compare(b.first) })
 	joined := spans[:1]
 	for _, s := range spans[1:] {
@@ -38,8 +41,8 @@ func joinSpans(spans []icsSpan, keep int) (dates []string) {
 			*last = s.last
 		}
 	}
-	for year := joined[0].first.Year() + 1; len(joined) > jobs.MaxDates && year <= keep; year++ {
-		joined = since(joined, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
+	for len(joined) > jobs.MaxDates && joined[0].last.Before(now.Add(-icsPast)) {
+		joined = joined[1:]
 	}
 	for _, s := range joined {
 		text := s.first.Format(time.DateOnly)
