@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"log/slog"
 	"maps"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/escapement/escapement/scheduler"
 )
@@ -23,6 +21,8 @@ type Config struct {
 	// others share series whose JobLabel is empty, and have no last success. Negative: no job has series of its own.
 	// Default DefaultJobs.
 	Jobs int
+	// JobHistograms gives each job with series of its own histograms of its own, of lag and duration. Default: all jobs share one.
+	JobHistograms bool
 	// Labels are added to every series, such as NodeLabel where a process has several nodes. Default none. Labels that a
 	// scrape renames, such as job or instance, are logged.
 	Labels prometheus.Labels
@@ -36,7 +36,7 @@ type Collector struct {
 	jobs  *jobSeries
 	redis *redisSeries
 	node  atomic.Pointer[scheduler.Node]
-	descs [families]*prometheus.Desc // of what the node says at a scrape
+	descs [families]*prometheus.Desc // of the node's state; nil: the series are kept
 
 	log    *slog.Logger
 	warned sync.Once // that it watches no node
@@ -56,10 +56,12 @@ func New(cfg Config) *Collector {
 				"label", label, "renamed", "exported_"+label)
 		}
 	}
-	for f := range families {
-		c.descs[f] = f.desc(cfg.Labels)
+	for f, d := range described {
+		if d.kind != 0 {
+			c.descs[f] = prometheus.NewDesc(d.name, d.help, d.labels, cfg.Labels)
+		}
 	}
-	c.jobs = newJobSeries(max(0, cmp.Or(cfg.Jobs, DefaultJobs)), cfg.Labels, c.node.Load)
+	c.jobs = newJobSeries(cfg, c.node.Load)
 	return c
 }
 
@@ -86,34 +88,35 @@ func (c *Collector) Hooks() *scheduler.Hooks {
 
 // Describe sends the descriptors of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, v := range c.kept() {
+		v.Describe(ch)
+	}
 	for _, d := range c.descs {
-		ch <- d
+		if d != nil {
+			ch <- d
+		}
 	}
 }
 
+// kept are the series that are kept between scrapes.
+func (c *Collector) kept() []prometheus.Collector { return append(c.jobs.vectors(), c.redis.calls) }
+
 // Collect sends all metrics.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	c.jobs.each(func(m prometheus.Metric) { ch <- m })
-	c.eachOther(func(_ family, m prometheus.Metric) { ch <- m })
-}
-
-// eachOther calls f for every series that is not of a job, those of one family in the order of their labels.
-func (c *Collector) eachOther(f func(family, prometheus.Metric)) {
-	c.redis.each(f)
+	c.jobs.update()
+	for _, v := range c.kept() {
+		v.Collect(ch)
+	}
 	n := c.node.Load()
 	if n == nil {
 		return
 	}
 	set := func(of family, value float64, labels ...string) {
-		kind := prometheus.GaugeValue
-		if described[of].kind == dto.MetricType_COUNTER {
-			kind = prometheus.CounterValue
-		}
-		f(of, prometheus.MustNewConstMetric(c.descs[of], kind, value, labels...))
+		ch <- prometheus.MustNewConstMetric(c.descs[of], described[of].kind, value, labels...)
 	}
 	s := n.Stats()
-	for _, answer := range slices.Sorted(maps.Keys(s.Claims)) {
-		set(claims, float64(s.Claims[answer]), answer)
+	for answer, n := range s.Claims {
+		set(claims, float64(n), answer)
 	}
 	set(clockOffset, s.ClockOffset.Seconds())
 	set(hooksDropped, float64(s.HooksDropped))

@@ -135,27 +135,33 @@ func startNode(b *testing.B, client *redis.Client, cfg scheduler.Config, list []
 	return node
 }
 
-// BenchmarkScrape is one scrape of 1,000 jobs that have run; ms/scrape is processor time.
+// BenchmarkScrape is one scrape of jobs that have run; ms/scrape is processor time.
 func BenchmarkScrape(b *testing.B) {
-	m := withRuns(b, 1000)
-	h := metrics.Handler(m)
-	for _, accept := range []string{"text/plain", protobufOnly} {
-		b.Run(map[bool]string{false: "text", true: "protobuf"}[accept == protobufOnly], func(b *testing.B) {
-			r := httptest.NewRequestWithContext(b.Context(), "GET", "/metrics", nil)
-			r.Header.Set("Accept", accept)
-			b.ReportAllocs()
-			used := processorTime(b)
-			for b.Loop() {
-				h.ServeHTTP(devNull{http.Header{}}, r)
-			}
-			b.ReportMetric(float64((processorTime(b)-used).Microseconds())/1000/float64(b.N), "ms/scrape")
-		})
+	for _, n := range []int{1000, 10_000} {
+		for _, tt := range []struct {
+			name, accept string
+			histograms   bool
+		}{
+			{"text", "text/plain", false}, {"text_with_histograms", "text/plain", true}, {"protobuf_with_histograms", protobufOnly, true},
+		} {
+			b.Run(fmt.Sprintf("%d/%s", n, tt.name), func(b *testing.B) {
+				h := metrics.Handler(withRuns(b, n, tt.histograms))
+				r := httptest.NewRequestWithContext(b.Context(), "GET", "/metrics", nil)
+				r.Header.Set("Accept", tt.accept)
+				b.ReportAllocs()
+				used := processorTime(b)
+				for b.Loop() {
+					h.ServeHTTP(devNull{http.Header{}}, r)
+				}
+				b.ReportMetric(float64((processorTime(b)-used).Microseconds())/1000/float64(b.N), "ms/scrape")
+			})
+		}
 	}
 }
 
 // BenchmarkSettled is what an event of a run costs.
 func BenchmarkSettled(b *testing.B) {
-	m := withRuns(b, 1000)
+	m := withRuns(b, 1000, false)
 	settled := m.Hooks().Settled
 	b.ReportAllocs()
 	for b.Loop() {
@@ -164,7 +170,7 @@ func BenchmarkSettled(b *testing.B) {
 }
 
 // withRuns is a collector of a node with jobs that have run, each with other durations.
-func withRuns(b *testing.B, n int) *metrics.Collector {
+func withRuns(b *testing.B, n int, histograms bool) *metrics.Collector {
 	_, client := redistest.StartEmbedded(b)
 	reg := jobs.NewRegistry()
 	for _, j := range everySecond(n) {
@@ -174,7 +180,7 @@ func withRuns(b *testing.B, n int) *metrics.Collector {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m := metrics.New(metrics.Config{})
+	m := metrics.New(metrics.Config{Jobs: n, JobHistograms: histograms})
 	m.Watch(node)
 	for name := range node.JobNames() {
 		for i := range 20 {

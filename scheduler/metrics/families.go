@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 )
 
 // JobLabel is the label of a job's series, NodeLabel the one that the program adds where a process has several nodes. They have a
@@ -26,7 +25,7 @@ func renamed(label string) bool {
 	return slices.Contains(targetLabels, label) || strings.HasPrefix(label, "exported_") || strings.HasPrefix(label, "__")
 }
 
-// family is a metric with all its series. The values are in the order of the names, as Prometheus' formats want them.
+// family is a metric with all its series.
 type family int
 
 const (
@@ -51,26 +50,26 @@ const (
 // described is every family's name, help, type and labels.
 var described = [families]struct {
 	name, help string
-	kind       dto.MetricType
+	kind       prometheus.ValueType // 0 where the series are kept between scrapes
 	labels     []string
 }{
-	claims:       {"escapement_claims_total", "Answers to the node's claims.", dto.MetricType_COUNTER, []string{"answer"}},
-	clockOffset:  {"escapement_clock_offset_seconds", "How far the clock of Redis is ahead of the node's own.", dto.MetricType_GAUGE, nil},
-	hooksDropped: {"escapement_hooks_dropped_total", "Events that the hooks did not get, because their queue was full or a hook panicked.", dto.MetricType_COUNTER, nil},
+	claims:       {"escapement_claims_total", "Answers to the node's claims.", prometheus.CounterValue, []string{"answer"}},
+	clockOffset:  {"escapement_clock_offset_seconds", "How far the clock of Redis is ahead of the node's own.", prometheus.GaugeValue, nil},
+	hooksDropped: {"escapement_hooks_dropped_total", "Events that the hooks did not get, because their queue was full or a hook panicked.", prometheus.CounterValue, nil},
 	lastSuccess: {
 		"escapement_job_last_success_timestamp_seconds", "When a run of the job last succeeded, as far as this node knows; 0 for never.",
-		dto.MetricType_GAUGE, []string{JobLabel},
+		0, []string{JobLabel},
 	},
-	nodeJobs:    {"escapement_jobs", "Jobs by their state on the node. A job may count in more than one.", dto.MetricType_GAUGE, []string{"state"}},
-	leaseLost:   {"escapement_lease_lost_total", "Runs that lost their leases while their functions were running.", dto.MetricType_COUNTER, nil},
-	nodeReady:   {"escapement_node_ready", "Whether the node has registered its jobs and may claim.", dto.MetricType_GAUGE, nil},
-	redisCall:   {"escapement_redis_call_seconds", "Duration of calls to Redis, by script or command. A pipeline is one call.", dto.MetricType_HISTOGRAM, []string{"verb"}},
-	redisUp:     {"escapement_redis_up", "Whether the Redis master answers and takes writes.", dto.MetricType_GAUGE, []string{"master"}},
-	runDuration: {"escapement_run_duration_seconds", "Duration of runs that were started.", dto.MetricType_HISTOGRAM, []string{JobLabel}},
-	runLag:      {"escapement_run_lag_seconds", "How late runs were started, from the tick.", dto.MetricType_HISTOGRAM, []string{JobLabel}},
-	slots:       {"escapement_slots", "Slots for runs on the node, by state.", dto.MetricType_GAUGE, []string{"state"}},
-	stalled:     {"escapement_stalled_total", "How often a run made no progress for its job's stall_after.", dto.MetricType_COUNTER, nil},
-	ticks:       {"escapement_ticks_total", "Ticks and runs that this node recorded, by outcome.", dto.MetricType_COUNTER, []string{JobLabel, "outcome"}},
+	nodeJobs:    {"escapement_jobs", "Jobs by their state on the node. A job may count in more than one.", prometheus.GaugeValue, []string{"state"}},
+	leaseLost:   {"escapement_lease_lost_total", "Runs that lost their leases while their functions were running.", prometheus.CounterValue, nil},
+	nodeReady:   {"escapement_node_ready", "Whether the node has registered its jobs and may claim.", prometheus.GaugeValue, nil},
+	redisCall:   {"escapement_redis_call_seconds", "Duration of calls to Redis, by script or command. A pipeline is one call.", 0, []string{"verb"}},
+	redisUp:     {"escapement_redis_up", "Whether the Redis master answers and takes writes.", prometheus.GaugeValue, []string{"master"}},
+	runDuration: {"escapement_run_duration_seconds", "Duration of runs that were started.", 0, []string{JobLabel}},
+	runLag:      {"escapement_run_lag_seconds", "How late runs were started, from the tick.", 0, []string{JobLabel}},
+	slots:       {"escapement_slots", "Slots for runs on the node, by state.", prometheus.GaugeValue, []string{"state"}},
+	stalled:     {"escapement_stalled_total", "How often a run made no progress for its job's stall_after.", prometheus.CounterValue, nil},
+	ticks:       {"escapement_ticks_total", "Ticks and runs that this node recorded, by outcome.", 0, []string{JobLabel, "outcome"}},
 }
 
 // Names are the names of all metrics, in order.
@@ -82,23 +81,21 @@ func Names() []string {
 	return names
 }
 
-// desc makes the descriptor of a family.
-func (f family) desc(labels prometheus.Labels) *prometheus.Desc {
-	d := described[f]
-	return prometheus.NewDesc(d.name, d.help, d.labels, labels)
-}
-
 // Native histograms: each bucket is a tenth larger than the one before, a hundred of them at most.
 const (
 	bucketFactor = 1.1
 	bucketsMax   = 100
 )
 
-// histograms makes the histograms of a family, native ones that have classic buckets too.
-func (f family) histograms(labels prometheus.Labels, buckets ...float64) *prometheus.HistogramVec {
+// histograms makes the histograms of a family, native ones that have classic buckets too. Without split the family is one histogram.
+func (f family) histograms(labels prometheus.Labels, split bool, buckets ...float64) *prometheus.HistogramVec {
 	d := described[f]
+	var splitBy []string
+	if split {
+		splitBy = d.labels
+	}
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: d.name, Help: d.help, ConstLabels: labels, Buckets: buckets,
 		NativeHistogramBucketFactor: bucketFactor, NativeHistogramMaxBucketNumber: bucketsMax,
-	}, d.labels)
+	}, splitBy)
 }

@@ -1,8 +1,8 @@
 package metrics
 
 import (
+	"cmp"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +18,7 @@ var (
 	durationBuckets = []float64{.01, .1, 1, 10, 60, 600, 3600}
 )
 
-// outcomes are those that a node records and hears of. Ticks of a definition that was replaced are recorded without an event.
+// outcomes are those of which a node's hooks get events. Ticks of a definition that was replaced are recorded without an event.
 var outcomes = []jobs.Outcome{
 	jobs.OutcomeAbandoned, jobs.OutcomeCancelled, jobs.OutcomeFailed, jobs.OutcomeLost, jobs.OutcomeMissed, jobs.OutcomePaused,
 	jobs.OutcomeSkipped, jobs.OutcomeSucceeded, jobs.OutcomeTimedOut,
@@ -26,52 +26,63 @@ var outcomes = []jobs.Outcome{
 
 // oneJob is the series of one job, or of all jobs that share some.
 type oneJob struct {
-	name, labels  string // labels: as the text format has them
-	shared        bool
-	ticks         [jobs.OutcomeSuperseded + 1]int64
-	lag, duration histogram
-	success       int64 // when a run last succeeded, ms; 0 for never
+	ticks         [jobs.OutcomeSuperseded + 1]prometheus.Counter // nil of what is none of outcomes
+	lag, duration prometheus.Observer
+	success       prometheus.Gauge // nil of the shared series
+	successAt     int64            // when a run last succeeded, ms; 0 for never
 }
 
 // jobSeries are the series of a node's jobs. Hooks change them, scrapes read them.
 type jobSeries struct {
-	limit  int
-	labels prometheus.Labels
-	node   func() *scheduler.Node
+	limit      int
+	histograms bool // each job has its own
+	node       func() *scheduler.Node
 
-	lag, duration  *prometheus.HistogramVec
-	success, ended *prometheus.Desc
+	lag, duration *prometheus.HistogramVec
+	success       *prometheus.GaugeVec
+	ticks         *prometheus.CounterVec
 
 	mu      sync.Mutex
 	names   []string // those with series of their own, in the node's order
 	by      map[string]*oneJob
 	shared  *oneJob         // nil until there is a job that has none of its own
-	all     []*oneJob       // by name
 	looked  time.Time       // when the node's jobs were last looked at for one that is missing
 	unread  map[string]bool // their last success is to be read from the ledger
 	changed chan struct{}   // holds one signal: unread is not empty
 }
 
-func newJobSeries(limit int, labels prometheus.Labels, node func() *scheduler.Node) *jobSeries {
+func newJobSeries(cfg Config, node func() *scheduler.Node) *jobSeries {
+	d := described[lastSuccess]
+	t := described[ticks]
 	return &jobSeries{
-		limit: limit, labels: labels, node: node,
-		lag: runLag.histograms(labels, lagBuckets...), duration: runDuration.histograms(labels, durationBuckets...),
-		success: lastSuccess.desc(labels), ended: ticks.desc(labels),
-		by: make(map[string]*oneJob), unread: make(map[string]bool), changed: make(chan struct{}, 1),
+		limit: max(0, cmp.Or(cfg.Jobs, DefaultJobs)), histograms: cfg.JobHistograms, node: node,
+		lag: runLag.histograms(cfg.Labels, cfg.JobHistograms, lagBuckets...), duration: runDuration.histograms(cfg.Labels, cfg.JobHistograms, durationBuckets...),
+		success: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: d.name, Help: d.help, ConstLabels: cfg.Labels}, d.labels),
+		ticks:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: t.name, Help: t.help, ConstLabels: cfg.Labels}, t.labels),
+		by:      make(map[string]*oneJob), unread: make(map[string]bool), changed: make(chan struct{}, 1),
 	}
 }
 
-// newJob makes the series of a job, all of them 0.
+// newJob makes the series of a job, all of them 0. Without a name they are those that jobs share.
 func (s *jobSeries) newJob(name string) *oneJob {
-	return &oneJob{name: name, labels: labelsOf(name, s.labels), lag: newHistogram(s.lag, name, lagBuckets), duration: newHistogram(s.duration, name, durationBuckets)}
+	var of []string
+	if s.histograms {
+		of = []string{name}
+	}
+	j := &oneJob{lag: s.lag.WithLabelValues(of...), duration: s.duration.WithLabelValues(of...)}
+	if name != "" {
+		j.success = s.success.WithLabelValues(name)
+	}
+	for _, o := range outcomes {
+		j.ticks[o] = s.ticks.WithLabelValues(name, o.String())
+	}
+	return j
 }
 
 // share makes the series of the jobs that have none of their own.
 func (s *jobSeries) share() {
 	if s.shared == nil {
 		s.shared = s.newJob("")
-		s.shared.shared = true
-		s.all = slices.Insert(s.all, 0, s.shared)
 	}
 }
 
@@ -114,18 +125,15 @@ func (s *jobSeries) updateLocked() {
 	maps.DeleteFunc(s.by, func(name string, _ *oneJob) bool {
 		if !has[name] {
 			delete(s.unread, name)
-			s.lag.DeleteLabelValues(name)
-			s.duration.DeleteLabelValues(name)
+			if s.histograms {
+				s.lag.DeleteLabelValues(name)
+				s.duration.DeleteLabelValues(name)
+			}
+			s.success.DeleteLabelValues(name)
+			s.ticks.DeletePartialMatch(prometheus.Labels{JobLabel: name})
 		}
 		return !has[name]
 	})
-	s.all = s.all[:0]
-	if s.shared != nil {
-		s.all = append(s.all, s.shared)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.by)) {
-		s.all = append(s.all, s.by[name])
-	}
 }
 
 // lookEvery is how often an event of an unknown job makes the node's jobs be looked at, since one may have been added.
@@ -152,19 +160,19 @@ func (s *jobSeries) settled(e scheduler.SettledEvent) {
 	defer s.mu.Unlock()
 	j := s.of(e.Job)
 	if e.Tries > 0 {
-		j.lag.observe(e.Lag.Seconds())
-		j.duration.observe(e.Duration.Seconds())
+		j.lag.Observe(e.Lag.Seconds())
+		j.duration.Observe(e.Duration.Seconds())
 	}
 	if !e.Recorded {
 		return // another node counts the outcome that it recorded
 	}
 	j.count(e.Outcome, 1)
 	switch {
-	case e.Outcome != jobs.OutcomeSucceeded || j.shared:
+	case e.Outcome != jobs.OutcomeSucceeded || j.success == nil:
 	case e.Shards > 1:
 		s.read(e.Job) // whether the whole tick has succeeded, only the ledger knows
 	default:
-		j.success = max(j.success, e.Tick.Add(e.Lag+e.Duration).UnixMilli())
+		j.succeeded(e.Tick.Add(e.Lag + e.Duration))
 	}
 }
 
@@ -181,27 +189,20 @@ func (s *jobSeries) abandoned(e scheduler.AbandonedEvent) {
 }
 
 func (j *oneJob) count(o jobs.Outcome, n int64) {
-	if int(o) < len(j.ticks) {
-		j.ticks[o] += n
+	if int(o) < len(j.ticks) && j.ticks[o] != nil {
+		j.ticks[o].Add(float64(n))
 	}
 }
 
-// each updates the jobs and calls f for each series.
-func (s *jobSeries) each(f func(prometheus.Metric)) {
-	s.mu.Lock()
-	s.updateLocked()
-	var list []prometheus.Metric
-	for _, j := range s.all {
-		if !j.shared {
-			list = append(list, prometheus.MustNewConstMetric(s.success, prometheus.GaugeValue, float64(j.success)/1000, j.name))
-		}
-		list = append(list, j.lag.Histogram, j.duration.Histogram)
-		for _, o := range outcomes {
-			list = append(list, prometheus.MustNewConstMetric(s.ended, prometheus.CounterValue, float64(j.ticks[o]), j.name, o.String()))
-		}
+// succeeded stores when the job succeeded, unless a later time is stored. The caller holds the series' mutex.
+func (j *oneJob) succeeded(at time.Time) {
+	if ms := at.UnixMilli(); ms > j.successAt {
+		j.successAt = ms
+		j.success.Set(float64(ms) / 1000)
 	}
-	s.mu.Unlock()
-	for _, m := range list {
-		f(m)
-	}
+}
+
+// vectors are all series of jobs.
+func (s *jobSeries) vectors() []prometheus.Collector {
+	return []prometheus.Collector{s.success, s.lag, s.duration, s.ticks}
 }

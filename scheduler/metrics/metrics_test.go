@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -76,7 +75,7 @@ func TestScrape(t *testing.T) {
 		list := []jobs.Job{job("fails", fails), job("ok", succeeds), once, job("slow", lasts(13*time.Second)), half}
 		time.Sleep(5 * time.Second)
 		began := time.Now().Truncate(10 * time.Second)
-		n := start(t, server.Client(), metrics.Config{}, own, list...)
+		n := start(t, server.Client(), metrics.Config{JobHistograms: true}, own, list...)
 		want(t, scrape(t, n.Collector), map[string]float64{ // before the first tick
 			`escapement_ticks_total{escapement_job="ok",outcome="succeeded"}`:    0,
 			`escapement_ticks_total{escapement_job="slow",outcome="lost"}`:       0,
@@ -135,8 +134,8 @@ func TestScrape(t *testing.T) {
 	})
 }
 
-// The handler's answer is what a registry would answer, which checks every series.
-func TestHandlerIsARegistry(t *testing.T) {
+// A registry that checks every series has nothing against the collector's.
+func TestSeriesAreSound(t *testing.T) {
 	bubble(t, func(t *testing.T, server *redistest.Embedded) {
 		n := start(t, server.Client(), metrics.Config{Jobs: 1, Labels: prometheus.Labels{metrics.NodeLabel: `a "b"\c`}}, nil, job("b", succeeds), job("a", fails))
 		time.Sleep(25 * time.Second)
@@ -147,13 +146,9 @@ func TestHandlerIsARegistry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var text bytes.Buffer
 		for _, f := range families {
 			if !slices.Contains(metrics.Names(), f.GetName()) {
 				t.Errorf("Names lacks %s", f.GetName())
-			}
-			if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
-				t.Fatal(err)
 			}
 			for _, m := range f.GetMetric() {
 				for _, l := range m.GetLabel() {
@@ -165,16 +160,6 @@ func TestHandlerIsARegistry(t *testing.T) {
 		}
 		if len(families) != len(metrics.Names()) {
 			t.Errorf("%d families, want %v", len(families), metrics.Names())
-		}
-		registry, handler := seriesOf(t, &text), scrape(t, n.Collector)
-		for series, value := range handler {
-			if v, there := registry[series]; strings.HasPrefix(series, "escapement") && (!there || v != value && !strings.Contains(series, "clock")) {
-				t.Errorf("%s: %v by the handler, %v by a registry (there: %t)", series, value, v, there)
-			}
-			delete(registry, series)
-		}
-		if len(registry) > 0 {
-			t.Errorf("the handler lacks %v", registry)
 		}
 		problems, err := testutil.GatherAndLint(reg)
 		if err != nil || len(problems) > 0 {
@@ -217,7 +202,7 @@ func TestBound(t *testing.T) {
 			`escapement_ticks_total{escapement_job="a",outcome="succeeded"}`: 2,
 			`escapement_ticks_total{escapement_job="",outcome="succeeded"}`:  2,
 			`escapement_ticks_total{escapement_job="",outcome="failed"}`:     2,
-			`escapement_run_lag_seconds_count{escapement_job=""}`:            4,
+			`escapement_run_lag_seconds_count`:                               6,
 		})
 		names := func(got map[string]float64) (list []string) {
 			for series := range got {

@@ -3,8 +3,6 @@ package metrics
 import (
 	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -49,7 +47,7 @@ type redisSeries struct {
 }
 
 func newRedisSeries(labels prometheus.Labels) *redisSeries {
-	return &redisSeries{calls: redisCall.histograms(labels, callBuckets...), by: make(map[string]prometheus.Histogram)}
+	return &redisSeries{calls: redisCall.histograms(labels, true, callBuckets...), by: make(map[string]prometheus.Histogram)}
 }
 
 // observe notes how long a call took.
@@ -74,16 +72,6 @@ func (r *redisSeries) add(verb string) prometheus.Histogram {
 		r.by[verb] = r.calls.WithLabelValues(verb).(prometheus.Histogram)
 	}
 	return r.by[verb]
-}
-
-// each calls f for each series.
-func (r *redisSeries) each(f func(family, prometheus.Metric)) {
-	r.mu.RLock()
-	all := maps.Clone(r.by)
-	r.mu.RUnlock()
-	for _, verb := range slices.Sorted(maps.Keys(all)) {
-		f(redisCall, all[verb])
-	}
 }
 
 // verbOf is the name of a script, or of a command.

@@ -79,7 +79,7 @@ func (s *jobSeries) readSome(ctx context.Context, client *ops.Client) {
 		switch {
 		case j == nil:
 		case !when.IsZero():
-			j.success = max(j.success, when.UnixMilli())
+			j.succeeded(when)
 		case err != nil:
 			s.read(name)
 		}

@@ -128,6 +128,9 @@ type HTTP struct {
 	Hosts []string `yaml:"hosts"`
 	// MetricsJobs is how many jobs have metrics of their own; those beyond share some. 0 to 100000, default 1000.
 	MetricsJobs int `yaml:"metrics_jobs"`
+	// MetricsHistograms is whether all jobs share the histograms of lag and duration, or each of these jobs has its own: 22 series more.
+	// Default shared.
+	MetricsHistograms string `yaml:"metrics_histograms" words:"shared job"`
 }
 
 // jobsWithMetrics is MetricsJobs as the collector wants it.
@@ -210,7 +213,7 @@ func defaults() Config {
 			MaxSkew: time.Second, MaxStep: time.Minute,
 			FailoverHold: 3 * time.Second, DrainTimeout: 30 * time.Second,
 		},
-		HTTP:     HTTP{Listen: "127.0.0.1:8080", Users: map[string]string{}, Hosts: []string{}, ProxyRole: "viewer", MetricsJobs: metrics.DefaultJobs},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080", Users: map[string]string{}, Hosts: []string{}, ProxyRole: "viewer", MetricsJobs: metrics.DefaultJobs, MetricsHistograms: "shared"},
 		Log:      Log{Level: "info", Format: "auto"},
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},

@@ -92,7 +92,8 @@ func TestMetricsOfSeveralNodes(t *testing.T) {
 		want   []string
 		not    string
 	}{
-		{"", []string{`{escapement_job="a",escapement_node="dev-1",outcome="failed"} 0`, `{escapement_job="b",escapement_node="dev-2",outcome="lost"} 0`, `escapement_jobs{escapement_node="dev-2",state="all"} 2`}, `escapement_job=""`},
+		{"", []string{`{escapement_job="a",escapement_node="dev-1",outcome="failed"} 0`, `{escapement_job="b",escapement_node="dev-2",outcome="lost"} 0`, `escapement_jobs{escapement_node="dev-2",state="all"} 2`, `escapement_run_lag_seconds_count{escapement_node="dev-2"} 0`}, `escapement_job=""`},
+		{"http: {metrics_histograms: job}", []string{`escapement_run_lag_seconds_count{escapement_job="b",escapement_node="dev-2"} 0`}, `escapement_run_lag_seconds_count{escapement_node`},
 		{"http: {metrics_jobs: 1}", []string{`{escapement_job="a",escapement_node="dev-1",outcome="failed"} 0`, `{escapement_job="",escapement_node="dev-2",outcome="failed"} 0`}, `escapement_job="b"`},
 		{"http: {metrics_jobs: 0}", []string{`{escapement_job="",escapement_node="dev-1",outcome="failed"} 0`}, `escapement_job="a"`},
 	} {

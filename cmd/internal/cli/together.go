@@ -37,7 +37,7 @@ func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 	if f.several {
 		labels[metrics.NodeLabel] = cfg.Name
 	}
-	s, err := newNodeSlot(at, next, l, cfg, metrics.New(metrics.Config{Jobs: l.HTTP.jobsWithMetrics(), Labels: labels}))
+	s, err := newNodeSlot(at, next, l, cfg, metrics.New(metrics.Config{Jobs: l.HTTP.jobsWithMetrics(), JobHistograms: l.HTTP.MetricsHistograms == "job", Labels: labels}))
 	if err == nil {
 		f.slots = append(f.slots, s)
 	}
