@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// icsError is what is wrong with a calendar file, at a line from 1; 0 when the whole file is meant.
+// icsError is a fault of a calendar file, at a line from 1; 0: of the whole file.
 type icsError struct {
 	line int
 	msg  string
@@ -25,7 +25,7 @@ func icsFault(line int, format string, args ...any) *icsError {
 type icsLine struct {
 	at          int // the line on which it begins, from 1; 0: the property is absent
 	name, value string
-	zone        *time.Location // of TZID; nil: none, or one that is not known here
+	zone        *time.Location // of TZID; nil: none, or not in the zone files
 }
 
 // icsEvent is a VEVENT. Its properties may come in any order.
@@ -37,7 +37,7 @@ type icsEvent struct {
 	unread                     icsLine   // of a recurrence
 }
 
-// parseICS returns the days of the events of an iCalendar file, as jobs.Job has them in Except: in order, those that touch joined to
+// parseICS returns the days of the events of an iCalendar file, as jobs.Job has them in Except: in order, with neighbours joined to
 // ranges. The day of a time is the day that is written, in the zone in which it is written. Cancelled events are left out. Events
 // that repeat are read for the decade of now and the next one.
 func parseICS(text []byte, now time.Time) ([]string, *icsError) {
@@ -83,7 +83,7 @@ var (
 	icsZone     = regexp.MustCompile(`(?i);TZID="?([A-Za-z0-9/_+-]+)`)
 )
 
-// unfoldICS splits a text into its properties: a line that begins with a blank continues the one before. What is none is left out.
+// unfoldICS splits a text into its properties: a line that begins with a blank continues the line before. Lines without a property are left out.
 func unfoldICS(text []byte) (list []icsLine) {
 	var whole []byte
 	at := 0

@@ -35,7 +35,7 @@ var icsParts = []string{
 // icsWindow is what the rules of a file share.
 type icsWindow struct {
 	decade int
-	cost   int // what is left of icsCost
+	cost   int // the rest of icsCost
 }
 
 func (w *icsWindow) start() time.Time { return time.Date(w.decade, 1, 1, 0, 0, 0, 0, time.UTC) }
@@ -92,8 +92,8 @@ func (w *icsWindow) days(rule, start icsLine) (days []time.Time, err *icsError) 
 	return days, nil
 }
 
-// readRule reads a rule that comes at most once a day. The message is what is wrong with it, also where rrule-go would read another rule
-// than is written.
+// readRule reads a rule that comes at most once a day. The message is its fault, also where rrule-go would read another rule
+// than the written one.
 func readRule(text string, zone *time.Location) (opt *rrule.ROption, msg string) {
 	parts := make(map[string]string)
 	var rest []string // without UNTIL, of which rrule-go does not know the zone
@@ -135,7 +135,7 @@ func readRule(text string, zone *time.Location) (opt *rrule.ROption, msg string)
 }
 
 // badWeekday refuses a weekday with a number, such as 4TH, where RFC 5545 has none: rrule-go passes over some numbers, and indexes
-// beyond its tables by others.
+// beyond its tables by other numbers.
 func badWeekday(opt *rrule.ROption) string {
 	most := 0
 	switch {

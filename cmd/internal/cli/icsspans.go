@@ -24,7 +24,7 @@ func since(spans []icsSpan, day time.Time) []icsSpan {
 	return spans
 }
 
-// icsPast is how long ago a day has to be for a job to do without it: what is caught up after an outage is younger.
+// icsPast is the age from which a job does without a day: ticks that are caught up after an outage are younger.
 const icsPast = 31 * 24 * time.Hour
 
 // joinSpans returns the days as dates and ranges, in order. Of more than a job may have, the first ones are left out that are past at
