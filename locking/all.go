@@ -51,8 +51,8 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, o Options) (*Le
 // Leases returns the leases in the order of their names, for their tokens.
 func (s *Leases) Leases() []*Lease { return slices.Clone(s.all) }
 
-// Context returns the context to work under. It ends with the first lease that ends, with the cause of that
-// lease.
+// Context returns the context to work under. It ends with the first lease that ends, with that
+// lease's cause.
 func (s *Leases) Context() context.Context { return s.ctx }
 
 // Valid reports whether all leases are held at this instant. It needs no network.

@@ -3,16 +3,16 @@
 //
 // # Words
 //
-// A lock is a name in a store. A lease is the right to the lock for a limited time. Each lease has a
-// fencing token: a number that increases with every grant of the lock, so that a database can reject
-// a write from an earlier holder. A [Driver] is what a store must be able to do; packages redislock,
-// redlock, zklock, etcdlock and pglock have one. A [Locker] adds waiting, retries and errors to a driver. A [Keeper] renews
-// leases, for a Locker or for any other code that grants them.
+// A lock is a name in a store. A lease is the right to the lock for a limited time. Each lease has
+// a fencing token: a number that increases with every grant of the lock, so that a database can
+// reject a write from an earlier holder. A [Driver] makes the calls to a store; packages redislock,
+// redlock, zklock, etcdlock and pglock have one. A [Locker] adds waiting, retries and errors to a
+// driver. A [Keeper] renews leases, for a Locker or for any other code that grants them.
 //
 // # Calls
 //
 //	Try       acquire, without waiting      Do         run a function under the lock
-//	Acquire   wait, at most Options.Wait    Owner      who holds it, and how many wait
+//	Acquire   wait, at most Options.Wait    Owner      the holder, the number of waiters
 //	Extend    renew now                     Revoke     request that the holder ends
 //	Release   give it back                  TakeOver   take it from the holder at once
 //	Holders   all holders of a semaphore    AcquireAll several locks, all or none
@@ -31,11 +31,11 @@
 //
 // # Several holders
 //
-// With Options.Permits a name is a semaphore: so many hold it at once. With Options.Mode it is a read-write
-// lock: readers share it, a writer has it alone. Everything else is as for a lock: each holder has a lease, a
-// local deadline and a token, and of two grants of one name the later one has the larger token. Waiters are
-// served in the order in which they came, so a waiting writer is not overtaken by readers, and readers wait
-// behind it.
+// With Options.Permits a name is a semaphore: so many hold it at once. With Options.Mode it is a
+// read-write lock: readers share it, a writer has it alone. The rest is as for a lock: each holder
+// has a lease, a local deadline and a token, and of two grants of one name the later one has the
+// larger token. Waiters are served in the order in which they came, so a waiting writer is not
+// overtaken by readers, and readers wait behind it.
 //
 // All contenders of a name use it in the same way: as a lock, with the same number of permits, or
 // with Read and Write. A request of another kind is refused with an *InputError while the name has
@@ -58,8 +58,7 @@
 //
 // A stopped process cannot be notified. When a process was stopped, or its machine was suspended,
 // Valid and the context's Err find the deadline passed, because both compare clocks, and one of the
-// clocks goes on during a suspension. Whatever the process sends without looking carries an old
-// fencing token.
+// clocks goes on during a suspension. A write before that look carries an old fencing token.
 //
 // # Under failures
 //

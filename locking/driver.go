@@ -114,8 +114,8 @@ type Ownership struct {
 // Held reports whether the lock has a holder.
 func (o Ownership) Held() bool { return o.Owner != "" }
 
-// Driver is what a store must be able to do. Package locktest tests an implementation. All methods may
-// be called from many goroutines. When a driver's calls leave work in the background, it has a method
+// Driver makes the calls to a store. Package locktest tests an implementation. All methods may be
+// called from many goroutines. When a driver's calls leave work in the background, it has a method
 // Wait(), which Locker.Close calls last.
 type Driver interface {
 	Renewer
@@ -130,7 +130,7 @@ type Driver interface {
 	// it.
 	Release(ctx context.Context, name, owner string) error
 
-	// Owner returns who holds the lock called name.
+	// Owner returns the holder of the lock called name.
 	Owner(ctx context.Context, name string) (Ownership, error)
 
 	// Revoke makes the next renewal of the grant with this token answer Revoked, or Gone. The lock stays
@@ -145,6 +145,7 @@ type Notifier interface {
 	// lock called name, and a function that ends the notifications. Listen does not call the store.
 	Listen(name, owner string) (notified <-chan struct{}, stop func())
 
-	// Close closes the connection for notifications, and waits for that. The next waiter opens it again.
+	// Close closes the connection for notifications, and returns when it is closed. The next waiter
+	// opens it again.
 	Close()
 }

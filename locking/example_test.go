@@ -20,8 +20,8 @@ func (memory) Renew(_ context.Context, batch []locking.Renewal) ([]locking.Renew
 	return answers, nil
 }
 
-// A Keeper keeps alive what any store has granted. The moment before the
-// request is read first, so that the lease ends here before it ends there.
+// A Keeper renews leases of any store. The clock is read before the request, so that the lease ends
+// here before it ends at the store.
 func ExampleKeeper_Hold() {
 	keeper := locking.NewKeeper(memory{}, locking.KeeperConfig{})
 

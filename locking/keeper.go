@@ -59,8 +59,8 @@ type Keeper struct {
 	slept   func() time.Duration // Slept; tests replace it
 	wake    chan struct{}        // capacity 1: plan again
 
-	// mu guards what follows and the changing fields of the leases. It is never
-	// held across a call to the renewer or to a cancel function.
+	// mu guards the fields below and the changing fields of the leases. It is never held across a
+	// call to the renewer or to a cancel function.
 	mu        sync.Mutex
 	leases    []*Lease           // in no order
 	running   bool               // the loop's goroutine exists, or its start is set

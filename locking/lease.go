@@ -34,7 +34,7 @@ type Lease struct {
 	// The keeper's mu guards these.
 	state     leaseState
 	gone      bool            // lost because the store answered "gone"
-	reentered map[*Lease]bool // what Reenter returned and is not released
+	reentered map[*Lease]bool // results of Reenter that are not released
 	cause     error           // of the context, once the lease has ended
 	index     int             // in keeper.leases, while held
 	due       time.Time       // of the next renewal

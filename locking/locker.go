@@ -58,8 +58,8 @@ type Options struct {
 	// fence protects. At most 30 days. Default 0.
 	Delay time.Duration
 
-	// Holder describes the caller to people who look at the lock: "billing on host-3". At most 128
-	// bytes. Default empty.
+	// Holder is a text about the caller, for operators: "billing on host-3". At most 128 bytes.
+	// Default empty.
 	Holder string
 
 	// After is a token that a guard has accepted; the granted token is larger. Set it when a guard has

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// What the kit's case "re-enter" leaves: a hold that was left cannot be entered, and one inside ends with the lock.
+// Cases beside the kit's case "re-enter": a hold that was left cannot be entered, and one inside
+// ends with the lock.
 func TestReenterAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer := mustHold(t, New(newScript(nil, nil), Config{}), "a", Options{})
@@ -94,7 +95,7 @@ func TestReenterByContext(t *testing.T) {
 	})
 }
 
-// What comes from a hold that was entered again and left comes from the one around it too.
+// A context of a hold that was entered again and left also comes from the hold around it.
 func TestReenterByTheContextOfOneThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(newScript([]error{nil, heldByB}, nil), Config{})

@@ -16,9 +16,9 @@ const boundPercent = 115
 // room a key goes to its Owner. Else the keys that want that node the least, by score, each go to the
 // first node of their Rank that has room.
 //
-// Every index is -1 when there are no nodes. A key that is given twice is one key: it counts once, and
-// both get the same node. The result depends on the set of keys and on the nodes' IDs and weights
-// alone, not on anybody's order; but one key's node can depend on which other keys there are.
+// Every index is -1 when there are no nodes. A key that is given twice is one key: it counts once,
+// and both get the same node. The result depends on the set of keys and on the nodes' IDs and
+// weights alone, not on the order of either; but one key's node can depend on the other keys.
 func Assign(keys []string, nodes []Node) []int {
 	to := make([]int, len(keys))
 	if len(nodes) == 0 {
@@ -44,9 +44,10 @@ func Assign(keys []string, nodes []Node) []int {
 	return to
 }
 
-// Part is the key that stands for one shard of a job in Rank and Assign, counted from 0: the job's name
-// when it has but one. No job can be called like a part, because # is not in names. A shard's key does
-// not depend on how many there are, so that a job with more shards keeps those it had in their places.
+// Part is the key of one shard of a job in Rank and Assign, counted from 0: the job's name when it
+// has but one. No job can be called like a part, because # is not in names. A shard's key does not
+// depend on the number of shards, so that a job with more shards keeps its old ones in their
+// places.
 func Part(job string, shard, shards int) string {
 	if shards <= 1 {
 		return job

@@ -3,8 +3,8 @@
 //
 // # Assignment
 //
-// [Rank] and [Owner] are weighted rendezvous hashing, and nothing but a
-// function of their arguments. Every node gets a score for the key,
+// [Rank] and [Owner] are weighted rendezvous hashing, a pure function of their arguments. Every
+// node gets a score for the key,
 //
 //	u     = the hash of (key, node ID), spread evenly over the open interval (0, 1)
 //	score = -weight / ln(u)
@@ -39,7 +39,6 @@
 // [Contains] gives each text key to one of them. A whole example, which moves the rows of
 // a table while a node is killed, is in docs/examples/moverows.
 //
-// An assignment is a hint about who goes first. The claim in the ledger is what
-// decides, so two nodes that for a moment see different rosters cost one claim
-// in vain and never a second run.
+// An assignment is a hint about the node that goes first. The claim in the ledger decides, so two
+// nodes that for a moment see different rosters cost one claim in vain and never a second run.
 package sharding

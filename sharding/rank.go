@@ -16,9 +16,9 @@ type Node struct {
 	Name string `json:"name,omitempty"`
 	// Weight is the node's share relative to other nodes. 0 and less count as 1.
 	Weight int `json:"weight,omitempty"`
-	// Labels are what a job's labels are matched against, see Matches.
+	// Labels are matched against a job's labels, see Matches.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Set names what the node holds; it plays no part in assignment.
+	// Set names the node's set of jobs; it plays no part in assignment.
 	Set string `json:"set,omitempty"`
 	// Draining means that the node takes no new work. This package ignores it.
 	Draining bool `json:"draining,omitempty"`

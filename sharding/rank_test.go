@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// slowRank ranks by counting, for each node, who beats it, with the formula turned
-// round: the smallest -ln(u)/w goes first.
+// slowRank ranks by counting, for each node, the nodes that beat it, with the formula turned round:
+// the smallest -ln(u)/w goes first.
 func slowRank(key string, nodes []Node) []Node {
 	cost := func(n Node) float64 {
 		h := xxhash.Sum64String(key + "\x00" + n.ID)

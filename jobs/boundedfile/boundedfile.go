@@ -5,8 +5,8 @@
 // system itself may hang, as a network's does; the call then returns with [ErrNoAnswer], and
 // further calls for the same name are refused until the first one has come back.
 //
-// A descriptor that the process was started with (/dev/stdin, /dev/fd/N) may be a pipe: who starts
-// the process has chosen it. Its writer has as much time as that program needs.
+// A descriptor that the process was started with (/dev/stdin, /dev/fd/N) may be a pipe: the parent
+// process has chosen it. Its writer has as much time as it needs.
 package boundedfile
 
 import (
@@ -100,7 +100,7 @@ func noAnswer(name string, within time.Duration) error {
 	return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w within %s", ErrNoAnswer, within)}
 }
 
-// open opens a regular file, without waiting for anybody.
+// open opens a regular file, without waiting for a writer.
 func open(name string, stat func(string) (fs.FileInfo, error), flags int) (*os.File, error) {
 	before, err := stat(name) // opening a device may do something
 	if err == nil {

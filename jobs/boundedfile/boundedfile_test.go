@@ -99,7 +99,7 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
-// Who starts the process with a pipe may take an hour to write to it.
+// The parent process may take an hour to write to a pipe that it passes on.
 func TestInheritedDescriptorsHaveTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,5 +2,5 @@
 
 package boundedfile
 
-// noFollow is nothing: the check before the file is opened has to do.
+// noFollow is no flag here: the check before the file is opened must suffice.
 const noFollow = 0

@@ -6,7 +6,7 @@
 //		Func:     execjob.New(execjob.Command{Command: []string{"sh", "-c", "make-report"}}),
 //	})
 //
-// # What the command sees
+// # The command's environment
 //
 // The command gets the node's environment, without its ESCAPEMENT_ variables (they may hold the
 // password of Redis) and with PWD for [Command.Dir]; then the variables of [Command.Env]; then the
@@ -23,9 +23,10 @@
 // With [Command.Checkpoints] there are two more variables, with names of files in a directory of the run's own, which is deleted at
 // its end:
 //
-//   - ESCAPEMENT_CHECKPOINT_FILE holds the run's checkpoint ([jobs.Run.Saved]) when the command starts; there is no such file when
-//     there is none. What the command puts there is saved ([jobs.Run.Save]) within a second, and once more when the command has
-//     failed. Write another file in the same directory and rename it, so that no half of it is saved.
+//   - ESCAPEMENT_CHECKPOINT_FILE holds the run's checkpoint ([jobs.Run.Saved]) when the command
+//     starts; without a checkpoint there is no file. A new content is saved ([jobs.Run.Save])
+//     within a second, and once more when the command has failed. Write another file in the same
+//     directory and rename it, so that no half of it is saved.
 //   - ESCAPEMENT_PROGRESS_FILE is for one line, "done total note" ([jobs.Run.Progress]), such as "120 200 page 120". Total and note
 //     may be left out. The node reads it once a second.
 //

@@ -21,7 +21,7 @@ func ExampleNew() {
 		}),
 	})
 
-	// What a node does with a granted tick:
+	// A node's steps for a granted tick:
 	job, _ := reg.Get("greet")
 	run := jobs.NewRun(jobs.RunInfo{Job: job.Name, Tick: time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC), Token: 17})
 	err := job.Func(context.Background(), run)

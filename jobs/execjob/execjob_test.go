@@ -84,7 +84,7 @@ func TestCommandSeesItsTrace(t *testing.T) {
 	}
 }
 
-// PWD is where the command is, and not where the node is: make, node and the like believe it.
+// PWD is the command's directory, not the node's: make, node and the like trust it.
 func TestCommandSeesItsDirectory(t *testing.T) {
 	t.Setenv("PWD", "/the/node's")
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func TestCommandCannotStart(t *testing.T) {
 	}
 }
 
-// What a machine lacks is the node's fault, and not the command's.
+// A resource that the machine lacks is the node's fault, and not the command's.
 func TestNodeFault(t *testing.T) {
 	for _, of := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC} {
 		cmd := exec.Command("true")

@@ -157,7 +157,7 @@ func TestTermComesBeforeKill(t *testing.T) {
 func TestKillReachesAGrandchildThatOutlivesTheCommand(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	f := newFifo(t)
-	// The command ends at SIGTERM; what it started ignores that.
+	// The command ends at SIGTERM; its child ignores the signal.
 	_, ended := started(ctx, f, 50*time.Millisecond,
 		`sh -c 'trap "" TERM; sleep 600 & echo "grandchild $!" >$F; wait; sleep 600' & wait`)
 	grandchild := f.next(t, "grandchild")
@@ -260,7 +260,7 @@ func TestCommandThatCannotBeEnded(t *testing.T) {
 }
 
 // A lease that is over ends a command that ignores SIGTERM before the grace is, also where the
-// supervisor does not know of it yet.
+// supervisor has no line about it yet.
 func TestLeaseThatIsOverCutsTheGrace(t *testing.T) {
 	f := newFifo(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

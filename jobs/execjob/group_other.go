@@ -22,7 +22,7 @@ func NewGroup(cmd *exec.Cmd) *Group { return &Group{cmd} }
 func (g *Group) EndWith(jobs.Lease) {}
 
 // Start starts the command. The command does not end with this process on this system. The error is
-// a jobs.NodeFault when this machine lacks what a process needs.
+// a jobs.NodeFault when this machine lacks a resource for new processes.
 func (g *Group) Start() error {
 	if err := g.cmd.Start(); err != nil {
 		return whyNotStarted(g.cmd, err)

@@ -18,7 +18,7 @@ const (
 	// youngDir is the age below which a directory is left alone: its owner may not have locked it
 	// yet.
 	youngDir = time.Minute
-	// sweepEvery is the shortest time between two looks for what killed nodes have left. One look
+	// sweepEvery is the shortest time between two looks for directories of killed nodes. One look
 	// is not enough: a node that starts soon after another was killed finds young directories.
 	sweepEvery = 10 * time.Minute
 )
@@ -31,7 +31,7 @@ type runDir struct {
 	lock *os.File // nil where the system has no such locks
 }
 
-// sweeps are the looks of this process for what killed nodes have left, as it makes directories.
+// sweeps are the looks of this process for directories of killed nodes, as it makes directories.
 var sweeps sweepTimer
 
 // sweepTimer keeps the looks sweepEvery apart.
@@ -73,7 +73,7 @@ func (d *runDir) remove() error {
 }
 
 // sweepRunDirs removes the directories of processes that have ended, as far as this process may.
-// Those changed after before stay.
+// Directories changed after before stay.
 func sweepRunDirs(temp string, before time.Time) {
 	entries, err := boundedfile.ReadDir(temp)
 	if err != nil {

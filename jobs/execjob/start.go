@@ -56,7 +56,7 @@ func bare(err error) error {
 // maxFirstLine bounds the first line of a script, in bytes, as Linux does.
 const maxFirstLine = 256
 
-// loader names what a file needs to be executed, for people.
+// loader names the program that a file needs to be executed, for people.
 func loader(program string) string {
 	f, err := boundedfile.Open(program)
 	if err != nil {

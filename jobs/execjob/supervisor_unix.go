@@ -18,11 +18,11 @@ import (
 )
 
 // The supervisor of a group is a shell. It reads lines "GROUP LEFT": the group's number, "-" before
-// the command is started, and for how many seconds the group may go on unless another line comes,
-// nothing for ever. It ends the group when its input ends, because this process has died, and when
-// the time is over, because this process stands still. Its arguments are the seconds from SIGTERM
-// to SIGKILL and the group's mark. It is in a group of its own, so that signals to this process'
-// group do not reach it.
+// the command is started; and the seconds after which the group ends unless another line comes,
+// empty for no limit. The shell ends the group when its input ends, because this process has died,
+// and when the time is over, because this process stands still. Its arguments are the seconds from
+// SIGTERM to SIGKILL and the group's mark. The shell is in a group of its own, so that signals to
+// this process' group do not reach it.
 //
 // A process that dies, or stops, while it starts the command has not sent the group's number. The
 // command and its processes are then found by the mark in their environment, where the system shows
@@ -246,7 +246,7 @@ func (s *supervisor) end() {
 	}
 	close(s.stop)
 	s.feeding.Wait()
-	_ = syscall.Kill(-s.shell.Process.Pid, syscall.SIGKILL) // before its input ends; with what sleeps for it
+	_ = syscall.Kill(-s.shell.Process.Pid, syscall.SIGKILL) // before its input ends; with its sleeping child
 	_ = s.shell.Wait()
 	s.pipe.Close()
 }

@@ -38,7 +38,7 @@ func TestEndlessBody(t *testing.T) {
 		if err := f(t.Context(), run); err != nil || len(run.Written()) != jobs.MaxOutput {
 			t.Errorf("error %v, %d bytes are kept", err, len(run.Written()))
 		}
-		// What the sockets buffer is sent too, but no more.
+		// The server sends as much as the sockets buffer, but no more.
 		if sent := <-stopped; sent < maxBody || sent > 4*maxBody {
 			t.Errorf("%d bytes were sent", sent)
 		}

@@ -6,7 +6,7 @@
 //	}
 //	reg.MustAdd(jobs.Job{Name: "settle", Schedule: "*/5 * * * *", Timeout: time.Minute, Func: call})
 //
-// # What the server sees
+// # The request
 //
 // The server gets the headers of [Options], and the run's headers: Escapement-Job, Escapement-Tick
 // (RFC 3339, UTC, milliseconds), Escapement-Tick-Ms, Escapement-Run, Escapement-Attempt,

@@ -52,7 +52,7 @@ func TestContextEndedBefore(t *testing.T) {
 	}
 }
 
-// Without a job's timeout a call still ends, whether the head or the body is what never comes.
+// Without a job's timeout a call still ends, whether the head or the body never comes.
 func TestCallWithoutTimeoutEnds(t *testing.T) {
 	silent := network(func(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()

@@ -16,7 +16,7 @@ type beginning struct {
 	total int64
 }
 
-// Write keeps what fits. It never fails.
+// Write keeps the bytes that fit. It never fails.
 func (b *beginning) Write(p []byte) (int, error) {
 	b.total += int64(len(p))
 	b.text = append(b.text, p[:min(len(p), maxResultBody-len(b.text))]...)

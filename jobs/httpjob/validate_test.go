@@ -75,7 +75,7 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// What a run brings along is checked as the options are.
+// The values of a run are checked like the options.
 func TestHeaderInjectionByARun(t *testing.T) {
 	client := &http.Client{Transport: network(func(*http.Request) (*http.Response, error) {
 		t.Error("sent all the same")

@@ -62,7 +62,7 @@ func ExampleOnce() {
 	defer locker.Close()
 
 	c := cron.New(cronlock.Once("billing", locker, client, cronlock.Config{
-		Chain: []cron.JobWrapper{cron.Recover(cron.DefaultLogger)}, // what cron.WithChain had
+		Chain: []cron.JobWrapper{cron.Recover(cron.DefaultLogger)}, // the former argument of cron.WithChain
 	}))
 	_, err = c.AddFunc("*/5 * * * *", closeDay) // named after the function
 	fmt.Println(err)

@@ -34,7 +34,7 @@ const callTimeout = time.Second
 // errClaimed means that this tick, or a later one of the entry, was claimed before.
 var errClaimed = errors.New("claimed before")
 
-// tick is what an entry claims.
+// tick is the subject of an entry's claim.
 type tick struct {
 	at    time.Time     // the instant that is claimed
 	due   time.Time     // when the schedule fired: at, except with @every

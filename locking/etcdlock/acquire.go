@@ -33,7 +33,7 @@ type acquisition struct {
 	queues      bool  // the lease of a place was made
 	ours        bool  // the owner holds the lock
 	lease       clientv3.LeaseID
-	kept        alive // what lease was when it was last renewed
+	kept        alive // the answer to the last keep-alive of lease
 	grant       locking.Grant
 }
 
@@ -96,7 +96,7 @@ func (a *acquisition) run(ctx context.Context) error {
 	return explain("acquire", errors.New("other owners were quicker each time"))
 }
 
-// learn keeps what further calls need.
+// learn keeps the parts of a view that further calls need.
 func (a *acquisition) learn(v view) {
 	a.d.learnOffset(v.offset)
 	a.created = 0
@@ -141,7 +141,7 @@ func (a *acquisition) granted(token locking.Token, term uint64) error {
 	return nil
 }
 
-// decide returns what to do about a view, or the end.
+// decide returns the next step after a view, or the end.
 func (a *acquisition) decide(ctx context.Context, v view) (step, error) {
 	switch {
 	case v.holder != nil && string(v.holder.Key) == a.hold:

@@ -28,8 +28,8 @@ type ClientConfig struct {
 // Connect returns a client for New. It does not wait for the cluster, except to log in with a Username, for five seconds at
 // most: then the error wraps locking.ErrUnreachable when no member answers. The caller closes the client.
 //
-// The client notices in a few seconds that a member is silent, and connects again within a second of its return.
-// It logs nothing: what goes wrong is in the errors of the calls.
+// The client notices in a few seconds that a member is silent, and connects again within a second
+// of its return. It logs nothing: failures are in the errors of the calls.
 func Connect(cfg ClientConfig) (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: cfg.Endpoints, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS,

@@ -10,10 +10,10 @@
 //	prefix/lock/name/released      the owner value that released last, for 5 to 10 minutes
 //	prefix/offset                  a number that is added to revisions; see Tokens. Only after a hint
 //
-// Each acquisition has a key of its own, on a lease of its own; none is shared by a process. The lease's
-// id follows from the prefix, the name and the owner value, so a repeated request finds what the first
-// one has made. The queue's key has a second lease, of locking.QueueTimeout. A process that is killed
-// between two requests leaves a lease without a key, which lapses.
+// Each acquisition has a key of its own, on a lease of its own; none is shared by a process. The
+// lease's id follows from the prefix, the name and the owner value, so a repeated request finds the
+// keys of the first one. The queue's key has a second lease, of locking.QueueTimeout. A process
+// that is killed between two requests leaves a lease without a key, which lapses.
 //
 // # Transactions
 //
@@ -42,9 +42,9 @@
 // change of the leader, etcd begins each lease anew, so waiters wait longer. Time left is shown in
 // whole seconds, rounded up.
 //
-// A keep-alive is answered by the leader alone. A leader that was replaced, and does not know yet,
-// answers too. So a renewal counts only when a later read, which went through a majority, found the key
-// and the same Raft term.
+// A keep-alive is answered by the leader alone. A leader that was replaced, and has not noticed
+// yet, answers too. So a renewal counts only when a later read, which went through a majority,
+// found the key and the same Raft term.
 //
 // # Tokens
 //

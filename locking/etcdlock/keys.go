@@ -43,7 +43,7 @@ func ownerOf(dir string, key []byte) string {
 	return segment // a key of something else; shown as it is
 }
 
-// role is what a lease of an owner is for.
+// role is the purpose of an owner's lease.
 type role string
 
 const (

@@ -38,7 +38,7 @@ func (d *Driver) keepAlive(ctx context.Context, ids []clientv3.LeaseID) ([]alive
 				break // Recv has the reason
 			}
 		}
-		_ = stream.CloseSend() // as above
+		_ = stream.CloseSend() // Recv has the reason
 		out := make([]alive, len(ids))
 		for i, id := range ids {
 			reply, err := stream.Recv()

@@ -23,7 +23,7 @@ type network struct {
 	faults *faults
 }
 
-// faults are what a redistest.Net does in another way.
+// faults are the faults that a redistest.Net makes in another way.
 type faults struct {
 	mu    sync.Mutex
 	lose  bool   // the reply to the next request that contains match
@@ -36,8 +36,8 @@ func newNetwork(prefix string) network {
 	return network{new(redistest.Net), &faults{match: []byte(prefix + "/")}}
 }
 
-// LoseReply lets the next request with a key reach the server and loses what comes back on its connection. The connection
-// breaks when the client gives up.
+// LoseReply lets the next request with a key reach the server and loses the later replies on its
+// connection. The connection breaks when the client gives up.
 func (n network) LoseReply() { n.faults.set(func(f *faults) { f.lose = true }) }
 
 // Delay makes all replies arrive d later. Each packet has its own delay, whatever comes before.
@@ -85,7 +85,7 @@ func (f *faults) takeLoss(p []byte) bool {
 type conn struct {
 	net.Conn
 	faults   *faults
-	lossy    atomic.Bool // what comes back is lost
+	lossy    atomic.Bool // replies are lost
 	arriving chan arrival
 	closing  sync.Once
 	closed   chan struct{}

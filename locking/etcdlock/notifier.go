@@ -74,7 +74,7 @@ func (n *notifier) get(name, owner string) *waiter {
 	return n.waiters[waiterKey{name, owner}]
 }
 
-// state returns what the waiter's last request has found. hope: the lock may be free.
+// state returns the finding of the waiter's last request. hope: the lock may be free.
 func (n *notifier) state(w *waiter) (created int64, hope bool) {
 	if w == nil {
 		return 0, true

@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// tombstoneKeep is how long etcd remembers who released a lock last: at least half of it.
+// tombstoneKeep is how long etcd keeps the last owner that released a lock: at least half of it.
 const tombstoneKeep = 10 * time.Minute
 
 // tombstones is the lease of the released keys that a driver writes.
@@ -61,7 +61,8 @@ func (d *Driver) Release(ctx context.Context, name, owner string) error {
 	}
 }
 
-// cleanUp revokes the leases of an owner that has released, and with them whatever a late copy of its acquire might write.
+// cleanUp revokes the leases of an owner that has released, and so the keys of a late copy of its
+// acquire.
 func (d *Driver) cleanUp(name, owner string, reply *clientv3.TxnResponse) {
 	ids := []clientv3.LeaseID{d.leaseID(name, owner, holding)}
 	for _, answer := range reply.Responses {
@@ -97,7 +98,7 @@ func (d *Driver) tombstoneLease(ctx context.Context) (clientv3.LeaseID, error) {
 	return t.lease, nil
 }
 
-// forgetTombstones drops a lease that etcd does not know any more.
+// forgetTombstones drops a lease that etcd has lost.
 func (d *Driver) forgetTombstones(lease clientv3.LeaseID) {
 	d.tombstones.turn <- struct{}{} // held for one call at most
 	defer func() { <-d.tombstones.turn }()

@@ -87,7 +87,8 @@ func (d *Driver) renew(ctx context.Context, batch []locking.Renewal, answers []l
 	return first
 }
 
-// relet puts a holder's key on a lease of another length. Its create revision stays, and so does the token.
+// relet puts a holder's key on a lease of another length. Its create revision, and so its token,
+// stays.
 func (d *Driver) relet(ctx context.Context, name, owner string, kv *mvccpb.KeyValue, length int64) (locking.RenewAnswer, error) {
 	id, key := d.leaseID(name, owner, resized(length)), string(kv.Key)
 	kept, err := d.ensure(ctx, id, length, kv.Lease == int64(id))

@@ -36,7 +36,7 @@ func (s *staleStream) RecvMsg(m any) error {
 	return err
 }
 
-// TestStaleLeader: a keep-alive that a leader has answered who was replaced before is no renewal.
+// TestStaleLeader: a keep-alive that was answered by a replaced leader is no renewal.
 func TestStaleLeader(t *testing.T) {
 	s := startServers(t, 1)[0]
 	prefix := newPrefix()

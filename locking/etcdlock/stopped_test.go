@@ -25,7 +25,8 @@ const (
 	holderPrefix   = "ETCDLOCK_TEST_PREFIX"
 )
 
-// holdUntilAsked is the child: it holds lock a, and answers each line of in with what it finds at its first look.
+// holdUntilAsked is the child: it holds lock a, and answers each line of in with its first look at
+// the lease.
 func holdUntilAsked(in io.Reader, out io.Writer) error {
 	c, err := etcdlock.Connect(etcdlock.ClientConfig{Endpoints: []string{os.Getenv(holderEndpoint)}})
 	if err != nil {

@@ -48,14 +48,15 @@
 //
 // # Once per tick
 //
-// Two runs of a job's tick are possible when Redis has lost what it had acknowledged. A token does not show whether
-// the effect is there already. SQL.Once does: of all transactions that name the same job, tick and shard, one
-// commits.
+// Two runs of a job's tick are possible when Redis has lost acknowledged writes. A token does not
+// show whether the effect is there already. SQL.Once does: of all transactions that name the same
+// job, tick and shard, one commits.
 //
 // # Not promised
 //
 //   - Anything about writes without the guard: each writer must use it.
-//   - That a refused holder has done nothing: its writes from before the newer token was first seen stay.
+//   - That a refused holder has written nothing: its writes from before the newer token was first
+//     seen stay.
 //   - That a newer HTTP request is admitted. While an older one does not return, it gets 503: after Handler.Wait,
 //     or at once when too many wait.
 //   - Anything after a guard has lost its tokens. By itself only a redisfence.Guard with a Config.Keep deletes them,

@@ -46,7 +46,7 @@ func Example_http() {
 	// late holder: fence "order:42": stale token 33: the guard has seen 34; another holder has the lock, so stop. If you have acquired it just now, release it and acquire it again with Options.After = 34
 }
 
-// A refusal carries what a fresh holder needs to go on.
+// A refusal has the token that a fresh holder needs to go on.
 func ExampleStaleError() {
 	err := fmt.Errorf("save the order: %w", &fence.StaleError{Fence: "order:42", Token: 33, Max: 34})
 

@@ -38,7 +38,7 @@ type Memory struct {
 // A waiting call has raised max already, so no smaller token enters.
 type gate struct {
 	max     locking.Token
-	holder  locking.Token                      // the token of those inside
+	holder  locking.Token                      // the token of the calls inside
 	inside  map[*entry]context.CancelCauseFunc // with the cancel function of its context
 	changed chan struct{}                      // closed when max has grown or the last one inside has left
 	waiting int                                // calls in wait
@@ -94,8 +94,8 @@ func (m *Memory) Enter(ctx context.Context, fence string, token locking.Token) (
 	return inside, func() { m.leave(g, v) }, nil
 }
 
-// Forget deletes the fences without a token since before, and returns how many. A write that is later than that is
-// accepted with any token.
+// Forget deletes the fences without a token since before, and returns how many. A write after that
+// is accepted with any token.
 func (m *Memory) Forget(before time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 type server struct {
 	broken    error // at the statement that contains at
 	at        string
-	row       driver.Value // what a query returns; nil: no row
+	row       driver.Value // the row of a query; nil: none
 	null      bool         // it returns a NULL
 	affected  int64
 	statement []string

@@ -7,15 +7,17 @@
 //
 // # Which one
 //
-// The Elector, unless one machine cannot do all the work: one leader runs every job. gocron gives a Locker the name of a
-// job and not the instant of its tick, so a Locker cannot remember which ticks have run. To claim each tick by its instant,
-// use package cronlock with robfig/cron, or package scheduler.
+// The Elector, unless one machine cannot do all the work: one leader runs every job. gocron gives a
+// Locker the name of a job and not the instant of its tick, so a Locker has no record of the ticks
+// that have run. To claim each tick by its instant, use package cronlock with robfig/cron, or
+// package scheduler.
 //
 // # Elector
 //
-// The machine whose Run holds the lock is the leader, until the local deadline of its lease at the latest: IsLeader of a
-// leader that is cut off fails before another machine can be the leader. When Run ends it releases the lock, and the first
-// that waits becomes the leader at once. When the leader dies, that takes the TTL, 15 s by default.
+// The machine whose Run holds the lock is the leader, until the local deadline of its lease at the
+// latest: IsLeader of a leader that is cut off fails before another machine can be the leader. When
+// Run ends it releases the lock, and the first waiter becomes the leader at once. When the leader
+// dies, the change takes the TTL, 15 s by default.
 //
 // Not promised: when the leader changes, a tick runs twice if the clock of the new leader is behind
 // by more than the change took, and not at all if there was no leader. gocron checks for the leader

@@ -25,7 +25,7 @@ const (
 // ElectorConfig holds the settings of an Elector. The zero value is useful.
 type ElectorConfig struct {
 	TTL    time.Duration // how long after its death a leader is replaced; default 15 s
-	Holder string        // describes this machine to people who look at the lock; at most 128 bytes
+	Holder string        // describes this machine, for operators; at most 128 bytes
 	Logger *slog.Logger  // gets each change (info) and each refusal of the store (error); default slog.Default()
 }
 

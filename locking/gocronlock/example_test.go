@@ -57,7 +57,8 @@ func ExampleLocker() {
 	locker := redislock.New(client, redislock.Config{})
 	defer locker.Close()
 
-	// The clocks of the machines differ by less than two seconds, and no job runs more often than that.
+	// The clocks of the machines differ by less than two seconds, and each job's interval is
+	// longer.
 	jobs, err := gocronlock.NewLocker("billing", locker, 2*time.Second, locking.Options{})
 	check(err)
 	ran := make(chan struct{}, 10)

@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Locker implements gocron.Locker. See the package comment for what it cannot do.
+// Locker implements gocron.Locker. See the package comment for its limits.
 type Locker struct {
 	group   string
 	locker  *locking.Locker

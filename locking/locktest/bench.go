@@ -44,7 +44,7 @@ func benchUncontended(b *testing.B, s Store) {
 	report()
 }
 
-// handOvers is what the contenders of a benchmark share.
+// handOvers is the shared state of a benchmark's contenders.
 type handOvers struct {
 	mu       sync.Mutex
 	left     int

@@ -24,9 +24,9 @@
 //
 // # Cases
 //
-// The cases wait for events. Those about lapsed leases take some real seconds. A case may need more than
-// locking.Driver: Store.Forget, a locking.Notifier, or a locking.Sharer. Without it the case is left out, and Run logs its name and
-// the reason.
+// The cases wait for events. The cases of lapsed leases take some real seconds. A case may need
+// more than locking.Driver: Store.Forget, a locking.Notifier, or a locking.Sharer. Without it the
+// case is left out, and Run logs its name and the reason.
 //
 // A store whose leases have whole seconds, that notices a lapse late, or whose acquire is several requests sets
 // Store.HistoryTTL, Store.Late and Store.Trips.

@@ -147,8 +147,9 @@ func renewAnswers(tb testing.TB, s Store) {
 	mustAcquire(tb, d, "b", long)
 }
 
-// renewLasts renews for longer than the ttl of the grant. A store whose leases belong to a session of that length refuses
-// this with a *locking.InputError; there a renewal for the same ttl must last.
+// renewLasts renews for longer than the ttl of the grant. A store whose leases belong to a session
+// of that length refuses this with a *locking.InputError; there a renewal for the same ttl must
+// last.
 func renewLasts(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	a := mustAcquire(tb, d, "a", ttl)
@@ -264,7 +265,7 @@ func tokensGrowForget(tb testing.TB, s Store) {
 	}
 }
 
-// warm makes the connection and whatever the driver does on first use, and waits for its work in the background.
+// warm makes the connection and the driver's first calls, and waits for its work in the background.
 func warm(tb testing.TB, d locking.Driver) {
 	tb.Helper()
 	mustAcquire(tb, d, "warm", long)

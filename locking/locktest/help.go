@@ -19,8 +19,9 @@ const (
 	name   = "order:42"
 )
 
-// slack is what a call and the scheduler may add where something must happen in time: a second in virtual time, which begins in
-// the year 2000. In real time it ends what stands still, and judges nothing: how fast a machine is does not fail a driver.
+// slack is the time that a call and the scheduler may add to an expected event: a second in virtual
+// time, which begins in the year 2000. In real time it ends a standstill, and judges nothing: how
+// fast a machine is does not fail a driver.
 func slack() time.Duration {
 	if time.Now().Year() < 2020 {
 		return time.Second

@@ -30,8 +30,8 @@ type HistoryConfig struct {
 	Count  int    // how many
 	Bubble bool   // each in a testing/synctest bubble, as in RunInBubble
 
-	// Share is what the calls are for, at a driver that is a locking.Sharer: a semaphore with its permits, or
-	// with a mode a read-write lock. The zero value is a lock.
+	// Share is the subject of the calls, at a driver that is a locking.Sharer: a semaphore with its
+	// permits, or with a mode a read-write lock. The zero value is a lock.
 	Share locking.Share
 }
 
@@ -61,7 +61,8 @@ func Histories(t *testing.T, c HistoryConfig, open func(tb testing.TB) Store) {
 	}
 }
 
-// History plays and checks one random history. It returns the number of its calls, and of those without an answer.
+// History plays and checks one random history. It returns the number of its calls, and the number
+// of calls without an answer.
 func History(tb testing.TB, s Store, seed uint64) (calls, unknown int) {
 	tb.Helper()
 	ops, _ := history(tb, s, locking.Share{}, seed)

@@ -14,7 +14,7 @@ import (
 type Network interface {
 	// Cut drops everything in both directions. Calls end by their deadlines.
 	Cut()
-	// CutRequests drops what the client sends. Replies under way arrive.
+	// CutRequests drops the client's requests. Replies under way arrive.
 	CutRequests()
 	// CutReplies drops replies. Requests over existing connections arrive.
 	CutReplies()
@@ -55,7 +55,7 @@ type Store struct {
 	Commands func() int64
 }
 
-// need is what a case requires of a store besides locking.Driver.
+// need is a requirement of a case besides locking.Driver.
 type need uint8
 
 const (

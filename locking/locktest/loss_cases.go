@@ -50,8 +50,8 @@ func watch(lease *locking.Lease) (ended *time.Time, seen <-chan struct{}) {
 	return ended, done
 }
 
-// lostBeforeGranted tests the promise of package locking: the context of a holder that is cut off ends before anybody else
-// can have the lock.
+// lostBeforeGranted tests the promise of package locking: the context of a holder that is cut off
+// ends before another owner can have the lock.
 func lostBeforeGranted(cut func(n Network)) func(tb testing.TB, s Store) {
 	return lostAs(locking.Options{}, cut)
 }

@@ -34,14 +34,14 @@ type lockState struct {
 	from, to time.Duration // its lease ends between these
 	before   locking.Token // the most before the owner's grant
 	came     time.Duration // the owner's grant
-	lastBack int           // who released last
+	lastBack int           // the owner that released last
 	unsure   bool          // in a call without an answer
-	back     uint64        // one bit for each who ever released
+	back     uint64        // one bit for each owner that ever released
 }
 
 const (
 	forever = time.Duration(1 << 62)
-	nobody  = -1 // that we know
+	nobody  = -1 // an owner outside of the history
 
 	// grain is how coarse clocks are: milliseconds at the store, rounded either way.
 	grain = 5 * time.Millisecond

@@ -31,7 +31,7 @@ func permits(n int, o locking.Options) locking.Options {
 	return o
 }
 
-// holders returns who holds the name.
+// holders returns the holders of the name.
 func holders(tb testing.TB, d locking.Driver) []locking.Ownership {
 	tb.Helper()
 	all, err := d.(locking.Sharer).Holders(tb.Context(), name)

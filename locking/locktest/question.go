@@ -47,7 +47,7 @@ const (
 	free
 )
 
-// answer is what one call was answered.
+// answer is the answer of one call.
 type answer struct {
 	kind  answerKind
 	owner int

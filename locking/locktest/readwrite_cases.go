@@ -53,7 +53,7 @@ func readersShare(tb testing.TB, s Store) {
 	noError(tb, "release", mustTake(tb, l, read).Release(tb.Context()))
 }
 
-// writerWaits: who comes after a waiting writer waits behind it, and readers together.
+// writerWaits: a newcomer after a waiting writer waits behind it, and readers wait together.
 func writerWaits(tb testing.TB, s Store) {
 	d, _ := s.Connect(tb)
 	l := locker(tb, d)

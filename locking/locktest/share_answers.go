@@ -72,7 +72,7 @@ func (s shareState) afterOwner(a answer, w window) []shareState {
 		s = s.with(first.has(a.token))
 		s.most = max(s.most, a.token)
 	}
-	for _, h := range s.holds { // those in front of it have lapsed
+	for _, h := range s.holds { // the waiters in front of it have lapsed
 		if a.kind == free || h.token != 0 && h.token < a.token {
 			if !h.mayBeFree(w) {
 				return nil

@@ -14,13 +14,13 @@ import (
 // whose end is known only within bounds, as in lockState. It has no queue: no call of a history
 // requests a place.
 type shareState struct {
-	holds    []hold        // by owner; of each that may have lapsed, nothing is known
+	holds    []hold        // by owner; a hold that may have lapsed is unknown
 	most     locking.Token // no smaller one may be granted
-	lastBack int           // who released last
-	back     uint64        // one bit for each who ever released
+	lastBack int           // the owner that released last
+	back     uint64        // one bit for each owner that ever released
 }
 
-// hold is what one owner holds.
+// hold is one owner's hold.
 type hold struct {
 	owner    int
 	write    bool          // excludes all other holds
@@ -100,7 +100,7 @@ func (s shareState) after(q question, a answer, permits int) []shareState {
 	return nil
 }
 
-// of returns what owner holds. It may have lapsed.
+// of returns owner's hold. It may have lapsed.
 func (s shareState) of(owner int) (hold, bool) {
 	i := slices.IndexFunc(s.holds, func(h hold) bool { return h.owner == owner })
 	if i < 0 {
@@ -109,13 +109,13 @@ func (s shareState) of(owner int) (hold, bool) {
 	return s.holds[i], true
 }
 
-// without is s without what owner holds.
+// without is s without owner's hold.
 func (s shareState) without(owner int) shareState {
 	s.holds = slices.DeleteFunc(slices.Clone(s.holds), func(h hold) bool { return h.owner == owner })
 	return s
 }
 
-// with is s with h, in place of what its owner holds.
+// with is s with h, in place of its owner's hold.
 func (s shareState) with(h hold) shareState {
 	s = s.without(h.owner)
 	i, _ := slices.BinarySearchFunc(s.holds, h.owner, func(h hold, owner int) int { return h.owner - owner })

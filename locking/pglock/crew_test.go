@@ -24,10 +24,11 @@ const (
 	standstill = 3 * time.Minute
 )
 
-// sink is what the lock guards. It refuses a write with a smaller token than it has seen, as a guarded store does.
+// sink is the resource behind the lock. It refuses a write with a smaller token than its largest,
+// as a guarded store does.
 type sink struct {
 	token    locking.Token // the largest seen
-	owner    string        // whose that is
+	owner    string        // of the largest token
 	writes   int
 	refused  int
 	twins    int // two grants with one token
@@ -76,7 +77,8 @@ func (w *crew) stop() {
 	w.done.Wait()
 }
 
-// take is one turn. That the lock cannot be had is no failure, and no answer during a restart neither.
+// take is one turn. A lock that cannot be had is no failure, nor is a missing answer during a
+// restart.
 func (w *crew) take(ctx context.Context, l *locking.Locker) {
 	lease, err := l.Acquire(ctx, crewLock, locking.Options{TTL: crewTTL, Wait: time.Second})
 	switch {

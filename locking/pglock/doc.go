@@ -1,8 +1,8 @@
 // Package pglock holds locks in a PostgreSQL database. New returns a [locking.Locker].
 //
-// It is for programs that have PostgreSQL and no Redis, or whose locks guard rows of the same database. It works
-// behind a pooler in transaction mode, such as pgbouncer: it needs no session, no prepared statement and no
-// advisory lock. It is a module of its own.
+// It is for programs that have PostgreSQL and no Redis, or whose locks guard rows of the same
+// database. It works behind a pooler in transaction mode, such as pgbouncer: it needs no session,
+// no prepared statement and no advisory lock. It is a module of its own.
 //
 // # Tables
 //
@@ -17,8 +17,8 @@
 // Removed locks are safe: the clock is past their tokens. A queue has 1,000 places; more waiters poll. Both
 // tables are updated in place, and autovacuum must be on, as it is by default.
 //
-// The role that runs Migrate needs CREATE on the schema, and owns what it creates. The role of the locks needs
-// no more than
+// The role that runs Migrate needs CREATE on the schema, and owns the objects that it creates. The
+// role of the locks needs no more than
 //
 //	GRANT USAGE ON SCHEMA public TO app;
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON escapement_locks, escapement_lock_waiters TO app;

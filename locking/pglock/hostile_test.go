@@ -112,7 +112,7 @@ func (h *hostile) value(query string) (value string) {
 
 func (h *hostile) plant() { h.exec(h.as("mallory", "pg_catalog"), plantAll) }
 
-// grant gives app what doc.go lists.
+// grant gives app the grants listed in doc.go.
 func (h *hostile) grant() {
 	h.exec(h.admin, `GRANT SELECT, INSERT, UPDATE, DELETE ON locks.escapement_locks, locks.escapement_lock_waiters TO app`)
 }
@@ -307,7 +307,8 @@ func TestHostileDefiner(t *testing.T) {
 	}
 }
 
-// TestMigratePlanted has tables and functions of the locks' names that mallory made before anybody ran Migrate.
+// TestMigratePlanted has tables and functions of the locks' names that mallory made before the
+// first Migrate.
 func TestMigratePlanted(t *testing.T) {
 	t.Parallel()
 	h := newHostile(t)

@@ -35,11 +35,12 @@ func migrations() ([]string, error) {
 // database. Use that version; the comment on its Migrate lists what older programs can still do.
 var ErrNewerSchema = errors.New("the database has a newer version of the lock tables")
 
-// Migrate creates the schema, the tables and functions of cfg's Schema and Namespace, or brings them to this
-// package's version, in one transaction. It may be repeated, and several may run at once. When nothing is to be
-// done, it only reads. The role needs CREATE on the schema, and on the database when there is no such schema;
-// it owns what it creates, and only it can migrate further. Objects of these names that another role owns are
-// refused with ErrNotOwned, before anything of them is read.
+// Migrate creates the schema, the tables and functions of cfg's Schema and Namespace, or brings
+// them to this package's version, in one transaction. It may be repeated, and several programs may
+// run it at once. When the database is up to date, it only reads. The role needs CREATE on the
+// schema, and on the database when there is no such schema; it owns the objects that it creates,
+// and only this role can migrate further. Objects of these names that another role owns are refused
+// with ErrNotOwned, before they are read.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, cfg Config) error {
 	o, err := newObjects(cfg)
 	if err != nil {

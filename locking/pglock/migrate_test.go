@@ -95,7 +95,7 @@ func TestRefusedConfig(t *testing.T) {
 	}
 }
 
-// TestLeastGrants uses a role that has what doc.go lists, and each of these missing in turn.
+// TestLeastGrants uses a role with the grants listed in doc.go, and without each of them in turn.
 func TestLeastGrants(t *testing.T) {
 	t.Parallel()
 	s := newPostgres(t, "fsync=off")

@@ -39,7 +39,7 @@ func newProxy(tb testing.TB, s *server) *proxy {
 	return p
 }
 
-// close ends all connections, and waits for that.
+// close ends all connections, and returns when they have ended.
 func (p *proxy) close() {
 	_ = p.listener.Close()
 	p.mu.Lock()

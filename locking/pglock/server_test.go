@@ -48,8 +48,8 @@ func newServer() (*server, error) {
 	return s, nil
 }
 
-// lentAccount returns who the server runs as. PostgreSQL refuses root, so root lends it the account of Debian's
-// package, with the directory.
+// lentAccount returns the user that the server runs as. PostgreSQL refuses root, so root lends it
+// the account of Debian's package, with the directory.
 func lentAccount(dir string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -144,7 +144,7 @@ func TestMaskedURLsReadBack(t *testing.T) {
 	}
 }
 
-// TestMaskKeepsPasswords: whatever Parse refuses may be a password in any place.
+// TestMaskKeepsPasswords: a text that Parse refuses may be a password in any place.
 func TestMaskKeepsPasswords(t *testing.T) {
 	for _, text := range []string{
 		"A:hunter2@", "hunter2@host:6379", "hunter2", ":hunter2@host", "redis:hunter2@host", "redis:/u:hunter2@host", "redis//:hunter2@host", "REDIS://:hunter2@h",

@@ -43,7 +43,7 @@ func TestClassify(t *testing.T) {
 		{redis.ErrPoolTimeout, true},
 		{redis.ErrPoolExhausted, true},
 		{fmt.Errorf("%w: pipeline push drain: %w", errors.New("redis: connection unusable (reply stream desynchronized)"), io.EOF), true},
-		{fmt.Errorf("redis: all sentinels are unreachable: %w", errors.Join(redis.Nil, dial)), true}, // one of them does not know the master yet
+		{fmt.Errorf("redis: all sentinels are unreachable: %w", errors.Join(redis.Nil, dial)), true}, // one sentinel has no master's address yet
 		{fmt.Errorf("redis: all sentinels are unreachable: %w", errors.Join(dial, answer("NOAUTH Authentication required."))), true},
 		{answer("LOADING Redis is loading the dataset in memory"), true},
 		{answer("READONLY You can't write against a read only replica."), true},

@@ -122,7 +122,8 @@ func (h endpointHook) node(server any) (n redis.ClusterNode, err error) {
 	return n, nil
 }
 
-// hasTopology reports whether a client has learnt the Cluster's slots, without which it sends no command. It sends nothing.
+// hasTopology reports whether a client has loaded the Cluster's slots, without which it sends no
+// command. It sends nothing.
 func hasTopology(c *redis.ClusterClient) bool {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Kind is what a Trouble is about.
+// Kind is the kind of a Trouble's cause.
 type Kind int
 
 // The kinds of a Trouble.
@@ -45,7 +45,7 @@ type Trouble struct {
 	Password bool    // the correction holds a password, which belongs into a file
 	Redis    string  // the address, without user and password
 	Text     string  // the fault, with the address
-	Cure     string  // what to do
+	Cure     string  // the cure
 	Err      error   // the client's error; wraps locking.ErrUnreachable only for the kinds that do
 }
 
@@ -81,8 +81,9 @@ func (t *Trouble) Is(target error) bool {
 	return target == locking.ErrUnreachable && t.passes()
 }
 
-// Explain turns an error of a client into a Trouble. Any other error, and nil, is returned as it is. namespace is for
-// the rights that a user lacks. It sends nothing; Address.Explain finds out more.
+// Explain turns an error of a client into a Trouble. Any other error, and nil, is returned as it
+// is. namespace is for the rights that a user lacks. Explain sends nothing; Address.Explain finds
+// out more.
 func Explain(client redis.UniversalClient, namespace string, err error) error {
 	if err == nil || isNil(client) {
 		return err
@@ -173,7 +174,7 @@ func otherKind(a Address, _ string, err error) *Trouble {
 	return nil
 }
 
-// unknownMaster finds the answer of sentinels that do not know the master's name.
+// unknownMaster finds the answer of sentinels without a master of this name.
 func unknownMaster(a Address, _ string, err error) *Trouble {
 	if a.Sentinel == nil || !errors.Is(err, redis.Nil) || errors.Is(err, locking.ErrUnreachable) {
 		return nil
@@ -219,10 +220,10 @@ func full(a Address, _ string, err error) *Trouble {
 	return &Trouble{Kind: KindFull, Text: "Redis at " + a.String() + " is full", Cure: FreeMemory}
 }
 
-// FreeMemory is what helps a Redis without memory.
+// FreeMemory is the cure for a Redis without memory.
 const FreeMemory = "raise its maxmemory, or delete what else is stored there; nodes go on by themselves"
 
-// refusals are the replies of a server that cannot serve now, with what they mean and what to do.
+// refusals are the replies of a server that cannot serve now, with their meanings and cures.
 var refusals = []struct {
 	kind              Kind
 	reply, text, cure string

@@ -86,7 +86,7 @@ func closedAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// contact is a first contact that fails, and the words for that.
+// contact is a first contact that fails, and its expected error.
 type contact struct {
 	url       string
 	authority *x509.CertPool
@@ -225,7 +225,8 @@ func addrsOf(a redisconn.Address) []string {
 	return []string{a.One.Addr}
 }
 
-// Errors that are not about a connection stay what they are; a closed client has words of its own.
+// Errors that are not about a connection are returned unchanged; a closed client has an error of
+// its own.
 func TestExplainNothing(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))
@@ -246,7 +247,8 @@ func TestExplainNothing(t *testing.T) {
 	}
 }
 
-// A certificate that has expired may be renewed; whatever else is wrong with one is a setting, and its reason is shown.
+// A certificate that has expired may be renewed; any other fault of a certificate is a setting, and
+// its reason is shown.
 func TestExplainCertificates(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))

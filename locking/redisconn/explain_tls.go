@@ -94,7 +94,7 @@ func noRedis(a Address, _ string, err error) *Trouble {
 	return strangeServer(a, m[1])
 }
 
-// strangeServer is a server whose answer, as a Go string, is not one of Redis.
+// strangeServer is a server that answers, with the given Go string, unlike a Redis.
 func strangeServer(a Address, reply string) *Trouble {
 	what := "is no Redis: it answers " + reply[:min(len(reply), 60)]
 	if strings.HasPrefix(reply, `"HTTP/`) || strings.HasPrefix(strings.ToLower(reply), `"<!doctype`) || strings.HasPrefix(reply, `"<html`) {

@@ -102,7 +102,7 @@ func plainReply(ctx context.Context, addr string) string {
 	return string(reply[:n])
 }
 
-// speaksTLS reports whether a server takes part in a TLS handshake, whatever comes of it.
+// speaksTLS reports whether a server takes part in a TLS handshake, also in a failed one.
 func speaksTLS(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

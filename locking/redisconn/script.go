@@ -28,8 +28,8 @@ func (s *Script) Source() string { return s.src }
 // Hash returns the digest by which Redis keeps the script: SHA-1 of the text, in hex.
 func (s *Script) Hash() string { return s.run.Hash() }
 
-// Run calls the script by its digest, and with its text when the server does not know the digest; nothing was run
-// then. In a pipeline use Queue.
+// Run calls the script by its digest, and with its text when the server lacks the script; nothing
+// was run then. In a pipeline use Queue.
 func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, args ...any) *redis.Cmd {
 	return s.run.Run(ctx, client, keys, args...)
 }
@@ -44,8 +44,8 @@ func (s *Script) QueueSource(ctx context.Context, pipe redis.Pipeliner, keys []s
 	return s.run.Eval(ctx, pipe, keys, args...)
 }
 
-// UnknownScript reports whether err is the reply to a digest that the server does not know, as after a restart, a
-// failover or SCRIPT FLUSH.
+// UnknownScript reports whether err is the reply of a server that lacks the script, as after a
+// restart, a failover or SCRIPT FLUSH.
 func UnknownScript(err error) bool {
 	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }

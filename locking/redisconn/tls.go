@@ -24,8 +24,8 @@ const (
 	serverName = "server_name"
 )
 
-// TLS is what a connection with TLS needs beside the scheme rediss. The zero value trusts the authorities of the
-// system, shows no certificate, and expects the host's name in the server's.
+// TLS holds the settings of a connection with TLS, beside the scheme rediss. The zero value trusts
+// the authorities of the system, shows no certificate, and expects the host's name in the server's.
 type TLS struct {
 	CAFile     string // PEM: the authorities to trust, in place of the system's
 	CertFile   string // PEM: the client's certificate; read again for each connection, as KeyFile; the last pair while the two do not fit

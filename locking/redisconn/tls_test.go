@@ -86,7 +86,7 @@ func TestTLSCertificateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCertificates(t)
 	server := redistest.StartTLS(t, c)
-	other := redistest.NewCertificates(t) // of an authority that the server does not know
+	other := redistest.NewCertificates(t) // of an authority that the server does not trust
 	cert, key := other.Issue(t, "own", "client")
 	a, err := redisconn.Parse("rediss://" + server.Addr() + "?ca_file=" + c.CAFile + "&cert_file=" + cert + "&key_file=" + key + timeouts)
 	if err != nil {

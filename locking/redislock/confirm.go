@@ -32,8 +32,9 @@ func (d *Driver) runAcquire(ctx context.Context, r locking.Request, args []any) 
 	return reply, err
 }
 
-// releaseGrant releases a lock whose WAIT was refused, as without the permission for it: no later call would
-// release it. It returns the refusal, or an error that wraps ErrUnreachable when the lock may still be held.
+// releaseGrant releases a lock whose WAIT was refused, as without the permission for it: no later
+// call would release it. It returns the refusal, or an error that wraps ErrUnreachable when the
+// lock may still be held.
 func (d *Driver) releaseGrant(ctx context.Context, keys []string, owner string, refused error) error {
 	if ctx.Err() != nil || errors.Is(redisconn.Classify("wait", refused), locking.ErrUnreachable) {
 		return refused // the caller repeats the request, or releases

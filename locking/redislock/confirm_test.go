@@ -13,8 +13,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestConfirm: a grant counts when as many replicas as are wanted have it, and is given back when fewer have. WAIT on a
-// connection that has written nothing would be answered with all replicas.
+// TestConfirm: a grant counts when the wanted number of replicas has it, and is given back when
+// fewer have it. WAIT on a connection that has written nothing would be answered with all replicas.
 func TestConfirm(t *testing.T) {
 	m, replicas := redistest.StartReplicas(t, 2)
 	master := m.Client(t)

@@ -11,7 +11,7 @@
 //	                         for each holder when its lease lapses, token, permits and text; expires
 //	                         with the last lease, or waiter
 //	{ns:lock:name}:token     hash t, r, o, h, q: the last token, the id of the server that gave it,
-//	                         the last eight owners who released, the holder's text, until when
+//	                         the last eight owners that released, the holder's text, until when
 //	                         the queue may have a waiter
 //	{ns:lock:name}:line      sorted set: the queue, owners by the time they came
 //	{ns:lock:name}:waiters   hash: until when each waiter counts as alive, and its channel
@@ -35,7 +35,7 @@
 //
 // # Tokens
 //
-// The token rule is redisconn.TokenLua. Tokens increase across an expired lock, a clock that steps back,
-// a failover that lost writes, FLUSHALL and a restart without persistence, each alone. Two holders at
-// once are possible only after Redis lost what it had acknowledged; their tokens then differ.
+// The token rule is redisconn.TokenLua. Tokens increase across an expired lock, a clock that steps
+// back, a failover that lost writes, FLUSHALL and a restart without persistence, each alone. Two
+// holders at once are possible only after Redis lost acknowledged writes; their tokens then differ.
 package redislock

@@ -24,12 +24,12 @@ const (
 	crewCall   = 300 * time.Millisecond
 )
 
-// sink is what the lock guards. It refuses a write with a smaller token than it
-// has seen, as a guarded store does.
+// sink is the resource behind the lock. It refuses a write with a smaller token than its largest,
+// as a guarded store does.
 type sink struct {
 	mu      sync.Mutex
 	token   locking.Token // the largest seen
-	owner   string        // whose that is
+	owner   string        // of the largest token
 	writes  int
 	refused int
 	twins   int // two grants with one token
@@ -100,8 +100,8 @@ func (w *crew) stop() {
 	w.done.Wait()
 }
 
-// take is one turn. That the lock cannot be had is no failure, and no answer
-// during a failover neither.
+// take is one turn. A lock that cannot be had is no failure, nor is a missing answer during a
+// failover.
 func (w *crew) take(ctx context.Context, l *locking.Locker) {
 	asked := time.Now()
 	lease, err := l.Acquire(ctx, lockName, locking.Options{TTL: crewTTL, Wait: time.Second})
@@ -187,7 +187,7 @@ func (w *crew) disorders() (n int) {
 	return n
 }
 
-// report ends the crew, checks what always holds, and logs the rest.
+// report ends the crew, checks the invariants, and logs the rest.
 func (w *crew) report(what string) {
 	w.tb.Helper()
 	w.stop()
@@ -235,7 +235,7 @@ func watched(tb testing.TB) *redistest.Sentinels {
 	return sentinelSet.Sentinels
 }
 
-// ending ends what the tests share, after all of them.
+// ending ends the shared servers, after all tests.
 type ending struct{ *testing.M }
 
 func (e ending) Run() int {
@@ -287,8 +287,8 @@ func sentinelsReplace(t *testing.T, end, after func(s *redistest.Server) error) 
 		func(ctx context.Context) error { return s.Demoted(ctx, master) })
 }
 
-// The old master wakes when another one has taken its place, and may answer for a moment. What it grants then is refused by
-// the sink.
+// The old master wakes when another one has taken its place, and may answer for a moment. Writes
+// under its grants of that moment are refused by the sink.
 func TestSentinelMasterPaused(t *testing.T) {
 	t.Parallel()
 	sentinelsReplace(t, (*redistest.Server).Pause, (*redistest.Server).Resume)
@@ -337,7 +337,7 @@ func TestSentinelGrantsLost(t *testing.T) {
 	if err := context.Cause(stale.Context()); !errors.Is(err, locking.ErrLeaseLost) {
 		t.Errorf("the context of the holder whose grant was lost has cause %v; want %v", err, locking.ErrLeaseLost)
 	}
-	// Two holders at once: Redis has forgotten what it acknowledged, see doc.go.
+	// Two holders at once: Redis has lost acknowledged writes, see doc.go.
 	w.report("grants lost")
 	w.inOrder()
 	if err := errors.Join(master.Restart(), s.Demoted(ctx, master)); err != nil {

@@ -205,7 +205,7 @@ func lostNotification(t *testing.T, s shape, cfg redislock.Config, lose func(c *
 	give(t, <-got)
 }
 
-// lines counts what a logger writes.
+// lines counts a logger's lines.
 type lines struct{ n atomic.Int64 }
 
 func (l *lines) Write(p []byte) (int, error) {

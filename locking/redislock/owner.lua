@@ -1,4 +1,4 @@
--- Return who holds a lock, the permits of a semaphore, or a read-write lock.
+-- Returns the holder of a lock, or the holders of a semaphore or a read-write lock.
 --
 -- Behind token.lua, queue.lua, which names the KEYS, and share.lua.
 --

@@ -75,8 +75,8 @@ local function the_queue()
     end
   end
 
-  -- drop_dead(n, ms) -> how many waiters are in front of place n + 1, after the dead ones
-  -- directly in front of it were removed. The living behind the other dead ones remove those.
+  -- drop_dead(n, ms) -> how many waiters are in front of place n + 1, after the dead ones directly
+  -- in front of it were removed. A living waiter removes the dead ones in front of it.
   local function drop_dead(n, ms)
     while n > 0 do
       local owner = redis.call('ZRANGE', queue, n - 1, n - 1)[1]

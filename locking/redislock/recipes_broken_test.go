@@ -16,8 +16,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// A schedule is played twice, in bubbles of virtual time: with a recipe and with this library. What comes of it is a sentence, and
-// both sentences are wanted to the letter.
+// A schedule is played twice, in bubbles of virtual time: with a recipe and with this library. The
+// result is a sentence, and both sentences are wanted to the letter.
 
 // play plays a schedule with three machines.
 func play(t *testing.T, schedule func(t *testing.T, a, b, c *machine) string, old recipe, oldWant string, ours recipe, oursWant string) {
@@ -124,7 +124,7 @@ func TestRecipeGetSet(t *testing.T) { // c
 	t.Run("release", func(t *testing.T) { play(t, holderOverstays, getSet, "inside: b and c", notKept, "inside: b") })
 }
 
-// holderOverstays: the time of a is over, b takes the lock, a ends and gives back what it had, c comes.
+// holderOverstays: the time of a is over, b takes the lock, a ends and releases, c comes.
 func holderOverstays(t *testing.T, a, b, c *machine) string {
 	first := a.take(t)
 	<-time.After(recipeTTL + time.Second)

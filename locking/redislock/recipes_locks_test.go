@@ -27,7 +27,7 @@ const (
 
 var errTaken = fmt.Errorf("%s: %w", recipeKey, locking.ErrHeld)
 
-// holding is what a machine has of a lock that it took: a *locking.Lease, or what a recipe has in its place.
+// holding is a machine's hold of a lock: a *locking.Lease, or the recipe's own type.
 type holding interface {
 	Valid() bool // the machine goes on working while it is true
 	Release(ctx context.Context) error
@@ -44,7 +44,7 @@ type machine struct {
 	client *redis.Client
 	locker *locking.Locker // over client
 	recipe recipe
-	lock   string        // what it locks with this library
+	lock   string        // its name with this library
 	ttl    time.Duration // the ttl of its requests
 	skew   time.Duration // of its wall clock; this library has no use for one
 	gap    func()        // runs after recipe c reads and before it writes; nil: nothing
@@ -113,7 +113,7 @@ func lease(o locking.Options) recipe {
 
 var (
 	kept    = lease(locking.Options{})
-	notKept = lease(locking.Options{Fixed: true}) // most recipes keep nothing alive neither
+	notKept = lease(locking.Options{Fixed: true}) // most recipes renew nothing
 )
 
 // believed is the holding of a recipe: its machine goes on working until the requested time is
@@ -218,7 +218,7 @@ var (
 	// setPXDel is recipe d: SET NX PX and DEL.
 	setPXDel = setPX(func(ctx context.Context, m *machine, _ string) error { return m.deletes(ctx) })
 
-	// getThenDel is recipe e: it reads whose the lock is, and then deletes it.
+	// getThenDel is recipe e: it reads the lock's owner, and then deletes the lock.
 	getThenDel = setPX(func(ctx context.Context, m *machine, value string) error {
 		if now, err := m.client.Get(ctx, recipeKey).Result(); err != nil || now != value {
 			return err

@@ -48,7 +48,7 @@ func BenchmarkLock(b *testing.B) {
 	locktest.Benchmark(b, func(testing.TB) locktest.Store { return s.store() })
 }
 
-// freeRaw deletes a key that has this value: what the plainest lock does.
+// freeRaw deletes a key that has this value: the release of the plainest lock.
 var freeRaw = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
 
 // BenchmarkAgainstRaw takes turns: a plain SET NX PX with a deleting script, a lock of

@@ -77,7 +77,7 @@ func TestFreeLockCosts(t *testing.T) {
 	c := redistest.Start(t).Client(t)
 	d := redislock.NewDriver(c, redislock.Config{})
 	var sent counter
-	for _, owner := range []string{"first", "second"} { // the first has the server learn the scripts
+	for _, owner := range []string{"first", "second"} { // the first one loads the scripts into the server
 		if owner == "second" {
 			c.AddHook(&sent)
 		}

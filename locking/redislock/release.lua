@@ -1,5 +1,5 @@
--- Release a lock that this owner holds, or its place in the queue. May be repeated:
--- the state keeps the last eight owners who released.
+-- Releases a lock that this owner holds, or its place in the queue. May be repeated: the state
+-- keeps the last eight owners that released.
 --
 -- Behind token.lua and queue.lua, which names the KEYS.
 --

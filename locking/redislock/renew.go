@@ -69,7 +69,7 @@ func (d *Driver) renew(ctx context.Context, batch []locking.Renewal, locks []int
 		}
 	}
 	if pipe.Len() > 0 {
-		_, _ = pipe.Exec(ctx) // as above
+		_, _ = pipe.Exec(ctx) // each command has its own error
 	}
 }
 

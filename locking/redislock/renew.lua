@@ -1,5 +1,5 @@
--- Renew a lock for another ttl, if this grant holds it. May be repeated. A revoked
--- lock has another value, so its holder learns of the revocation here.
+-- Renews a lock for another ttl, if this grant holds it. May be repeated. A revoked lock has
+-- another value, so the renewal returns the revocation.
 --
 -- KEYS  1 the lock. Not the lock's other keys, which may be missing: a Cluster that
 --         moves the slot refuses a script that names a missing key, and a renewal must

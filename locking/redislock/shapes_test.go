@@ -37,7 +37,7 @@ const (
 type shape struct {
 	masters func(tb testing.TB, f func(c *redis.Client)) // calls f for each server that is a master now
 	connect func(dial redistest.Dialer) redis.UniversalClient
-	dial    redistest.Dialer // what its clients dial with
+	dial    redistest.Dialer // its clients dial with it
 	confirm int              // see redislock.Config
 }
 

@@ -38,7 +38,7 @@ func (d *Driver) Holders(ctx context.Context, name string) ([]locking.Ownership,
 	return holders, err
 }
 
-// owners returns who holds name, in the order of the tokens, and else an Ownership without an owner.
+// owners returns the holders of name, in the order of the tokens, and the Ownership of a free lock.
 func (d *Driver) owners(ctx context.Context, name string) (holders []locking.Ownership, nobody locking.Ownership, err error) {
 	if d.refused != nil {
 		return nil, nobody, d.refused

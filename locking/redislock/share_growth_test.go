@@ -64,7 +64,8 @@ func TestSharesDoNotGrow(t *testing.T) {
 	if k, b := stored(t, c); k > keys || b > bytes+bytes/10 {
 		t.Errorf("%d keys of %d bytes after %d acquisitions; %d of %d after a few", k, b, contenders*rounds, keys, bytes)
 	}
-	// Other tests may run at the same time: what grows with the acquisitions is many.
+	// Other tests may run at the same time: only a number that grows with the acquisitions is a
+	// leak.
 	if n := runtime.NumGoroutine(); n > goroutines+contenders*rounds/20 {
 		t.Errorf("%d goroutines after %d acquisitions, %d after a few", n, contenders*rounds, goroutines)
 	}

@@ -103,7 +103,7 @@ type recorder struct {
 	tokens  map[int64]bool
 	peak    int
 	stop    bool
-	atEnter func(pid string) // called before the answer; nil: nothing
+	atEnter func(pid string) // called before the answer; may be nil
 	serving sync.WaitGroup
 }
 
@@ -136,7 +136,7 @@ func (s *recorder) serve(c net.Conn) {
 		if said := strings.Fields(lines.Text()); said[0] == "enter" {
 			pid = said[1]
 			s.enter(pid, said[2])
-			<-time.After(time.Millisecond) // what the work takes
+			<-time.After(time.Millisecond) // the duration of the work
 		} else if s.leave(pid) {
 			answer = "stop"
 		}

@@ -1,5 +1,5 @@
--- Release the permits that this owner holds, or its place in the queue. The permits go to the first waiters. May be
--- repeated: the state keeps the last eight owners who released.
+-- Releases the permits that this owner holds, or its place in the queue. The permits go to the
+-- first waiters. May be repeated: the state keeps the last eight owners that released.
 --
 -- Behind token.lua, queue.lua, which names the KEYS, and share.lua.
 --

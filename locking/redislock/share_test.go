@@ -147,7 +147,7 @@ func TestHistoriesFindFaults(t *testing.T) {
 					}
 					tb.TB = t
 					done := make(chan struct{})
-					go func() { // ends with the history, or at what it finds
+					go func() { // ends with the history, or at its first finding
 						defer close(done)
 						locktest.ShareHistory(tb, s, c.share, seed)
 					}()
@@ -162,8 +162,8 @@ func TestHistoriesFindFaults(t *testing.T) {
 	}
 }
 
-// TestWaitersOfAnotherKind: who waits for a lock keeps the name from a semaphore, though the lock has lapsed, and the other
-// way round.
+// TestWaitersOfAnotherKind: a waiter for a lock keeps the name from a semaphore, though the lock
+// has lapsed, and the other way round.
 func TestWaitersOfAnotherKind(t *testing.T) {
 	inABubble(t, func(t *testing.T, _ *redistest.Embedded, d *redislock.Driver, _ *locking.Locker) {
 		kinds := map[string]locking.Driver{"a lock": d, "a semaphore of 2 permits": d.Share(locking.Share{Permits: 2}), "a read-write lock": d.Share(locking.Share{Mode: locking.Write})}

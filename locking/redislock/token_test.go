@@ -28,7 +28,7 @@ func TestTokensSurvive(t *testing.T) {
 		back  time.Duration // how far the clock is behind afterwards
 		every time.Duration // between two grants before; default 1 s
 		young bool          // the lock is new
-		falls bool          // what the rule does not cover
+		falls bool          // the rule does not cover the event
 	}{
 		"nothing":                                  {event: func(*lossy) {}},
 		"clock back, state kept":                   {event: func(*lossy) {}, back: 5 * sec},

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Certificates are an authority of a test's own, and what it has signed, as files in PEM.
+// Certificates are an authority of a test's own, and the certificates that it has signed, as files
+// in PEM.
 type Certificates struct {
 	CAFile string // the authority
 

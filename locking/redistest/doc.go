@@ -10,18 +10,17 @@
 // writes that the old one acknowledged may be gone: they keep nothing on disk.
 //
 // Cluster is a Redis Cluster of three masters and a replica of each. A master that is killed or
-// paused is replaced within some four seconds, and a slot can be moved from one to another. It needs
-// Redis 7. Its clients keep go-redis' redirections, which redisconn.Check allows: they follow a slot,
-// and repeat a call whose connection broke, which every script bears.
+// paused is replaced within some four seconds, and a slot can be moved from one master to another.
+// It needs Redis 7. Its clients keep go-redis' redirections, which redisconn.Check permits: they
+// follow a slot, and repeat a call whose connection broke, because every script may be repeated.
 //
 // StartMasters starts independent servers.
 //
-// Embedded is miniredis inside this process. It runs the very scripts that
-// ship, and works in a testing/synctest bubble: no port, and its clock and
-// expiries follow time.Now. Two things are added to miniredis: it answers
-// INFO server with a run_id and INFO replication with a replication id, also
-// inside a script, and new ones follow each Restart. It differs from Redis in how Lua prints large numbers, it has
-// no WAIT and no Cluster; so what matters is tested on both.
+// Embedded is miniredis inside this process. It runs the very scripts that ship, and works in a
+// testing/synctest bubble: no port, and its clock and expiries follow time.Now. Two answers are
+// added to miniredis: INFO server with a run_id and INFO replication with a replication id, also
+// inside a script, and new ones after each Restart. It differs from Redis in how Lua prints large
+// numbers, it has no WAIT and no Cluster; so the tests that matter run on both.
 //
 // Net is a client's network: it can drop everything, and it can lose the reply to a request that the server has executed.
 package redistest

@@ -38,7 +38,7 @@ type Embedded struct {
 	began time.Time   // when the server was started, by the true time
 	hook  server.Hook // the caller's, called after ours
 
-	clockOff time.Duration // what TIME answers, less the true time
+	clockOff time.Duration // the answer of TIME less the true time
 	refusal  string        // the answer to commands that write; "": writes are taken
 }
 

@@ -165,7 +165,7 @@ func (c *EmbeddedCluster) writeSlots(p *server.Peer) {
 	}
 }
 
-// keyless are commands of clients of this project whose first argument is no key.
+// keyless are commands of this project's clients whose first argument is no key.
 var keyless = []string{
 	"AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DBSIZE", "DISCARD", "EXEC", "FLUSHALL", "FLUSHDB", "HELLO", "INFO", "KEYS", "MULTI", "PING", "PUBLISH",
 	"QUIT", "READONLY", "SCAN", "SCRIPT", "SELECT", "SUBSCRIBE", "TIME", "UNSUBSCRIBE", "UNWATCH", "WAIT",
@@ -185,7 +185,8 @@ func firstKey(cmd string, args []string) (key string, ok bool) {
 	return args[0], true
 }
 
-// keySlot returns the slot of a key: CRC-16/XMODEM of the key, or of what stands between its first braces, modulo 16,384. See
+// keySlot returns the slot of a key: CRC-16/XMODEM of the key, or of the part between its first
+// braces, modulo 16,384. See
 // https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/.
 func keySlot(key string) int {
 	if _, after, ok := strings.Cut(key, "{"); ok {

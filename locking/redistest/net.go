@@ -11,17 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Net is the network of one client, which can be made to fail. It decorates
-// the client's dialer, so it works over TCP and over an embedded server's pipe,
-// in a synctest bubble or outside. What it loses or delays is what the client
-// sees of its connections: to the server they look healthy and idle. The zero
-// value is a healthy network. Heal it before a bubble ends: go-redis dials in
-// the background, and does not stop when its client is closed.
+// Net is the network of one client, which can be made to fail. It decorates the client's dialer, so
+// it works over TCP and over an embedded server's pipe, in a synctest bubble or outside. It loses
+// and delays bytes on the client's side: to the server the connections look healthy and idle. The
+// zero value is a healthy network. Heal it before a bubble ends: go-redis dials in the background,
+// and does not stop when its client is closed.
 type Net struct {
 	mu      sync.Mutex
 	out, in bool          // requests are dropped, replies are dropped
 	healed  chan struct{} // closed by Heal; not nil while out or in
-	delay   time.Duration // of what comes back
+	delay   time.Duration // of replies
 	lose    int           // replies still to be lost
 	match   []byte        // ... of requests that contain this
 }

@@ -16,8 +16,8 @@ type conn struct {
 
 	mu          sync.Mutex
 	dropReplies bool // replies are dropped, because one was to be lost
-	lostOut     bool // something that was sent has vanished: what follows it cannot arrive
-	lostIn      bool // the same of what came back
+	lostOut     bool // sent bytes have vanished: later bytes cannot arrive
+	lostIn      bool // the same for received bytes
 	deadline    time.Time
 
 	// For the reader alone; a connection has one reader.

@@ -19,9 +19,9 @@ type TB interface {
 	TempDir() string
 }
 
-// ClientOptions returns the client settings that this project wants: no
-// retries of its own, contexts obeyed, one dial attempt per call, and nothing
-// that opens connections or goroutines by itself. Change what you need.
+// ClientOptions returns this project's client settings: no retries by go-redis, contexts obeyed,
+// one dial attempt per call, and no connections or goroutines in the background. Change any of
+// them.
 func ClientOptions(addr string) *redis.Options {
 	return &redis.Options{
 		Addr:                  addr,

@@ -11,8 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Part has the replicas follow a server that is not there: what the master acknowledges from now on, no other server
-// has, until one of them is promoted. The sentinels undo it after some seconds, if the master lives that long.
+// Part has the replicas follow a server that does not exist: writes that the master acknowledges
+// from now on reach no other server, until one of them is promoted. The sentinels undo it after
+// some seconds, if the master lives that long.
 func (s *Sentinels) Part(ctx context.Context) error {
 	master, err := s.Master()
 	if err != nil {
@@ -29,8 +30,9 @@ func (s *Sentinels) Part(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Part has the replicas of master come to it with a password that it does not take: what it acknowledges from now on, no
-// other server has. The nodes of the Cluster still see each other, and promote one of them when the master is gone.
+// Part has the replicas of master come to it with a password that it does not accept: writes that
+// it acknowledges from now on reach no other server. The nodes of the Cluster still see each other,
+// and promote one of the replicas when the master is gone.
 func (c *Cluster) Part(ctx context.Context, master *Server) error {
 	_, port, err := net.SplitHostPort(master.Addr())
 	errs := []error{err}

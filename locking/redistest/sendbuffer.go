@@ -27,7 +27,7 @@ func withBuffers(server net.Conn) *buffered {
 // Write takes p whole, unless the pipe has broken.
 func (b *buffered) Write(p []byte) (int, error) { return b.out.Write(p) }
 
-// Close drops what neither side has read.
+// Close drops unread bytes in both directions.
 func (b *buffered) Close() error {
 	_ = b.in.Close()
 	_ = b.Conn.Close()
@@ -42,7 +42,7 @@ type sendBuffer struct {
 
 	mu     sync.Mutex
 	queue  []byte
-	last   bool          // nothing more is written: the pipe is closed behind what there is
+	last   bool          // nothing more is written: the pipe is closed after the queue
 	err    error         // of the pipe; every later Write returns it
 	wake   chan struct{} // holds one signal: the queue is not empty
 	closed chan struct{} // closed by Close; ends the pump
@@ -81,7 +81,7 @@ func (b *sendBuffer) finish() {
 	}
 }
 
-// Close drops what the other side has not read.
+// Close drops the bytes that the other side has not read.
 func (b *sendBuffer) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return b.Conn.Close()

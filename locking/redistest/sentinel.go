@@ -35,12 +35,12 @@ type SentinelsConfig struct {
 	Attentive bool
 }
 
-// Sentinels are one master, two replicas and three sentinels that agree on who is master, all on the loopback interface. A master
-// that does not answer for a second is replaced.
+// Sentinels are one master, two replicas and three sentinels that agree on the master, all on the
+// loopback interface. A master that does not answer for a second is replaced.
 type Sentinels struct {
 	servers []*Server  // the first master first
 	watch   []*Server  // the sentinels
-	logs    []*os.File // what each process prints
+	logs    []*os.File // the output of each process
 }
 
 // StartSentinels starts Sentinels for one test and ends them, by their pids, when the test does.
@@ -123,7 +123,7 @@ func attend(ctx context.Context, sentinel *Server, attentive bool) error {
 	return nil
 }
 
-// startIn starts a process in a directory of its own. What it prints is in the file log there.
+// startIn starts a process in a directory of its own. Its output is in the file log there.
 func (s *Sentinels) startIn(dir, kind string, i int, cfg ProcessConfig) (*Server, error) {
 	cfg.Dir = filepath.Join(dir, fmt.Sprintf("%s-%d", kind, i+1))
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
@@ -197,7 +197,7 @@ func (s *Sentinels) Addrs() []string {
 	return addrs
 }
 
-// MasterName returns the name by which the sentinels know the master.
+// MasterName returns the master's name at the sentinels.
 func (s *Sentinels) MasterName() string { return masterName }
 
 // Servers returns the master and the replicas; which is which changes. A killed server is empty

@@ -30,7 +30,7 @@ type ProcessConfig struct {
 
 	tls      *Certificates // of a server that speaks TLS alone; nil: without TLS
 	sentinel string        // the file in which a sentinel keeps its state; "": an ordinary server
-	log      io.Writer     // gets what the process prints; nil: only the last of it is kept
+	log      io.Writer     // gets the output of the process; nil: only the last of it is kept
 }
 
 // Server is a redis-server process on the loopback interface.
@@ -187,8 +187,7 @@ func (s *Server) args() []string {
 // the process is gone; a server that is not running is no error.
 func (s *Server) Stop() error { return s.end(syscall.SIGTERM) }
 
-// Kill ends the server with SIGKILL. What it had written to its append only
-// file stays.
+// Kill ends the server with SIGKILL. The writes in its append only file stay.
 func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
 
 // Pause stops the process with SIGSTOP: connections stay, nothing answers.

@@ -36,8 +36,8 @@ func (s *Session) Do(args []string) []byte {
 	return bytes.Clone(s.reply.Bytes())
 }
 
-// StepClock moves what TIME answers by d, to clients and to scripts. It moves nothing else: a time
-// to live goes by the true clock.
+// StepClock moves the answer of TIME by d, for clients and for scripts. It moves nothing else: a
+// time to live goes by the true clock.
 func (e *Embedded) StepClock(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,8 +92,8 @@ func copyKey(m *miniredis.Miniredis, key string) keep {
 	return k
 }
 
-// Restore makes the server hold what it held at the snapshot, as after a failover to a replica that
-// had not got the last writes. The run_id and the scripts are left alone.
+// Restore gives the server the data of the snapshot, as after a failover to a replica that had not
+// got the last writes. The run_id and the scripts are left alone.
 func (e *Embedded) Restore(s Snapshot) {
 	m := e.mini
 	m.FlushAll()

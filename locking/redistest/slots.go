@@ -145,8 +145,8 @@ func (c *Cluster) Demoted(ctx context.Context, server *Server) error {
 	return until(ctx, server.Addr()+" is a replica", func(ctx context.Context) (bool, error) { return inSync(ctx, server) })
 }
 
-// MoveSlot moves key's slot, and every key in it, to another master, as
-// redis-cli --cluster reshard does. It returns when all masters know.
+// MoveSlot moves key's slot, and every key in it, to another master, as redis-cli --cluster reshard
+// does. It returns when all masters have the change.
 func (c *Cluster) MoveSlot(ctx context.Context, key string, to *Server) error {
 	slot := keySlot(key)
 	from, err := c.Master(ctx, key)
@@ -205,7 +205,7 @@ func moveKeys(ctx context.Context, slot int, from, to *Server) error {
 	}
 }
 
-// closeSlot gives the slot to its new master, which must be the first to know.
+// closeSlot gives the slot to its new master, which must get the change first.
 func (c *Cluster) closeSlot(ctx context.Context, slot int, from, to *Server) error {
 	id, err := myID(ctx, to)
 	if err != nil {

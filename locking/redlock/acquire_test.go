@@ -14,9 +14,9 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// TestAcquireOutcomes has masters answer an acquisition with codes, and shows what that
-// makes: p promised, h held by x, y held by y, r returned, f too far, a amnesiac,
-// e unreachable, n refused by Redis, s without an answer.
+// TestAcquireOutcomes has masters answer an acquisition with codes, and shows the result: p
+// promised, h held by x, y held by y, r returned, f too far, a amnesiac, e unreachable, n refused
+// by Redis, s without an answer.
 func TestAcquireOutcomes(t *testing.T) {
 	var refused *locking.InputError
 	tests := []struct {
@@ -41,7 +41,7 @@ func TestAcquireOutcomes(t *testing.T) {
 		{"aap", "unreachable", false},
 		{"rrr", "lost", false}, // nothing to take back
 		{"rre", "lost", true},
-		{"rpe", "unreachable", true}, // it gave back what it had without a quorum
+		{"rpe", "unreachable", true}, // it gave back its promises without a quorum
 		{"rhs", "unreachable", true},
 		{"fff", "refused", false},
 		{"ffp", "refused", true},

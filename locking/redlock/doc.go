@@ -41,9 +41,9 @@
 //
 // # A master that lost its data
 //
-// Each master keeps a marker with its server id. When the marker is missing or has another id, the master
-// was emptied or restarted, and may have lost what it promised: it does not vote. Locks that it still has
-// can be renewed and released.
+// Each master keeps a marker with its server id. When the marker is missing or has another id, the
+// master was emptied or restarted, and may have lost its promises: it does not vote. Locks that it
+// still has can be renewed and released.
 //
 // The master votes again by itself when the loss has been known for 1.1 times the longest MaxTTL
 // and a second: no lock from before is held any more. A client whose Acquire finds such a master
@@ -62,7 +62,7 @@
 //	a reply to Release is lost                  the next request gets the same answer
 //	a release misses a master                   repeated there twice; then the lock lapses there
 //	contenders split the masters                ErrHeld for a contender that sees a majority held, with the owner
-//	                                            "several contenders"; all release what they got
+//	                                            "several contenders"; all release their promises
 //	a lock is missing at some masters           the next renewal sets it there
 //	a lock has another token at some masters    it lapses there, and a later renewal sets it
 //	a master restarts, or is emptied            it does not vote until its earlier locks have lapsed

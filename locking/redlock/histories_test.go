@@ -56,8 +56,8 @@ func (c cluster) patchyStore(seed uint64) locktest.Store {
 	return s
 }
 
-// TestHistories: what masters answer together is what a lock would have answered,
-// whether a client's network fails as one or in parts.
+// TestHistories: the masters' answers together are a lock's answers, whether a client's network
+// fails as one or in parts.
 func TestHistories(t *testing.T) {
 	play := locktest.HistoryConfig{Seed: *historySeed, Count: *historyCount, Bubble: true}
 	seed := *historySeed

@@ -10,8 +10,8 @@ import (
 	"github.com/escapement/escapement/locking/redlock"
 )
 
-// TestOneMasterOut: whatever happens to fewer than half of the masters, a lock
-// is had and given back within the time that masters are waited for.
+// TestOneMasterOut: whatever fault fewer than half of the masters have, a lock is had and given
+// back within the longest wait for a master.
 func TestOneMasterOut(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		c, all := servers(t, n)

@@ -75,8 +75,8 @@ func (f *follower) run(s *redisconn.Script, keys []string, args ...any) int {
 	return code
 }
 
-// step does one operation, and returns what it was, with its answer, and the answers
-// of the script and of the model.
+// step does one operation, and returns its description, and the answers of the script and of the
+// model.
 func (f *follower) step(i int) (what, got, want string) {
 	name, owner := f.rng.IntN(2), "owner"+string(rune('a'+f.rng.IntN(3)))
 	keys := inModel.keys("lock" + string(rune('a'+name)))

@@ -1,4 +1,4 @@
--- Return who holds a lock at this master.
+-- Returns the holder of a lock at this master.
 --
 -- Behind token.lua and head.lua, which names the KEYS.
 --

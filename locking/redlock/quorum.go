@@ -26,8 +26,8 @@ func chooseToken(n int, promised []locking.Token) (t locking.Token, settled bool
 	return t, same >= majority(n)
 }
 
-// validity is what remains of a lock's ttl when elapsed has passed since before the first request, less the
-// drift of clocks that run at different rates (1 %) and the precision of expiry (2 ms).
+// validity is the rest of a lock's ttl when elapsed has passed since before the first request, less
+// the drift of clocks that run at different rates (1 %) and the precision of expiry (2 ms).
 func validity(ttl, elapsed time.Duration) time.Duration {
 	return ttl - elapsed - ttl/100 - 2*time.Millisecond
 }
@@ -46,7 +46,7 @@ const (
 	codeLostState  = 4
 )
 
-// votes counts what n masters answered to one request.
+// votes counts the answers of n masters to one request.
 type votes struct {
 	n       int
 	yes, no int

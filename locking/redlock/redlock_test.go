@@ -115,7 +115,7 @@ func (c cluster) empty(tb testing.TB) {
 	}
 }
 
-// forget empties all masters and does what an operator must do then.
+// forget empties all masters and does the operator's part of the recovery.
 func (c cluster) forget(tb testing.TB) {
 	c.empty(tb)
 	<-time.After(time.Millisecond) // only the clock is left, in microseconds

@@ -29,7 +29,7 @@ func (d *driver) Release(ctx context.Context, name, owner string) error {
 	})
 }
 
-// sendRelease releases at one master what the owner's attempts up to upto have got.
+// sendRelease releases the owner's attempts up to upto at one master.
 func (d *driver) sendRelease(ctx context.Context, m *master, name, owner string, upto int64, release bool) *redis.Cmd {
 	return releaseScript.Run(ctx, m.client, d.cfg.keys(name), owner, upto, release, stateKeep)
 }

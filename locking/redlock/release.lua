@@ -1,5 +1,5 @@
--- Release a lock at this master, or withdraw a failed attempt. May be repeated: the
--- state keeps the last owner who released.
+-- Releases a lock at this master, or withdraws a failed attempt. May be repeated: the state keeps
+-- the last owner that released.
 --
 -- Behind token.lua and head.lua, which names the KEYS.
 --

@@ -61,7 +61,8 @@ func (d *driver) renew(ctx context.Context, renewals []locking.Renewal, mend boo
 	return b
 }
 
-// send sends the batch to one master: in one round trip, in two when the master does not know the script.
+// send sends the batch to one master: in one round trip, or in two when the master lacks the
+// script.
 func (b *batch) send(ctx context.Context, m *master) ([]*redis.Cmd, error) {
 	cmds := make([]*redis.Cmd, len(b.renewals))
 	for _, queue := range []func(context.Context, redis.Pipeliner, []string, ...any) *redis.Cmd{renewScript.Queue, renewScript.QueueSource} {

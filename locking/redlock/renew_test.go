@@ -63,7 +63,7 @@ func TestThinAmongOthers(t *testing.T) {
 	}
 }
 
-// TestHeldForADay: what masters know of a lock does not lapse while it is held.
+// TestHeldForADay: the masters' state of a lock does not lapse while the lock is held.
 func TestHeldForADay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, _ := embedded(t, 3)
@@ -111,7 +111,7 @@ func TestRepeatedRelease(t *testing.T) {
 	})
 }
 
-// TestNoMemory: masters without memory renew and release what they have granted.
+// TestNoMemory: masters without memory renew and release their grants.
 func TestNoMemory(t *testing.T) {
 	c, _ := servers(t, 3)
 	d, _ := c.driver(t)

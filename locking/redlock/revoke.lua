@@ -1,4 +1,4 @@
--- Revoke a grant: its next renewal is answered "revoked". May be repeated.
+-- Revokes a grant: its next renewal is answered "revoked". May be repeated.
 --
 -- Behind token.lua and head.lua, which names the KEYS.
 --

@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// phase is what a client does.
+// phase is a client's state.
 type phase uint8
 
 const (
@@ -177,8 +177,7 @@ func (w *world) settledAt(c *simClient) int {
 	return w.now
 }
 
-// elapsed is the time since the operation began; a step is 10 ms. Where no clock is
-// right it is nothing.
+// elapsed is the time since the operation began; a step is 10 ms. Without right clocks it is 0.
 func (w *world) elapsed(c *simClient) (ttl, elapsed time.Duration) {
 	const step = 10 * time.Millisecond
 	if w.timed {

@@ -10,7 +10,7 @@ type simLock struct {
 	until   int // when it lapses
 	life    int // the run_id under which the counter was last set
 	counter locking.Token
-	back    string   // who gave it back last
+	back    string   // the owner that released last
 	set     simGiven // the lock that a second renewal has set here, until another takes it away: for a check, no script reads it
 }
 

@@ -2,7 +2,7 @@ package redlock
 
 import "github.com/escapement/escapement/locking"
 
-// hold is what a holder does: mostly it renews and gives back.
+// hold is one action of a holder: mostly it renews and gives back.
 func (w *world) hold(c *simClient) {
 	switch roll := w.rng.IntN(100); {
 	case len(c.lacking) > 0 && !w.chance(6): // the round before a lock is set
@@ -12,7 +12,7 @@ func (w *world) hold(c *simClient) {
 	case roll < 50:
 		w.askAgain(c)
 	case roll < 56 && c.past != 0:
-		w.beginRenew(c, c.past, false) // of what this owner had before: it comes late
+		w.beginRenew(c, c.past, false) // of this owner's earlier grant: it comes late
 	case roll < 85:
 		w.giveBack(c, true)
 		c.phase, c.owner = idle, ""

@@ -62,7 +62,7 @@ func TestSimulationCatches(t *testing.T) {
 	mutants := map[string]struct {
 		rules rules
 		kind  kind
-		near  uint64 // where to begin: what shows rarely is looked for a little before the first that does
+		near  uint64 // the seed to begin at: for a rare fault, a little before the first seed that shows it
 	}{
 		"a token is raised unconditionally":           {rules{blindWrite: true}, wild, 0},
 		"the largest promise is granted":              {rules{noWriteBack: true}, wild, 0},

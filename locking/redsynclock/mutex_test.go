@@ -17,7 +17,8 @@ import (
 	redsync "github.com/escapement/escapement/locking/redsynclock"
 )
 
-// surface is what a program may call of redsync v4.18's *Mutex, besides what redsynclock leaves out.
+// surface has the methods of redsync v4.18's *Mutex, without the methods that redsynclock leaves
+// out.
 type surface interface {
 	Name() string
 	Value() string

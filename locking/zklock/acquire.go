@@ -152,9 +152,10 @@ func (a *acquisition) withdraw(ctx context.Context, l *lease) error {
 // changes the version of the lock's node. The transaction also checks the base of the token, removes the waiter's node,
 // and on a take-over the node of the holder before.
 //
-// ZooKeeper may have removed the empty container since, and the node that another owner has made and taken may have
-// the version in v. No transaction checks for that, but the answer has the czxid of the lock's node. If the czxid has
-// changed, another owner may hold the lock, and this one withdraws before anybody believes it.
+// ZooKeeper may have removed the empty container since, and another owner may have made and taken a
+// new node with the version in v. No transaction can check that, but the answer has the czxid of
+// the lock's node. If the czxid has changed, another owner may hold the lock, and this one
+// withdraws before its grant is returned.
 func (a *acquisition) take(ctx context.Context, v view) (locking.Grant, error) {
 	d, r, s := a.driver, a.request, a.session
 	base, err := d.tokens.get(ctx, s, r.After)

@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Auth is what a client shows to ZooKeeper. It is never logged.
+// Auth is a client's credentials at ZooKeeper. They are never logged.
 type Auth struct {
 	Scheme      string // "digest"
 	Credentials []byte // for digest "user:password"
@@ -30,7 +30,7 @@ type ClientConfig struct {
 	// Dial opens a connection within a time, for TLS for example. Default net.DialTimeout.
 	Dial func(network, address string, timeout time.Duration) (net.Conn, error)
 
-	// Logger gets what the ZooKeeper library reports (debug). Default slog.Default().
+	// Logger gets the messages of the ZooKeeper library (debug). Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -67,8 +67,9 @@ func NewClient(servers []string, cfg ClientConfig) *Client {
 	return c
 }
 
-// Close ends all connections and waits for that, about three seconds at most. A session with a lock that was not released
-// is not closed at ZooKeeper, where it ends with its time-out: its holder may still be at work.
+// Close ends all connections and returns when they are closed, after about three seconds at most. A
+// session with a lock that was not released is not closed at ZooKeeper, where it ends with its
+// time-out: its holder may still be at work.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -8,9 +8,9 @@
 //	ROOT/lock-NAME/held-OWNER   ephemeral: the holder, its TTL and delay, as JSON
 //	ROOT/lock-NAME/wait-OWNER!N ephemeral sequential: a waiter
 //
-// NAME and OWNER are escaped as elements of a URL path, so a lock may have any name. ZooKeeper looks for
-// empty containers once a minute (znode.container.checkIntervalMs) and removes them, so an unused lock leaves nothing behind.
-// Other nodes below a lock are ignored.
+// NAME and OWNER are escaped as elements of a URL path, so a lock may have any name. ZooKeeper
+// looks for empty containers once a minute (znode.container.checkIntervalMs) and removes them, so
+// an unused lock leaves nothing behind. Other nodes below a lock are ignored.
 //
 // # Acquire, renew, release
 //

@@ -14,7 +14,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// raw returns a client of the library, for what the driver does not do.
+// raw returns a client of the library, for calls that the driver does not make.
 func raw(tb testing.TB, servers []string) *zk.Conn {
 	tb.Helper()
 	c, _, err := zk.Connect(servers, 10*time.Second, zk.WithLogger(silent{}))

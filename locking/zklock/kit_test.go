@@ -25,7 +25,7 @@ var (
 	historyCount = flag.Int("histories", 10, "how many histories TestHistories plays")
 )
 
-// network is the network of one client. The replies that it loses are those to requests about a holder's node.
+// network is the network of one client. It loses only replies to requests about a holder's node.
 type network struct{ redistest.Net }
 
 func (n *network) LoseReply() { n.LoseReplies(1, "/held-") }
@@ -94,7 +94,7 @@ func histories(t *testing.T, servers ...string) {
 	})
 }
 
-// warm opens the sessions of a history, whose calls have less time than that takes.
+// warm opens the sessions of a history, because its calls are too short for that.
 func warm(tb testing.TB, d locking.Driver) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 10*time.Second)

@@ -16,7 +16,7 @@ type lease struct {
 	timer   *time.Timer
 	ends    time.Time // TTL and Delay after the last request that was answered
 	busy    int       // acquisitions and renewals under way, which may put off the end
-	over    bool      // the node is being removed; nothing puts it off any more
+	over    bool      // the node is being removed, and nothing can prevent the removal
 }
 
 type leases struct {
@@ -61,7 +61,8 @@ func (ls *leases) renewing(k key) *lease {
 	return l
 }
 
-// end ends what begin or renewing began. A later time for ends puts off the end of the lease.
+// end ends a use of l that begin or renewing began. A later time for ends puts off the end of the
+// lease.
 func (ls *leases) end(l *lease, ends time.Time) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

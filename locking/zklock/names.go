@@ -107,8 +107,8 @@ func readRecord(data []byte) (r record) {
 
 func (r record) token(s *zk.Stat) locking.Token { return r.Base + s.Czxid }
 
-// left returns how long the lease lasts unless it is renewed, as far as the clocks here and at ZooKeeper agree; 0: not
-// known. Nothing but the time of the next request depends on it.
+// left returns how long the lease lasts unless it is renewed, as far as the clocks here and at
+// ZooKeeper agree; 0: not known. Only the time of the next request depends on it.
 func (r record) left(s *zk.Stat) time.Duration {
 	whole := r.TTL + r.Delay
 	return max(min(time.Until(time.UnixMilli(s.Mtime).Add(whole)), whole), 0)

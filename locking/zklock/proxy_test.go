@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// proxies are TCP proxies that can delay what comes back.
+// proxies are TCP proxies that can delay replies.
 type proxies struct{ delay atomic.Int64 }
 
 // start starts a proxy to a port, for one test, and returns its own port.

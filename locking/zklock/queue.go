@@ -11,8 +11,9 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// A waiter has an ephemeral sequential node, in a session of its own that lasts locking.QueueTimeout: when its process
-// dies or is cut off, its place is free after that time, whatever the TTL of the locks is.
+// A waiter has an ephemeral sequential node, in a session of its own that lasts
+// locking.QueueTimeout: when its process dies or is cut off, its place is free after that time,
+// whatever the locks' TTL.
 
 // waiting is a driver's record of its waiters.
 type waiting struct {
@@ -88,7 +89,7 @@ func (d *Driver) leave(ctx context.Context, k key) error {
 	if err != nil {
 		return err
 	}
-	v, err := d.look(ctx, s, k.name, false) // the session sees what it has created
+	v, err := d.look(ctx, s, k.name, false) // the session sees its own writes
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (d *Driver) Release(ctx context.Context, name, owner string) error {
 				return nil
 			}
 			if errors.Is(err, zk.ErrNoNode) {
-				break // the timer of the lease removes what an earlier request may create
+				break // the timer of the lease removes a node that an earlier request may create
 			}
 			if errors.Is(err, locking.ErrUnreachable) {
 				d.released.add(k) // unless a later look finds the node

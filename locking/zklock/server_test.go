@@ -31,7 +31,7 @@ type zooServer struct {
 	exited chan struct{}
 }
 
-// classPath is what a server needs of Debian's packages.
+// classPath is the Java class path of the server, from Debian's packages.
 func classPath() (string, error) {
 	const home = "/usr/share/java/"
 	var jars []string
@@ -137,7 +137,7 @@ func (z *zooServer) mode() string {
 	return mode
 }
 
-// kill ends the process at once, and waits for that.
+// kill ends the process at once, and returns when it has ended.
 func (z *zooServer) kill() {
 	if z.cmd == nil {
 		return

@@ -78,8 +78,8 @@ func TestCloseKeepsLocks(t *testing.T) {
 	}
 }
 
-// TestSessionExpires cuts a client off for longer than its session. It goes on with a new session, and nothing is left
-// of the one before.
+// TestSessionExpires cuts a client off for longer than its session. The client goes on with a new
+// session, and nothing is left of the old one.
 func TestSessionExpires(t *testing.T) {
 	server := theServer(t).addr()
 	root := fmt.Sprint("/tests/", roots.Add(1))

@@ -14,8 +14,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// maxAhead is how far a Request.After may lie above the last token: less than that is a token that a guard
-// may have seen, and more must be a mistake.
+// maxAhead is how far a Request.After may lie above the last token: a guard may have seen a token
+// below the limit; a larger one must be a mistake.
 const maxAhead = 3_600_000_000
 
 // A token is base + czxid of the holder's node.

@@ -147,7 +147,7 @@ func repeated(ctx context.Context, try int, err error) bool {
 // key identifies an acquisition in a driver's memory.
 type key struct{ name, owner string }
 
-// recent remembers the last owners that were released, 2,000 at least.
+// recent keeps the last owners that were released, 2,000 at least.
 type recent struct {
 	mu       sync.Mutex
 	new, old map[key]bool

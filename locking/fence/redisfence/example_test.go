@@ -10,8 +10,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// withdraw takes from an account what there is. It needs no compare-and-set of
-// its own: only who holds the account's lock gets here.
+// withdraw takes money from an account, if enough is there. It needs no compare-and-set of its own:
+// only the holder of the account's lock gets here.
 var withdraw = redisfence.NewScript("withdraw", `
 local amount = math.min(tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'balance') or '0'))
 redis.call('HINCRBY', KEYS[1], 'balance', -amount)

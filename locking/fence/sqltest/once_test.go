@@ -54,7 +54,7 @@ func TestOnceCommitsOne(t *testing.T) {
 	})
 }
 
-// TestOnceTellsApart: what differs in the job, the tick or the shard is another.
+// TestOnceTellsApart: records that differ in the job, the tick or the shard are different records.
 func TestOnceTellsApart(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		for _, again := range []bool{false, true} {

@@ -123,7 +123,7 @@ func startPostgres() (*postgres, error) {
 	return s, nil
 }
 
-// account returns who the server runs as. It refuses root, so root lends it the
+// account returns the user that the server runs as. PostgreSQL refuses root, so root lends it the
 // account of Debian's package.
 func (s *postgres) account() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
