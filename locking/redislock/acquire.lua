@@ -3,8 +3,7 @@
 --
 -- Behind token.lua and queue.lua, which names the KEYS.
 --
--- ARGV  1 owner   2 ttl in ms. The rest may be left out from the end, where an argument has no
--- value:
+-- ARGV  1 owner   2 ttl in ms. From the end, arguments without a value may be left out:
 --       3 the holder's text   4 delay in ms   5 channel for the notification; '' without a queue
 --       6 a token that the new one must exceed   7 token of the grant to take over; 0 for none
 --

@@ -4,7 +4,7 @@
 -- Behind token.lua, queue.lua, which names the KEYS, and share.lua.
 --
 -- ARGV  1 the kind: how many permits there are, or rw   2 how many to take
---       3 owner   4 ttl in ms. The rest may be left out from the end, where an argument has no value:
+--       3 owner   4 ttl in ms. From the end, arguments without a value may be left out:
 --       5 the holder's text   6 delay in ms   7 channel for the notification; '' without a queue
 --       8 a token that the new one must exceed   9 token of the grant to take over; 0 for none
 --

@@ -61,7 +61,7 @@
 //	                                            granted already is renewed, with its token
 //	a reply to Release is lost                  the next request gets the same answer
 //	a release misses a master                   repeated there twice; then the lock lapses there
-//	contenders split the masters                ErrHeld for a contender that sees a majority held, with the owner
+//	contenders split the masters                ErrHeld for each that sees a majority held, with the owner
 //	                                            "several contenders"; all release their promises
 //	a lock is missing at some masters           the next renewal sets it there
 //	a lock has another token at some masters    it lapses there, and a later renewal sets it
