@@ -8,8 +8,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// skewMost is the largest max_skew that a node can be set to, in ms: so far may a node's idea of
-// Redis' time, which some records carry, be from what Redis wrote beside it.
+// skewMost is the largest max_skew that a node can be set to, in ms. A node's estimate of Redis'
+// time, which some records carry, may differ this much from the time that Redis wrote in the same
+// record.
 const skewMost = 60_000
 
 // bookCheck is the check of one job's books.
@@ -21,17 +22,17 @@ type bookCheck struct {
 	open     []ledger.Lease // of this job
 	steps    []step
 	grants   []grant
-	opened   map[string]int // sharded ticks by id: as which attempt they were opened
+	opened   map[string]int // by id of a sharded tick: the attempt as which the tick was opened
 	schedule *jobs.Schedule // of def
 	cut      bool           // rows have left the history
-	ticks    int64          // that were recomputed
+	ticks    int64          // recomputed
 	found    []Finding
 }
 
-// Books checks what is recorded of one job against the promises and returns what is wrong with it: the chain
-// must close and each step of it be what the schedule in force demands (P2), no tick may have been
-// granted twice or both have run and not (P1), tokens must grow (P3). Without a definition, only what needs no
-// schedule is checked. ticks is how many ticks were recomputed.
+// Books checks the records of one job against the promises and returns the findings: the chain must
+// close, and each step must be the one that the schedule in force demands (P2); no tick may be
+// granted twice, or be recorded as run and as not run (P1); tokens must grow (P3). Without a
+// definition, only checks that need no schedule are made. ticks is the number of recomputed ticks.
 func Books(b ledger.JobBooks) (found []Finding, ticks int64) {
 	c := newBookCheck(b)
 	c.all()
@@ -48,7 +49,7 @@ func newBookCheck(b ledger.JobBooks) *bookCheck {
 }
 
 func (c *bookCheck) all() {
-	if len(c.def.After) == 0 { // of a job that follows another, the steps are the other one's
+	if len(c.def.After) == 0 { // a follower's steps are its upstream's
 		c.closes()
 		c.recompute()
 		c.rising()
@@ -68,7 +69,8 @@ func (c *bookCheck) all() {
 	}
 }
 
-// unsure makes findings that hinge on every record being there into ones that break no promise for certain.
+// unsure downgrades findings that hinge on every record being there: they break no promise for
+// certain.
 func (c *bookCheck) unsure(found []Finding) {
 	for i := range found {
 		f := &found[i]
@@ -76,7 +78,7 @@ func (c *bookCheck) unsure(found []Finding) {
 	}
 }
 
-// held checks that the run for which a job is held is there.
+// held checks that the run which holds the job exists.
 func (c *bookCheck) held() {
 	run := c.entry.Open
 	if run != "" && c.books.Complete && !slices.ContainsFunc(c.open, func(l ledger.Lease) bool { return l.Run == run }) {
@@ -101,7 +103,7 @@ func (c *bookCheck) restored(tick int64) bool {
 	return c.entry.Restored != 0 && tick <= c.entry.Restored
 }
 
-// numbers counts what rows say of each outcome.
+// numbers counts the ticks and runs of rows by outcome.
 func numbers(rows []ledger.Row) map[jobs.Outcome]int64 {
 	sum := make(map[jobs.Outcome]int64)
 	for _, r := range rows {
@@ -115,7 +117,8 @@ func numbers(rows []ledger.Row) map[jobs.Outcome]int64 {
 	return sum
 }
 
-// HistoryTrimmed says whether more was counted than a history's rows show, because old ones have left.
+// HistoryTrimmed reports whether old rows have left the history: the job's counters exceed its
+// rows.
 func HistoryTrimmed(e ledger.Entry, rows []ledger.Row) bool {
 	sum := numbers(rows)
 	for o, n := range e.Counts {
@@ -126,7 +129,7 @@ func HistoryTrimmed(e ledger.Entry, rows []ledger.Row) bool {
 	return false
 }
 
-// counts checks that the job's counters have seen every row there is.
+// counts checks that the job's counters include every row.
 func (c *bookCheck) counts() {
 	sum := numbers(c.rows)
 	for o := jobs.OutcomeRunning; o <= jobs.OutcomeSuperseded; o++ {

@@ -7,8 +7,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// recompute holds every step against the schedule that was in force: the stored one, and before each
-// row that replaced a definition, the one noted there.
+// recompute compares every step with the schedule that was in force: the stored schedule, and
+// before each row that replaced a definition, the schedule in that row's note.
 func (c *bookCheck) recompute() {
 	if c.def.Name == "" {
 		return
@@ -35,7 +35,7 @@ func (c *bookCheck) recompute() {
 	}
 }
 
-// inForce says of each step which schedules were in force, walking back from the cursor.
+// inForce sets the schedules that were in force at each step, walking back from the cursor.
 func (c *bookCheck) inForce() {
 	s, current := c.schedule, true
 	for i := len(c.steps) - 1; i >= 0; i-- {
@@ -94,8 +94,8 @@ func (c *bookCheck) ran(k step) {
 	}
 }
 
-// span checks a row of ticks that did not run: that these were all ticks of their time, that they were
-// due when they were recorded, and that the reason is one that the job's policies know.
+// span checks a row of ticks that did not run: the row covers every tick of its time, the ticks
+// were due when they were recorded, and the job's policies can lead to the reason.
 func (c *bookCheck) span(k step) {
 	r := k.row
 	if s := k.before; s != nil {
@@ -129,7 +129,7 @@ var outcomeOf = map[string]jobs.Outcome{
 	ledger.ReasonOverlap: jobs.OutcomeSkipped, ledger.ReasonUpstream: jobs.OutcomeSkipped, ledger.ReasonPaused: jobs.OutcomePaused,
 }
 
-// possible says whether a definition's policies can lead to a reason.
+// possible reports whether a definition's policies can lead to a reason.
 func possible(d jobs.Definition, reason string) bool {
 	switch reason {
 	case ledger.ReasonLate:

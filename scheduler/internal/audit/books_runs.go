@@ -9,9 +9,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// contradictions finds ticks that are recorded as not run and that ran, runs from before their tick,
-// and scheduled ones that no step of the cursor led to. What was granted again is left out of the
-// second: since its first grant Redis' clock may have been set back.
+// contradictions finds ticks that are recorded as not run and that ran, runs that began before
+// their tick, and scheduled runs that no step of the cursor led to. The second check leaves out
+// runs that were granted again: Redis' clock may have been set back since the first grant.
 func (c *bookCheck) contradictions() {
 	var far step // of the ranges so far in this era, the one that reaches farthest
 	for _, k := range c.steps {
@@ -51,7 +51,7 @@ func startedEarly(r ledger.Row) bool {
 	return granted && r.Started < r.Tick-skewMost && r.Started >= r.Token/1000-skewMost
 }
 
-// line is a tick of the schedule, by shard, or what somebody asked for: its attempts come one after another.
+// line is a shard of a scheduled tick, or a request: its attempts come one after another.
 type line struct {
 	request string
 	tick    int64
@@ -118,8 +118,8 @@ func (c *bookCheck) attempts() {
 	}
 }
 
-// untimely says what is wrong with an attempt, given those before it, and which of them shows it; "" for
-// nothing.
+// untimely returns the fault of an attempt and the earlier attempts that show the fault; "" for
+// none. before has the earlier attempts of the same line.
 func (c *bookCheck) untimely(g grant, before []grant) (why string, evidence []any) {
 	p := last(before, func(p grant) bool { return p.attempt == g.attempt-1 })
 	switch {
@@ -127,7 +127,7 @@ func (c *bookCheck) untimely(g grant, before []grant) (why string, evidence []an
 		return "is none", nil
 	case g.attempt == 1, c.restored(g.tick):
 		return "", nil
-	case g.of != "" && c.opened[g.of] == g.attempt: // so it is the tick's, see shards
+	case g.of != "" && c.opened[g.of] == g.attempt: // the attempt is the tick's, see shards
 		return "", nil
 	case g.step: // the cursor was set back
 		if !c.cut && !slices.ContainsFunc(c.rows[:min(g.row, len(c.rows))], func(r ledger.Row) bool { return turns(&r) && r.Reason == ledger.ReasonRewound }) {
@@ -147,8 +147,8 @@ func (c *bookCheck) untimely(g grant, before []grant) (why string, evidence []an
 	return "", nil
 }
 
-// repeats says that a run, by itself or to be opened, repeats a sharded tick as a whole: its attempt comes after the
-// most of any shard, and not only after those of its own line.
+// repeats reports whether a run, or a tick to be opened, repeats a sharded tick as a whole: its
+// attempt follows the highest attempt of any shard, not only of its own line.
 func (c *bookCheck) repeats(g grant) bool {
 	if g.of != "" || g.shard != 0 {
 		return false
@@ -158,7 +158,7 @@ func (c *bookCheck) repeats(g grant) bool {
 	return slices.ContainsFunc(c.grants, before) || c.cut && slices.ContainsFunc(c.rows, closed)
 }
 
-// last is the last of some grants that is as asked for, nil when none is.
+// last returns the last grant for which ok is true, nil when there is none.
 func last(list []grant, ok func(grant) bool) *grant {
 	for i := len(list) - 1; i >= 0; i-- {
 		if ok(list[i]) {
@@ -168,7 +168,7 @@ func last(list []grant, ok func(grant) bool) *grant {
 	return nil
 }
 
-// tokens checks that every run has one, and that the entry knows the largest.
+// tokens checks that every run has a token, and that the entry's token is the largest.
 func (c *bookCheck) tokens() {
 	var top grant
 	for _, g := range c.grants {
@@ -184,9 +184,9 @@ func (c *bookCheck) tokens() {
 	}
 }
 
-// rising checks the order of tokens from tick to tick. A run that was handed back, in a job whose runs
-// need not wait for each other, may be granted after those of later ticks. Where it is not known
-// what the overlap policy was, it may have been that.
+// rising checks the order of tokens from tick to tick. In a job with overlap allow, a run that was
+// handed back may be granted after the runs of later ticks. An unknown overlap policy counts as
+// allow.
 func (c *bookCheck) rising() {
 	loose := c.def.Name == "" || c.def.Overlap == jobs.OverlapAllow || slices.ContainsFunc(c.rows, func(r ledger.Row) bool { return replaces(&r) })
 	var before step
@@ -215,7 +215,8 @@ func (k step) token() (int64, string) {
 	}
 }
 
-// derived says that a run's id is made from another one's, as ledger.Successor makes it, or its tick's id is.
+// derived reports whether the run's id, or its tick's id, was made from another run's id by
+// ledger.Successor.
 func derived(run string) bool {
 	return len(run) >= 36 && run[14] == '5' && (len(run) == 36 || run[36] == '.')
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// openedOf are the sharded ticks there are, ended or not, and as which attempt each was opened.
+// openedOf returns all sharded ticks, ended or not, with the attempt as which each was opened.
 func openedOf(rows []ledger.Row, open []ledger.Lease) map[string]int {
 	all := make(map[string]int)
 	for _, r := range rows {
@@ -29,15 +29,16 @@ type shardOf struct {
 	shard int
 }
 
-// shards holds sharded ticks against their shards: each belongs to a tick; one that was closed has the worst of
-// their last outcomes, and of each shard an end; one that is open has as many to end as it says.
+// shards compares sharded ticks with their shards. Each shard belongs to a tick. A closed tick has
+// the worst of its shards' last outcomes, and every shard has an end. An open tick's count equals
+// the number of its unfinished shards.
 func (c *bookCheck) shards() {
 	ends, going := make(map[shardOf]grant), make(map[shardOf]bool)
 	for _, g := range c.grants {
 		if g.of == "" {
 			continue
 		}
-		if _, known := c.opened[g.of]; !known && !c.restored(g.tick) { // its row comes after theirs, and does not leave the history before them
+		if _, known := c.opened[g.of]; !known && !c.restored(g.tick) { // the tick's row comes after its shards' rows, and does not leave the history before them
 			c.add(P2, g.tick, []any{g}, "run %s is a shard of %s, and there is no such tick", g.run, g.of)
 		}
 		at := shardOf{g.of, g.shard}
@@ -71,7 +72,7 @@ func (c *bookCheck) shards() {
 	}
 }
 
-// once finds ticks that were closed twice, or are open still.
+// once finds ticks that were closed twice, or are closed and still open.
 func (c *bookCheck) once() {
 	first := make(map[string]any)
 	for i := range c.rows {
@@ -89,14 +90,14 @@ func (c *bookCheck) once() {
 	}
 }
 
-// complete says that no row of a closed tick's shards can have left the history: there is a range from before the tick
-// was opened, and rows leave in their order.
+// complete reports whether every row of a closed tick's shards must still be in the history: a
+// range from before the tick was opened is there, and rows leave in their order.
 func (c *bookCheck) complete(r *ledger.Row) bool {
 	i := slices.IndexFunc(c.steps, func(k step) bool { return k.row == r })
 	return !c.cut || i >= 0 && slices.ContainsFunc(c.steps[:i], func(k step) bool { return k.row != nil && k.row.Ranged })
 }
 
-// closesLast checks that the tick which a row closed has no shard that ended after it.
+// closesLast checks that no shard of the tick which a row closed ended after that row.
 func (c *bookCheck) closesLast(row int) {
 	r := &c.rows[row]
 	for _, g := range c.grants {

@@ -28,7 +28,7 @@ func ticks(n int64) string {
 	return fmt.Sprintf("%d ticks", n)
 }
 
-// show spells a record out, as evidence.
+// show renders a record as evidence.
 func show(record any) string {
 	switch r := record.(type) {
 	case *step:
@@ -132,34 +132,34 @@ func because(reason string) string {
 	return "(" + reason + ")"
 }
 
-// join leaves out what is not there.
+// join leaves out empty words.
 func join(words []string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
 
-// cursorOf and baseOf spell out what an entry says of the two ends of the chain.
+// cursorOf and baseOf render the two ends of the chain as the entry has them.
 type (
 	cursorOf ledger.Entry
 	baseOf   ledger.Entry
 )
 
-// grant is what a row and a run in flight have in common: who was granted what.
+// grant holds the fields that a row and a run in flight have in common.
 type grant struct {
 	run, request, trigger string
-	of                    string // of a shard: its tick's id
+	of                    string // a shard's tick id
 	tick                  int64
 	shard, shards         int
 	attempt               int
 	node                  string // its name
 	token                 int64
 	step                  bool // granted through the cursor
-	row                   int  // its place in the history; behind all rows while it is in flight
+	row                   int  // its place in the history; after all rows while in flight
 	ended                 bool
 	outcome               jobs.Outcome
 	record                any // the row or the run
 }
 
-// grantsOf are all runs of a job, those of the history first and in its order.
+// grantsOf returns all runs of a job: runs of the history first, in its order.
 func grantsOf(rows []ledger.Row, open []ledger.Lease) []grant {
 	all := make([]grant, 0, len(rows)+len(open))
 	for i := range rows {

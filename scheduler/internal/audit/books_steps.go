@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// never is where a cursor stands whose schedule has no more ticks: behind all instants.
+// never is the cursor of a schedule that has no more ticks: after all instants.
 const never = math.MaxInt64
 
 func orNever(ms int64) int64 {
@@ -26,32 +26,33 @@ type step struct {
 	prev, next int64
 	row        *ledger.Row
 	run        *ledger.Lease
-	// The schedules in force before and after the step, nil where they are not known. They differ
-	// only where the step replaces the definition.
+	// The schedules in force before and after the step, nil where unknown. They differ only where
+	// the step replaces the definition.
 	before, after *jobs.Schedule
 	anew          bool // a chain begins here, see stepsOf
-	// current says that the stored definition was in force already, so that its policies apply.
+	// current: the stored definition was already in force, so its policies apply.
 	current bool
 }
 
-// turns says that a range is no answer for ticks alone: it sets the cursor anew.
+// turns reports whether a range sets the cursor anew, beside recording ticks.
 func turns(r *ledger.Row) bool {
 	return r.Ranged && r.Outcome == jobs.OutcomeSuperseded
 }
 
-// follows says that the row is of a tick of the job that this one followed; a range of those has no prev.
+// follows reports whether the row is of an upstream's tick; a range of such ticks has no prev.
 func follows(r *ledger.Row) bool {
 	return r.Reason == ledger.ReasonUpstream || r.Ranged && r.Prev == 0 || !r.Ranged && r.Trigger == jobs.TriggerAfter.String()
 }
 
-// replaces says that the row ends a definition; its Note has the schedule of that one.
+// replaces reports whether the row ends a definition; its Note has the ended definition's schedule.
 func replaces(r *ledger.Row) bool { return turns(r) && r.Reason == ledger.ReasonReplacedDef }
 
-// eras are stretches of the chain in which it leads on in time; each is where it begins.
+// eras are the stretches of the chain in which time only advances; each is given by its first
+// instant.
 type eras []int64
 
-// of finds the era to which a step from prev belongs: the last that begins at or before it. One that
-// belongs to none lies before the recorded chain.
+// of finds the era to which a step from prev belongs: the last era that begins at or before prev. A
+// step of no era lies before the recorded chain.
 func (e eras) of(prev int64) (int, bool) {
 	for era, begin := range slices.Backward(e) {
 		if begin <= prev {
@@ -61,11 +62,11 @@ func (e eras) of(prev int64) (int, bool) {
 	return 0, false
 }
 
-// stepsOf returns the steps that the books of a job show, in their order. A step of a replaced
-// definition, or of a cursor set back, may lead back; it begins an era. Ranges stand in the order of
-// their steps; a run's row stands where the run ended. Runs of another job's ticks, of a person, and
-// further attempts fill no step. Where a job that followed another got a schedule, a chain begins:
-// what was before is left out.
+// stepsOf returns the steps recorded in a job's books, in their order. A step that replaces a
+// definition or sets the cursor back may lead back in time; it begins an era. Ranges have the order
+// of their steps; a run's row has the place where the run ended. Runs of an upstream's ticks, runs
+// by hand and further attempts fill no step. Where a follower got a schedule, a chain begins:
+// earlier rows are left out.
 func stepsOf(e ledger.Entry, rows []ledger.Row, open []ledger.Lease) []step {
 	known := eras{orNever(e.Base)}
 	var ranges, runs []step
@@ -109,7 +110,7 @@ func stepsOf(e ledger.Entry, rows []ledger.Row, open []ledger.Lease) []step {
 	return all
 }
 
-// closes checks that the steps follow upon each other, from the base to the cursor.
+// closes checks that each step begins where the step before ended, from the base to the cursor.
 func (c *bookCheck) closes() {
 	at, before := orNever(c.entry.Base), any(baseOf(c.entry))
 	for _, k := range c.steps {

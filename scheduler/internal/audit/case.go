@@ -8,29 +8,30 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Case is everything that is judged together.
+// Case is all evidence that is judged together.
 type Case struct {
 	Jobs   []Job
 	Writes []Write
-	Grants []Grant // in their order; nil: not seen
+	Grants []Grant // in order; nil: not observed
 	Books  map[string]ledger.JobBooks
 	// Events are outbox rows that were not delivered to a follower yet.
 	Events    []ledger.Event
 	Disturbed []Disturbance
-	// Nodes are the names of all nodes. A disturbance that hit some of them excuses a late start only where it held
-	// the job up: the others are there to take it (P6). Without Nodes it excuses any.
+	// Nodes are the names of all nodes. A disturbance of some nodes excuses a late start only where
+	// it held up the job, because the other nodes take over the tick (P6). Without Nodes it excuses
+	// any late start.
 	Nodes []string
 	Read  time.Time // when the books were read
-	Ended time.Time // when the last node had ended: what came due after Read may have run, and need not; zero: nothing did
+	Ended time.Time // when the last node had ended: ticks due after Read may have run, and need not; zero: none was due
 
 	Within  time.Duration // P6: how late a run may start when nothing is disturbed; 0: 2 s
 	Settle  time.Duration // how long after a disturbance its effects may last
-	CatchUp time.Duration // a tick is missed only if it, or the one at the head of its row, was overdue by more; 0: 10 s
-	Skew    time.Duration // by how much an instant that a node estimated may be off; 0: 1 s
-	// Crowded says that nodes may be short of slots: then no start is late.
+	CatchUp time.Duration // a tick is missed only if it, or the first tick of its row, was overdue by more; 0: 10 s
+	Skew    time.Duration // largest error of an instant that a node estimated; 0: 1 s
+	// Crowded: nodes may be short of slots, so no start is late.
 	Crowded bool
-	// Stepped says that Redis' clock was stepped: how late a tick was depends on which time is meant, so that the
-	// policies which go by lateness are not judged. SetBack says that a step led back.
+	// Stepped: Redis' clock was stepped. A tick's lateness is then ambiguous, so policies that
+	// depend on lateness are not judged. SetBack: a step led back.
 	Stepped, SetBack bool
 }
 
@@ -47,24 +48,26 @@ func (c Case) withDefaults() Case {
 	return c
 }
 
-// Job is what is known of a job beside the books: what a person would read off its configuration, and what people did.
+// Job is the evidence about a job beside the books: its configuration, and the actions of
+// operators.
 type Job struct {
 	Name     string
 	Versions []Version // in order; one unless it was redeployed
-	// Eligible are the nodes whose labels match the job's, when not all do. Not nil and empty: nobody can run it.
+	// Eligible are the nodes whose labels match the job's, when not all do. Not nil and empty: no
+	// node can run the job.
 	Eligible []string
-	// StartsOnly says that its runs write no End, so that how long they last is not known.
+	// StartsOnly: the job's runs write no End, so their durations are unknown.
 	StartsOnly bool
 
 	Asked     []Request // runs by hand
-	Reruns    []string  // ids of attempts that an operator asked for
+	Reruns    []string  // ids of attempts that an operator requested
 	Cancelled []Cancel
 	Pauses    []Span
 	Backfills []Span // ranges of ticks that an operator had run beside the schedule
 	Rewound   bool   // an operator set the cursor back
 }
 
-// Request names a run and when an operator asked for something of it, by the clock of the writes.
+// Request is an operator's request: the run's name and the time, by the clock of the writes.
 type Request struct {
 	At  time.Time
 	Run string
@@ -76,22 +79,23 @@ type Cancel struct {
 	Pending bool
 }
 
-// Version is a job's definition for the time that it was deployed. Versions that hold the very same Schedule are one
-// deployment of which several spans are certain; a deployment anew of the same text is parsed anew.
+// Version is a job's definition while it was deployed. Versions with the same Schedule pointer are
+// one deployment with several certain spans; a new deployment of the same text has a Schedule of
+// its own.
 type Version struct {
 	Schedule   *jobs.Schedule // nil for a job that follows another one
 	Definition jobs.Definition
-	// Certain is when the version is surely in force: each tick in it must be accounted for.
-	// Possible is when it may be in force: each tick in it may run.
+	// Certain: the version is surely in force, and each tick in the span must be accounted for.
+	// Possible: the version may be in force, and each tick in the span may run.
 	Certain, Possible Span
 }
 
-// Span is a stretch of time. One without From holds nothing; one without Until has no end.
+// Span is a stretch of time. Without From it is empty; without Until it has no end.
 type Span struct {
 	From, Until time.Time // Until is not in it
 }
 
-// Phase says which end of a try a write tells of.
+// Phase is the end of a try that a write reports: its start or its end.
 type Phase string
 
 // The phases.
@@ -100,26 +104,26 @@ const (
 	End   Phase = "end"
 )
 
-// Write is one line that a job's function wrote outside, when a try of a run started or ended.
+// Write is one line that a job's function wrote to an outside receiver when a try started or ended.
 type Write struct {
 	No      int       // order of writing, from 1
-	At      time.Time // by the outside's own clock
+	At      time.Time // by the receiver's own clock
 	Job     string
 	Tick    time.Time
 	Run     string
 	Token   int64
 	Node    string // the node's name, as in the records
 	Attempt int
-	Try     int    // from 1; 0: not known, and the job has no retries
-	Shard   int    // which part of its tick it is, from 0
-	Shards  int    // of how many; 0 or 1: the tick is not split
+	Try     int    // from 1; 0: unknown, and the job has no retries
+	Shard   int    // index of the shard, from 0
+	Shards  int    // number of shards; 0 or 1: the tick is not split
 	Trigger string // schedule, catch_up, manual, rerun, after, backfill
 	Phase   Phase
 	Failed  bool // an End: the function returned an error, or panicked
-	Refused bool // the guard refused it: it had seen a greater token of the same fence
+	Refused bool // the guard refused the write: it had seen a greater token of the same fence
 }
 
-// String tells the line whole.
+// String returns the whole line.
 func (w Write) String() string {
 	refused := ""
 	if w.Refused {
@@ -137,34 +141,37 @@ func (w Write) part() string {
 	return fmt.Sprintf(" shard %d of %d", w.Shard, w.Shards)
 }
 
-// Grant is a run's grant, seen on the wire at the instant at which it was made.
+// Grant is a run's grant, observed on the wire at the instant of the grant.
 type Grant struct {
 	At            time.Time
 	Job, Run      string
 	Tick          int64 // ms
 	Token         int64
 	Shard, Shards int
-	Of            string // the open tick that it is a shard of
-	Request       string // what was asked for by hand; "": by schedule
+	Of            string // a shard's open tick
+	Request       string // id of the request by hand; "": by schedule
 	Allowed       bool   // granted under overlap: allow
-	// Working are the runs of the job that were at work at that instant, under contexts that had not ended, of those
-	// that Redis cannot have forgotten.
+	// Working are the job's runs at work at that instant under contexts that had not ended, without
+	// the runs that Redis may have forgotten.
 	Working []string
 }
 
-// Disturbance is a span in which a fault acted, so that ticks near it may be late or recorded as not run.
+// Disturbance is a span in which a fault acted, so that ticks near it may be late or recorded as
+// not run.
 type Disturbance struct {
 	Span
 	What  string   // "drain" lets runs end as cancelled
-	Nodes []string // names of those it hit; none: everybody, Redis itself
-	Job   string   // the only job that it hit; "": all
-	// Lossy says that Redis has lost acknowledged writes, whether what comes of that is excused or not.
+	Nodes []string // names of the nodes that were hit; none: every node, and Redis
+	Job   string   // the only job that was hit; "": all
+	// Lossy: Redis has lost acknowledged writes, whether or not the consequences are excused.
 	Lossy bool
-	// Loses says that Redis may have lost acknowledged writes (emptied, rolled back). From is then the instant of the
-	// oldest write that may be lost. P1 and P2 are not promised for the runs around it; tokens (P3) still are.
+	// Loses: Redis may have lost acknowledged writes (emptied, rolled back). From is then the
+	// instant of the oldest write that may be lost. P1 and P2 are not promised for the runs around
+	// it; tokens (P3) still are.
 	Loses bool
-	// Struck is when a Redis went that came back empty. What came due from then on is promised again: P2 where some node that
-	// knows the jobs lived through it, P1 too where all did.
+	// Struck is when a Redis that came back empty went away. For ticks due from then on, P2 holds
+	// again where at least one node with the jobs lived through the loss, and P1 too where all
+	// nodes did.
 	Struck              time.Time
 	SomeLived, AllLived bool
 }

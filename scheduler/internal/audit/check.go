@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Check holds all evidence of a case against each other. The same case always gives the same report.
+// Check compares all evidence of a case. The same case always gives the same report.
 func Check(c Case) Report {
 	c = c.withDefaults()
 	r := &Report{Verdicts: make(map[Verdict]int)}
@@ -39,7 +39,7 @@ func Check(c Case) Report {
 	return *r
 }
 
-// upstreamsFirst orders jobs so that one which follows another stands behind it.
+// upstreamsFirst orders jobs so that a follower comes after its upstreams.
 func upstreamsFirst(list []Job) []Job {
 	var ordered []Job
 	placed := make(map[string]bool)
@@ -61,7 +61,7 @@ func upstreamsFirst(list []Job) []Job {
 	return ordered
 }
 
-// unknownJobs are lines and records of jobs that nobody configured.
+// unknownJobs reports lines and records of jobs that are not in the case.
 func (r *Report) unknownJobs(c *Case, lines map[string][]Write) {
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		for _, w := range lines[name] {
@@ -79,32 +79,32 @@ func (r *Report) unknownJobs(c *Case, lines map[string][]Write) {
 	}
 }
 
-// trial is the judgement of one job: its evidence, put together.
+// trial is the judgement of one job, with its evidence.
 type trial struct {
 	*Case
 	job    Job
 	report *Report
 	books  ledger.JobBooks
 	check  *bookCheck
-	ups    []*trial // of the jobs that it follows
+	ups    []*trial // of the job's upstreams
 
 	lines  []Write // in order of writing
-	runs   []*run  // that wrote something, by their first line
-	of     []*run  // of each line
+	runs   []*run  // with at least one line, by their first line
+	of     []*run  // the run of each line
 	byID   map[string]*run
-	byHand map[string]bool // ids of runs that a person asked for, and of those that may have come of them
-	reran  map[string]bool // the same of attempts that an operator asked for
+	byHand map[string]bool // ids of runs that a person requested, and of runs that may have resulted from them
+	reran  map[string]bool // the same for attempts that an operator requested
 	ranges []covered
-	// When each run was granted first, of those whose grants were seen.
+	// First grant of each run whose grant was observed.
 	firstGrants map[string]time.Time
 
 	asks   [][]int64 // by version: its ticks, ms
 	due    []*tick   // in order
 	byTick map[int64]*tick
-	busy   []Span // when runs were going, apart from each other and in order
+	busy   []Span // when runs were going: disjoint, in order
 }
 
-// run is what writes and books tell of one run.
+// run is the evidence of one run from writes and books.
 type run struct {
 	id      string
 	starts  []Write // of each try
@@ -112,26 +112,26 @@ type run struct {
 	going   bool    // a try has started and not ended
 	refused bool    // a line of it was refused
 	row     *ledger.Row
-	at      int // which row it is, from 0; -1: none
+	at      int // index of its row; -1: none
 	lease   *ledger.Lease
 }
 
 // covered is a row of ticks that did not run.
 type covered struct {
 	row   *ledger.Row
-	at    int // which row it is, from 0
+	at    int // index of the row
 	ticks []*tick
 }
 
-// tick is a due tick, or one that may have been due, and all that was found of it.
+// tick is a due or possibly due tick with all evidence about it.
 type tick struct {
 	at       time.Time // its instant
-	ready    time.Time // from when on it may start: its instant, or the end of the tick that it follows
-	soonest  time.Time // the same, or before: a row of several ticks says only when the last of them was recorded
+	ready    time.Time // its earliest start: its instant, or the end of its upstream's tick
+	soonest  time.Time // ready or before: a row of several ticks has only the time when the last of them was recorded
 	must     bool
-	deadline time.Time // by when it must have started if undisturbed
-	excused  bool      // it is disturbed: a late start is none
-	turn     time.Time // from when on it was next: late ticks run in their order
+	deadline time.Time // latest start if undisturbed
+	excused  bool      // disturbed: a late start is no finding
+	turn     time.Time // when it was next in the queue: late ticks run in their order
 	starts   []Write   // the first of each run
 	rows     []*ledger.Row
 	ranges   []*ledger.Row
@@ -159,7 +159,7 @@ func newTrial(all *Case, j Job, r *Report, lines []Write, ups []*trial) *trial {
 	return t
 }
 
-// judge goes through all checks of one job.
+// judge makes all checks of one job.
 func (t *trial) judge() {
 	t.busy = t.occupied(nil)
 	var before *tick
@@ -187,12 +187,14 @@ func (t *trial) judge() {
 	}
 }
 
-// add notes a finding, or an excuse where Redis may have lost what would have prevented it.
+// add records a finding, or an excuse where Redis may have lost the record that would have
+// prevented it.
 func (t *trial) add(kind Kind, at time.Time, format string, args ...any) {
 	switch kind {
 	case KindDouble, KindLost, KindBooks, KindContradiction, KindOverlap, KindMixed, KindUnwanted:
 		again := kind == KindDouble || kind == KindContradiction
-		// Of a tick of a job that follows another, nodes know nothing before it is told, and an emptied Redis must first hear who follows.
+		// Nodes learn of a follower's tick only by delivery, and an emptied Redis must first have
+		// the followers' registrations.
 		known := (again || kind == KindLost && len(t.job.upstreams()) == 0) && t.remembered(at, again)
 		if t.lossNear(at) && !known {
 			t.report.Excused++
@@ -203,7 +205,7 @@ func (t *trial) add(kind Kind, at time.Time, format string, args ...any) {
 	t.report.Findings = append(t.report.Findings, NewFinding(kind, t.job.Name, at, format, args...))
 }
 
-// upstreams are the jobs that this one follows; none when it has a schedule.
+// upstreams returns the jobs that this job follows; none when it has a schedule.
 func (j Job) upstreams() []string {
 	if len(j.Versions) == 0 {
 		return nil
@@ -211,17 +213,17 @@ func (j Job) upstreams() []string {
 	return j.Versions[0].Definition.After
 }
 
-// any says whether one of a job's definitions is so.
+// any reports whether is holds for one of the job's definitions.
 func (j Job) any(is func(jobs.Definition) bool) bool {
 	return slices.ContainsFunc(j.Versions, func(v Version) bool { return is(v.Definition) })
 }
 
-// all says whether each of a job's definitions is so.
+// all reports whether is holds for every definition of the job.
 func (j Job) all(is func(jobs.Definition) bool) bool {
 	return !j.any(func(d jobs.Definition) bool { return !is(d) })
 }
 
-// most is the greatest of a number of a job's definitions.
+// most returns the greatest value of `of` over the job's definitions.
 func (j Job) most(of func(jobs.Definition) int) int {
 	most := 0
 	for _, v := range j.Versions {
@@ -232,10 +234,10 @@ func (j Job) most(of func(jobs.Definition) int) int {
 
 func allows(d jobs.Definition) bool { return d.Overlap == jobs.OverlapAllow }
 
-// allowed says whether runs of the job may go on beside each other, by some definition of it.
+// allowed reports whether some definition of the job lets its runs overlap.
 func (t *trial) allowed() bool { return t.job.any(allows) }
 
-// trimmed says whether what was recorded of an instant may have left the history.
+// trimmed reports whether the record of an instant may have left the history.
 func (t *trial) trimmed(at time.Time) bool {
 	if !t.check.cut {
 		return false

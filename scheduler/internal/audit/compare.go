@@ -7,8 +7,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// compare holds the books against what was written outside: each run that started has its record, and each one that
-// is recorded as having ended on its own has its lines.
+// compare compares the books with the writes: each run that started has a record, and each run with
+// a recorded end of its own has lines.
 func (t *trial) compare() {
 	for _, r := range t.runs {
 		if len(r.starts) > 0 {
@@ -29,7 +29,7 @@ func (t *trial) compare() {
 	}
 }
 
-// confirmed compares a recorded end with what the run wrote.
+// confirmed compares a run's recorded end with its writes.
 func (t *trial) confirmed(r *run) {
 	row, n := r.row, len(r.ends)
 	switch row.Outcome {
@@ -53,10 +53,10 @@ func (t *trial) confirmed(r *run) {
 	}
 }
 
-// stillOpen checks that a run in flight has not been so for longer than anything can explain.
+// stillOpen checks that a run is not in flight for longer than waiting or a disturbance explains.
 func (t *trial) stillOpen(l *ledger.Lease) {
 	if l.Whole || l.Pending() && (t.Crowded || t.job.Eligible != nil && len(t.job.Eligible) == 0 || t.pausedBetween(instant(l.Granted), t.Read)) {
-		return // its shards are looked at; or it waits for a slot, a node, or people
+		return // its shards are checked; or it waits for a slot, a node, or an operator
 	}
 	enough := func(since time.Time) time.Time { return since.Add(t.Settle) }
 	if l.Pending() { // it may wait for the runs of its job, as a tick may
@@ -68,13 +68,14 @@ func (t *trial) stillOpen(l *ledger.Lease) {
 	}
 }
 
-// recorded compares a start with its record. There may be none where Redis lost its memory since, or
-// where the history does not reach back; and a run that had waited may be there as it waited.
+// recorded compares a start with its record. The record may be missing where Redis has lost its
+// memory since or where the history does not reach back. A run that had waited may be recorded as
+// waiting again.
 func (t *trial) recorded(r *run, w Write) {
 	g, known := r.record()
 	switch {
 	case !known && (t.lossAfter(w.At) || t.trimmed(w.At.Add(-t.Settle))):
-	case known && g.token == 0 && t.lossAfter(w.At): // it waits again: Redis has lost the grant, and its node was not heard since
+	case known && g.token == 0 && t.lossAfter(w.At): // it waits again: Redis has lost the grant, and its node has not reported the run since
 	case !known:
 		t.add(KindBooks, w.Tick, "no record of %s", w)
 	case g.tick != w.Tick.UnixMilli() || g.token != w.Token || g.node != w.Node || g.attempt != max(1, w.Attempt):

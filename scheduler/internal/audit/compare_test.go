@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// A run by hand that was granted and began may be found waiting only where Redis has lost the grant since.
+// A run by hand that was granted and began may be recorded as waiting only where Redis has lost the
+// grant since.
 func TestGrantThatRedisHasLost(t *testing.T) {
 	began := time.UnixMilli(1_000_000)
 	for name, c := range map[string]struct {
@@ -27,7 +28,8 @@ func TestGrantThatRedisHasLost(t *testing.T) {
 	}
 }
 
-// A rewind may lead back to ticks of the schedule from before the job was there, and to no other instant.
+// A rewind may lead back to ticks of the schedule from before the job existed, and to no other
+// instant.
 func TestTickFromBeforeTheFirst(t *testing.T) {
 	t.Parallel()
 	schedule, err := jobs.ParseSchedule("@every 2s", "")
@@ -53,7 +55,8 @@ func TestTickFromBeforeTheFirst(t *testing.T) {
 	}
 }
 
-// An attempt that a person asked for holds the job from its start on, or from that of a failed attempt that another node was to follow.
+// A requested attempt holds the job from its own start, or from the start of the failed attempt
+// that another node was to retry.
 func TestAttemptAskedForAndDue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

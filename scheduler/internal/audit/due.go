@@ -8,8 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// schedule works out which ticks are due up to when the books were read, or the last node had ended: by the job's
-// schedule, or from what became of the ticks of the job that this one follows.
+// schedule computes the ticks that are due up to the reading of the books or the end of the last
+// node: from the job's schedule, or, for a follower, from the results of its upstreams' ticks.
 func (t *trial) schedule() {
 	bySchedule := make(map[string][]int64) // where only policies changed, a tick that is due goes on
 	for _, v := range t.job.Versions {
@@ -53,7 +53,7 @@ func (t *trial) scheduled(v Version) []int64 {
 	return slices.Compact(asks)
 }
 
-// ticksIn are the ticks in a span, and so far after it: what is granted ahead.
+// ticksIn returns the ticks in a span and up to ahead after it: such ticks may be granted ahead.
 func (t *trial) ticksIn(s Span, of *jobs.Schedule, ahead time.Duration) (all []time.Time) {
 	until := latest(t.Read, t.Ended).Add(ahead + 1) // a tick at the very instant is due
 	if end := s.Until.Add(ahead); !s.Until.IsZero() && end.Before(until) {
@@ -78,7 +78,7 @@ func (t *trial) expect(at time.Time) *tick {
 	return d
 }
 
-// find is the tick at an instant, nil when no version asks for it.
+// find returns the tick at an instant, nil when no version has it.
 func (t *trial) find(at time.Time) *tick {
 	if d := t.byTick[at.UnixMilli()]; d != nil && d.at.Equal(at) {
 		return d
@@ -86,8 +86,8 @@ func (t *trial) find(at time.Time) *tick {
 	return nil
 }
 
-// cover finds the ticks that a row of several stands for: those of one version, from the first to
-// the last. Where more than one version fits, the row's own count chooses.
+// cover returns the ticks of a row of several: ticks of one version, from the first to the last.
+// Where more than one version fits, the row's count chooses.
 func (t *trial) cover(first, last, count int64) []*tick {
 	var best []int64
 	for _, asks := range t.asks {

@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// unended says why the recorded end of a run cannot be true; "" when it can. A sharded tick ends as its shards do.
+// unended returns why the recorded end of a run cannot be true; "" when it can. A sharded tick's
+// end follows from its shards.
 func (t *trial) unended(row *ledger.Row) string {
 	if row.Whole || row.Ranged {
 		return ""
@@ -17,7 +18,7 @@ func (t *trial) unended(row *ledger.Row) string {
 	from, to := instant(row.Started), instant(row.At)
 	switch row.Outcome {
 	case jobs.OutcomeSucceeded, jobs.OutcomeFailed:
-		return "" // compare tells
+		return "" // judged by compare
 	case jobs.OutcomeTimedOut:
 		if !t.job.any(func(d jobs.Definition) bool { return d.Timeout > 0 }) {
 			return "the job has no timeout"
@@ -37,7 +38,7 @@ func (t *trial) unended(row *ledger.Row) string {
 	return ""
 }
 
-// notCancelled says why a run recorded as cancelled cannot have been.
+// notCancelled returns why a run recorded as cancelled cannot have been.
 func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
 	switch {
 	case strings.HasPrefix(row.Reason, "cancelled by"):
@@ -70,14 +71,16 @@ func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
 	return ""
 }
 
-// comesOf says whether a row is of a run, of a shard of it, or of what it became when it was handed back.
+// comesOf reports whether a row is of the run, of a shard of it, or of the run that continued it
+// after a hand-back.
 func (t *trial) comesOf(row *ledger.Row, run string) bool {
 	ids := make(map[string]bool)
 	chain(run, t.job.most(func(d jobs.Definition) int { return d.Shards }), ids)
 	return ids[row.Run] || ids[row.Of]
 }
 
-// leastStall is the shortest time without progress after which a definition of the job ends a run; false where none does.
+// leastStall returns the shortest stall_after of the job's definitions that cancel a stalled run;
+// false where none does.
 func (t *trial) leastStall() (least time.Duration, may bool) {
 	for _, v := range t.job.Versions {
 		if d := v.Definition; d.OnStall == jobs.OnStallCancel {
@@ -90,7 +93,7 @@ func (t *trial) leastStall() (least time.Duration, may bool) {
 	return least, may
 }
 
-// leastTimeout is the shortest of a job's definitions that have one.
+// leastTimeout returns the shortest timeout of the job's definitions, 0 without one.
 func (t *trial) leastTimeout() time.Duration {
 	least := time.Duration(0)
 	for _, v := range t.job.Versions {

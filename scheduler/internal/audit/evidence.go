@@ -11,11 +11,11 @@ import (
 
 const manual = "manual"
 
-// chainMost is how many attempts, and hand-backs, one request may come to.
+// chainMost bounds how many attempts and hand-backs of one request are derived.
 const chainMost = 32
 
-// readRequests names the runs that may come of what was asked for by hand: the shards of a run, and what follows when
-// it is handed back or run again.
+// readRequests collects the ids of all runs that may result from requests by hand: the shards of a
+// run, and its successors after a hand-back or a rerun.
 func (t *trial) readRequests() {
 	shards := t.job.most(func(d jobs.Definition) int { return d.Shards })
 	for _, a := range t.job.Asked {
@@ -26,7 +26,7 @@ func (t *trial) readRequests() {
 	}
 }
 
-// chain adds an id, those of its shards, and those of their successors.
+// chain adds an id, its shards' ids, and the ids of their successors.
 func chain(id string, shards int, to map[string]bool) {
 	for range chainMost {
 		to[id] = true
@@ -37,7 +37,7 @@ func chain(id string, shards int, to map[string]bool) {
 	}
 }
 
-// known is the run of that id, made if need be.
+// known returns the run of an id, made if need be.
 func (t *trial) known(id string) *run {
 	r := t.byID[id]
 	if r == nil {
@@ -47,7 +47,8 @@ func (t *trial) known(id string) *run {
 	return r
 }
 
-// requested says whether a run goes back to a request by hand, so that its tick is none of the schedule's.
+// requested reports whether a run results from a request by hand, so that its tick is not the
+// schedule's.
 func (t *trial) requested(r *run) bool {
 	if g, known := r.record(); known {
 		return asked(g.request, g.trigger)
@@ -55,7 +56,7 @@ func (t *trial) requested(r *run) bool {
 	return t.byHand[r.id] || len(r.starts) > 0 && asked("", r.starts[0].Trigger)
 }
 
-// record is the run's row, or what is recorded of it while it is in flight; false when there is neither.
+// record returns the run's row, or its record in flight; false when there is neither.
 func (r *run) record() (grant, bool) {
 	switch {
 	case r.row != nil:
@@ -66,9 +67,9 @@ func (r *run) record() (grant, bool) {
 	return grant{}, false
 }
 
-// wrote is the run of a line. A run that was pending keeps its id, so that Redis, when it has forgotten the first
-// grant of it, may grant it a second time: that is a run of its own, and counted as an excuse. Its record is the one
-// that carries its token.
+// wrote returns the run of a line. A pending run keeps its id, so Redis may grant it a second time
+// after it forgot the first grant. The second grant is a run of its own, counted as an excuse; its
+// record is the record with its token.
 func (t *trial) wrote(w Write) *run {
 	r := t.known(w.Run)
 	if len(r.starts) == 0 || r.starts[0].Token == w.Token || !t.lossBetween(r.starts[0].At, w.At) {
@@ -137,7 +138,8 @@ func (t *trial) readWrites() {
 	}
 }
 
-// place assigns runs, rows and runs in flight to the ticks that are due. What belongs to no tick is a phantom.
+// place assigns runs, rows and runs in flight to the due ticks. Evidence of no due tick is a
+// phantom.
 func (t *trial) place() {
 	for i := range t.books.Rows {
 		switch row := &t.books.Rows[i]; {
@@ -150,7 +152,7 @@ func (t *trial) place() {
 			case d == nil && (t.forgotten(row.Tick) || t.beforeTheFirst(instant(row.Tick))):
 			case d == nil && (row.Whole || len(t.known(row.Run).starts) == 0):
 				t.add(KindPhantom, instant(row.Tick), "run %s is recorded as %s; no version asks for its tick", row.Run, row.Outcome)
-			case d == nil: // what it wrote tells
+			case d == nil: // judged by its writes
 			case row.Whole:
 				d.wholes = append(d.wholes, row)
 			default:
@@ -194,14 +196,15 @@ func (t *trial) place() {
 	}
 }
 
-// beforeTheFirst says that a tick of the schedule is from before the job was there, and that a rewind may have led back to it.
+// beforeTheFirst reports whether a tick of the schedule is from before the job existed, so that
+// only a rewind can have led back to it.
 func (t *trial) beforeTheFirst(tick time.Time) bool {
 	return t.job.Rewound && slices.ContainsFunc(t.job.Versions, func(v Version) bool {
 		return v.Schedule != nil && tick.Before(v.Possible.From) && v.Schedule.Next(tick.Add(-time.Millisecond)).Equal(tick)
 	})
 }
 
-// forgotten says that what became of a tick of the job that this one follows may not be recorded any more.
+// forgotten reports whether the result of an upstream's tick may no longer be recorded.
 func (t *trial) forgotten(tick int64) bool {
 	if len(t.ups) == 0 {
 		return false
@@ -214,7 +217,8 @@ func (t *trial) forgotten(tick int64) bool {
 	return t.upTrimmed(at)
 }
 
-// upTrimmed says whether what was recorded of an instant may have left the history of a job in the chain before this one.
+// upTrimmed reports whether the record of an instant may have left the history of a direct or
+// indirect upstream.
 func (t *trial) upTrimmed(at time.Time) bool {
 	return slices.ContainsFunc(t.ups, func(up *trial) bool { return up.trimmed(at) || up.upTrimmed(at) })
 }
@@ -226,7 +230,7 @@ func (t *trial) placeRange(i int, row *ledger.Row) {
 		c.ticks = t.cover(row.Tick, row.Until, row.Count)
 		switch {
 		case len(c.ticks) > 0 || t.trimmed(instant(row.Tick)):
-		case t.forgotten(row.Tick): // what is left of them
+		case t.forgotten(row.Tick): // the ticks that are still known
 			for _, d := range t.due {
 				if ms := d.at.UnixMilli(); row.Tick <= ms && ms <= row.Until {
 					c.ticks = append(c.ticks, d)
@@ -243,8 +247,8 @@ func (t *trial) placeRange(i int, row *ledger.Row) {
 	t.ranges = append(t.ranges, c)
 }
 
-// over is when a run ended by what it wrote, and else by its record: the last end of a try, when no try goes on. A run
-// that never ended goes on until the books were read.
+// over returns when a run ended: by its writes, the last end of a try when no try goes on; else by
+// its record. A run that never ended goes on until the books were read.
 func (t *trial) over(r *run) time.Time {
 	if n := len(r.ends); n > 0 && !r.going && !t.retries() {
 		return r.ends[n-1].At
@@ -259,12 +263,12 @@ func (t *trial) over(r *run) time.Time {
 	}
 }
 
-// retries says that a run may go on after a try of it has ended.
+// retries reports whether a run may continue after the end of a try.
 func (t *trial) retries() bool {
 	return t.job.any(func(d jobs.Definition) bool { return d.Retry.Max > 0 })
 }
 
-// crashed says whether a run ended so that on_crash: rerun brings another attempt of it.
+// crashed reports whether on_crash: rerun follows such an end with another attempt.
 func crashed(row *ledger.Row) bool {
 	return slices.Contains([]jobs.Outcome{jobs.OutcomeAbandoned, jobs.OutcomeLost}, row.Outcome) ||
 		row.Outcome == jobs.OutcomeCancelled && row.Reason == ledger.ReasonDraining

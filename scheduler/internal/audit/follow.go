@@ -8,18 +8,19 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// tickEnd is what became of a tick of a job that is followed.
+// tickEnd is the result of an upstream's tick.
 type tickEnd struct {
 	first     int64 // when it ended first, by Redis' clock, ms; 0: it has not ended
-	at        int64 // the same, or when it succeeded first
+	at        int64 // the same, or its first success
 	succeeded bool
 	outcome   jobs.Outcome // of the end at that time
-	attempts  int          // that ended or go on, and rows that say why it did not run
+	attempts  int          // attempts that ended or go on, and rows with a reason why the tick did not run
 	open      bool
 }
 
-// end is what became of a tick of this job, as far as the records tell. Shards tell nobody, their tick does, and neither does a run after
-// which the job itself has made another attempt.
+// end returns the result of a tick of this job from its records. A shard's end is not delivered to
+// followers, its tick's end is; nor is the end of a run that the job itself follows with another
+// attempt.
 func (t *trial) end(d *tick) tickEnd {
 	var e tickEnd
 	note := func(at int64, outcome jobs.Outcome) {
@@ -51,14 +52,14 @@ func (t *trial) end(d *tick) tickEnd {
 	return e
 }
 
-// goesOn says whether another attempt has followed a run which nobody asked for, or for which nobody need have asked.
+// goesOn reports whether another attempt, not or not necessarily requested, has followed a run.
 func (t *trial) goesOn(r *ledger.Row) bool {
 	next := ledger.Successor(r.Run)
 	return t.byID[next] != nil && (!t.reran[next] || t.triedAgain(r))
 }
 
-// followed are the ticks that one of the jobs which this one follows has ended. Each that all have ended wants an answer, unless one of
-// them ended it before this job was surely registered.
+// followed returns the ticks that at least one upstream has ended. A tick that all upstreams have
+// ended needs an answer, unless one of them ended it before this job was surely registered.
 func (t *trial) followed() []int64 {
 	var asks []int64
 	for _, up := range t.ups {
@@ -76,7 +77,7 @@ func (t *trial) followed() []int64 {
 		d.must = true
 		for _, up := range t.ups {
 			u := up.byTick[ms]
-			if u == nil || up.end(u).at == 0 { // it goes on, or is not recorded any more
+			if u == nil || up.end(u).at == 0 { // it goes on, or its record is gone
 				d.must, d.ready = false, t.Read
 				continue
 			}
@@ -98,7 +99,7 @@ func within(s Span, at time.Time) bool {
 	return !s.From.IsZero() && !s.From.After(at) && (s.Until.IsZero() || at.Before(s.Until))
 }
 
-// waits says whether word of an end has not been brought to this job yet.
+// waits reports whether the event of an end is still to be delivered to this job.
 func (t *trial) waits(d *tick) bool {
 	ms := d.at.UnixMilli()
 	return len(t.ups) > 0 && slices.ContainsFunc(t.Events, func(e ledger.Event) bool {
@@ -106,16 +107,17 @@ func (t *trial) waits(d *tick) bool {
 	})
 }
 
-// upRewound says whether the cursor of a job that is followed was set back.
+// upRewound reports whether an upstream's cursor was set back.
 func (t *trial) upRewound() bool {
 	return slices.ContainsFunc(t.ups, func(up *trial) bool { return up.job.Rewound })
 }
 
-// worseFirst are the outcomes from the one that counts most, among those of several upstreams, to the one that counts least.
+// worseFirst orders the outcomes of several upstreams: the first one found decides.
 var worseFirst = []jobs.Outcome{jobs.OutcomeSuperseded, jobs.OutcomePaused, jobs.OutcomeAbandoned, jobs.OutcomeLost, jobs.OutcomeTimedOut,
 	jobs.OutcomeFailed, jobs.OutcomeCancelled, jobs.OutcomeMissed, jobs.OutcomeSkipped, jobs.OutcomeSucceeded}
 
-// came says how a tick ended, the worst of all upstreams; unknown where one of them did not end it once.
+// came returns how a tick ended, the worst of all upstreams; known is false where one of them did
+// not end it exactly once.
 func (t *trial) came(d *tick) (came jobs.Outcome, known bool) {
 	if !t.once(d) {
 		return 0, false
@@ -131,12 +133,12 @@ func (t *trial) came(d *tick) (came jobs.Outcome, known bool) {
 	return worseFirst[least], true
 }
 
-// wants says whether the job, by each of its definitions, runs after ticks that ended so.
+// wants reports whether every definition of the job runs after a tick with this outcome.
 func (t *trial) wants(came jobs.Outcome) bool {
 	return t.job.all(func(d jobs.Definition) bool { return answers(d.When, came) })
 }
 
-// answers says whether a job runs after ticks that ended so: the table of jobs.When.
+// answers reports whether a job runs after a tick with this outcome: the table of jobs.When.
 func answers(when jobs.When, came jobs.Outcome) bool {
 	switch came {
 	case jobs.OutcomeSucceeded:
@@ -148,7 +150,8 @@ func answers(when jobs.When, came jobs.Outcome) bool {
 	}
 }
 
-// unwanted checks that a follower ran only for a tick that ended as it waits for, and that all of its upstreams have ended.
+// unwanted checks that a follower ran only for a tick that all upstreams have ended, with an
+// outcome that the follower waits for.
 func (t *trial) unwanted(d *tick) {
 	if len(d.starts) == 0 || t.upRewound() || t.lossAfter(d.at) {
 		return

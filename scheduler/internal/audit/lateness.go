@@ -7,8 +7,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// occupied are the spans in which a run of the job was seen going. The runs of a sharded tick count as one; those of but
-// do not count. Nothing waits for runs that are allowed beside others.
+// occupied returns the spans in which a run of the job was seen going. The runs of a sharded tick
+// count as one; runs of the tick `but` do not count. Runs that may overlap occupy nothing.
 func (t *trial) occupied(but *tick) []Span {
 	if t.job.all(allows) || t.job.StartsOnly {
 		return nil
@@ -41,8 +41,8 @@ func (t *trial) occupied(but *tick) []Span {
 	return apart
 }
 
-// untilRerun extends a run's span to the start of the attempt that follows a crash, or a failure that another node tries again: the job
-// is held for it.
+// untilRerun extends a run's span to the start of the attempt that follows a crash, or that another
+// node makes after a failure: the job is held for that attempt.
 func (t *trial) untilRerun(r *run, s Span) Span {
 	if r.row == nil || !crashed(r.row) && !t.triedAgain(r.row) {
 		return s
@@ -63,8 +63,8 @@ func (t *trial) untilRerun(r *run, s Span) Span {
 	return s
 }
 
-// deadline is when the job has stood idle for Within since a tick could start: while another run of it
-// goes on, the tick waits and is not late. busy is when others are going.
+// deadline returns when the job has stood idle for Within since a tick was ready: while another run
+// goes on, the tick waits and is not late. busy has the spans of other runs.
 func (t *trial) deadline(ready time.Time, busy []Span) time.Time {
 	end := ready.Add(t.Within)
 	i, _ := slices.BinarySearchFunc(busy, ready, func(s Span, at time.Time) int {
@@ -82,9 +82,9 @@ func (t *trial) deadline(ready time.Time, busy []Span) time.Time {
 	return end
 }
 
-// heldUp says whether something was wrong that may have kept a tick from starting in time: with Redis,
-// with every node that may run it, with the node that had a run of the job, or with the tick before, which goes first;
-// or whether the job was paused.
+// heldUp reports whether a disturbance may have kept a tick from starting in time: of Redis, of
+// every node that may run the tick, of the node that had a run of the job, of the tick before,
+// which goes first, or a pause of the job.
 func (t *trial) heldUp(d, before *tick) bool {
 	from, to := d.ready, d.deadline
 	switch {
@@ -97,9 +97,9 @@ func (t *trial) heldUp(d, before *tick) bool {
 	case len(t.Nodes) == 0 || t.allStruck(from, to):
 		return true
 	case t.lossAfter(from):
-		return true // the records that would tell are gone
+		return true // the records that would show it are gone
 	}
-	if len(t.ups) > 0 { // the end of the job that is followed, and word of it, may have been held up
+	if len(t.ups) > 0 { // the upstream's end or its delivery may have been held up
 		return true
 	}
 	for _, row := range t.books.Rows {
@@ -113,7 +113,7 @@ func (t *trial) heldUp(d, before *tick) bool {
 	})
 }
 
-// allStruck says whether something was wrong with Redis, with this job, or with all nodes that may run it.
+// allStruck reports whether a disturbance hit Redis, this job, or every node that may run it.
 func (t *trial) allStruck(from, to time.Time) bool {
 	left := slices.Clone(t.Nodes)
 	if t.job.Eligible != nil {
@@ -131,8 +131,9 @@ func (t *trial) allStruck(from, to time.Time) bool {
 	return len(left) == 0
 }
 
-// accountedAt is when a tick first started, or was recorded as not run; never: when the books were read. For a sharded
-// tick, it is when its last shard started, or when it was closed.
+// accountedAt returns when a tick first started, or was recorded as not run; never (the time of
+// reading the books) when neither happened. For a sharded tick: when its last shard started, or
+// when it was closed.
 func (d *tick) accountedAt(never time.Time) time.Time {
 	if d.shards() > 1 && len(d.ranges) == 0 {
 		if d.began() < d.shards() {

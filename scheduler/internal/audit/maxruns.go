@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// maxRuns is the largest bound of the job's ticks that any version has; 0 when one has none.
+// maxRuns returns the largest max_runs of the job's versions; 0 when a version has none.
 func (t *trial) maxRuns() (most int) {
 	for _, v := range t.job.Versions {
 		if v.Definition.MaxRuns == 0 {
@@ -18,7 +18,8 @@ func (t *trial) maxRuns() (most int) {
 	return most
 }
 
-// finished says whether the books tell that the job had had its max_runs before an instant, and no definition since has let it go on.
+// finished reports whether the books end the job for its max_runs before an instant, with no later
+// definition that continues it.
 func (t *trial) finished(at time.Time) bool {
 	done := false
 	for i := range t.books.Rows {
@@ -33,7 +34,7 @@ func (t *trial) finished(at time.Time) bool {
 	return done
 }
 
-// ranTooOften judges that a job has no more ticks than its max_runs.
+// ranTooOften checks that a job ran no more ticks than its max_runs.
 func (t *trial) ranTooOften() {
 	most, n := t.maxRuns(), 0
 	for _, d := range t.due {
@@ -47,7 +48,7 @@ func (t *trial) ranTooOften() {
 	}
 }
 
-// boundedBy says whether a row that ends a job for its max_runs can be true.
+// boundedBy reports whether a row that ends a job for its max_runs can be true.
 func (t *trial) boundedBy(row *ledger.Row) bool {
 	return row.Reason == ledger.ReasonMaxRuns && t.job.any(func(d jobs.Definition) bool { return d.MaxRuns > 0 })
 }

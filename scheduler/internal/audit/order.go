@@ -7,8 +7,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// fence names what a line's token is compared for: the shards of a job, and the ticks of one whose runs are allowed
-// beside each other, write in any order; so do those of backfills.
+// fence names the lines whose tokens are compared with each other. Shards of a job, ticks of a job
+// whose runs may overlap, and backfills write in any order, so each has a fence of its own.
 func (t *trial) fence(w Write) string {
 	fence := ""
 	if t.allowed() || w.backfilled() {
@@ -23,8 +23,8 @@ func (t *trial) fence(w Write) string {
 	return fence
 }
 
-// tokens checks what the order of writing tells: the tokens of accepted lines of a fence only grow, what the
-// guard refused was stale, and token and run belong to each other. One finding a run.
+// tokens checks the order of writing: the tokens of a fence's accepted lines only grow, refused
+// lines were stale, and token and run belong to each other. One finding a run.
 func (t *trial) tokens() {
 	tops := make(map[string]Write) // by fence
 	owner := make(map[int64]*run, len(t.runs))
@@ -60,8 +60,8 @@ func (t *trial) tokens() {
 	}
 }
 
-// overlaps checks that no run starts while another one of the job has started and not ended. Shards of one tick run
-// at once; runs of a job that allows it run beside those of other ticks.
+// overlaps checks that no run starts while another run of the job has started and not ended. Shards
+// of one tick run at once; with overlap allow, so do runs of different ticks.
 func (t *trial) overlaps() {
 	if t.job.StartsOnly {
 		return
@@ -90,7 +90,7 @@ func (t *trial) overlaps() {
 	}
 }
 
-// line names what attempts of a run have in common: their tick, or what was asked for by hand.
+// line names the tick or the request that attempts of a run have in common.
 func (t *trial) line(r *run) string {
 	if g, _ := r.record(); g.request != "" {
 		return g.request
@@ -118,22 +118,22 @@ func without(runs []*run, r *run) []*run {
 	return kept
 }
 
-// stale says that a run had lost the job before the other one was granted: its recorded end, as
-// abandoned or lost, comes before the other's start. A run without any record is stale if the guard
-// treated it so, and may be where records have left the history.
+// stale reports whether a run had lost the job before the other run was granted: its recorded end,
+// as abandoned or lost, comes before the other's start. A run without a record is stale if the
+// guard refused it, and may be stale where records have left the history.
 func (t *trial) stale(r, other *run) bool {
 	if r.row == nil {
 		return r.lease == nil && (r.refused || t.check.cut)
 	}
 	gone := r.row.Outcome == jobs.OutcomeAbandoned || r.row.Outcome == jobs.OutcomeLost
-	if t.Stepped { // the order of the rows tells
+	if t.Stepped { // decided by the order of the rows
 		return gone && (other.row == nil || r.at < other.at)
 	}
 	return gone && !instant(r.row.At).After(other.starts[0].At.Add(t.Skew))
 }
 
-// granted checks the grants at their instants: tokens grow from each to the next, and nobody works on under a valid
-// lease for what is granted (promise P4).
+// granted checks the grants at their instants: tokens grow from each to the next, and no run whose
+// lease is granted anew works on under a context that has not ended (P4).
 func (t *trial) granted() {
 	byRun := make(map[string]Grant)
 	top := int64(0)
@@ -160,8 +160,8 @@ func (t *trial) granted() {
 	}
 }
 
-// mayRunBeside says whether two granted runs are different shards of one open tick, or, where one of them was granted
-// under overlap: allow, of different ticks.
+// mayRunBeside reports whether two granted runs are different shards of one open tick, or, where
+// one of them was granted under overlap: allow, of different ticks.
 func (g Grant) mayRunBeside(o Grant) bool {
 	if g.Allowed || o.Allowed {
 		return g.Tick != o.Tick || g.Request != o.Request || g.Shard != o.Shard && g.Shards > 1 && o.Shards > 1

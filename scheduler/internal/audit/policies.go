@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// tries checks that the tries of one run come one after another, that each further one follows a failure, and that
-// there are no more of them than the job may have.
+// tries checks the tries of one run: one after another, each further try after a failure, and no
+// more of them than the job may have.
 func (t *trial) tries() {
 	most := 1 + t.job.most(func(d jobs.Definition) int { return d.Retry.Max })
 	going, last := make(map[*run]bool), make(map[*run]Write)
@@ -36,8 +36,8 @@ func (t *trial) tries() {
 	}
 }
 
-// policies checks that nothing started which the policies or an operator forbid. Where Redis lost writes, had its clock
-// stepped, what must be known for that is not.
+// policies checks that nothing started against the policies or an operator's order. Where Redis
+// lost writes or had its clock stepped, the necessary evidence is missing and nothing is checked.
 func (t *trial) policies() {
 	lost := slices.ContainsFunc(t.Disturbed, func(d Disturbance) bool { return d.Lossy || d.Loses })
 	if lost || t.Stepped {
@@ -53,7 +53,7 @@ func (t *trial) policies() {
 	t.ranTooOften()
 }
 
-// grantedAt is when a run was granted first, as far as is known: when it was seen, or else when it started.
+// grantedAt returns when a run was first granted: the observed grant, or else the run's start.
 func (t *trial) grantedAt(r *ledger.Row) time.Time {
 	if at, seen := t.firstGrants[r.Run]; seen {
 		return at
@@ -61,7 +61,7 @@ func (t *trial) grantedAt(r *ledger.Row) time.Time {
 	return instant(r.Started)
 }
 
-// oneDefinition is the only definition that a job has had; false when it had several.
+// oneDefinition returns the only definition that a job has had; false when there were several.
 func (t *trial) oneDefinition() (jobs.Definition, bool) {
 	if len(t.job.Versions) == 0 {
 		return jobs.Definition{}, false
@@ -70,7 +70,7 @@ func (t *trial) oneDefinition() (jobs.Definition, bool) {
 	return d, t.job.all(func(o jobs.Definition) bool { return o.Digest() == d.Digest() })
 }
 
-// steps are the rows of what is no shard: to the policies they are the runs.
+// steps returns the rows of runs and of sharded ticks as a whole, without the shards.
 func (t *trial) steps() []*ledger.Row {
 	var all []*ledger.Row
 	for i := range t.books.Rows {
@@ -81,7 +81,8 @@ func (t *trial) steps() []*ledger.Row {
 	return all
 }
 
-// reruns that nobody asked for follow a crash, of a job that wants them, and there are no more of them than it says.
+// reruns checks attempts that no operator requested: each follows a crash, or a failure that
+// another node retries, and the job's settings allow their number.
 func (t *trial) reruns() {
 	most := 1 + t.job.most(func(d jobs.Definition) int { return d.RerunMax }) + t.job.most(retriesElsewhere)
 	before := make(map[string]*ledger.Row)
@@ -106,7 +107,7 @@ func (t *trial) reruns() {
 	}
 }
 
-// retriesElsewhere is how many attempts other nodes may make of a tick whose function fails.
+// retriesElsewhere returns how many attempts other nodes may make of a tick whose function fails.
 func retriesElsewhere(d jobs.Definition) int {
 	if d.Retry.On != jobs.RetryOtherNode {
 		return 0
@@ -114,12 +115,13 @@ func retriesElsewhere(d jobs.Definition) int {
 	return d.Retry.Max
 }
 
-// triedAgain says whether a failed run may have been handed to another node.
+// triedAgain reports whether a failed run may have been handed to another node.
 func (t *trial) triedAgain(row *ledger.Row) bool {
 	return row.Outcome == jobs.OutcomeFailed && row.Attempt <= t.job.most(retriesElsewhere)
 }
 
-// rerunAfterCrash: a job that wants it gets another attempt after a crash, unless the run was told to end before.
+// rerunAfterCrash checks that a job with on_crash: rerun gets another attempt after a crash, unless
+// the run had been ordered to end before.
 func (t *trial) rerunAfterCrash() {
 	wants := func(d jobs.Definition) bool {
 		return d.OnCrash == jobs.OnCrashRerun && d.Overlap != jobs.OverlapReplace
@@ -148,8 +150,8 @@ func (t *trial) rerunAfterCrash() {
 	}
 }
 
-// startedPaused: while a job is paused nothing is granted but what people asked for, and shards of a tick that is open;
-// and the ticks of that time never are.
+// startedPaused checks that while a job is paused only requests and shards of an open tick are
+// granted, and that the ticks of a pause never are.
 func (t *trial) startedPaused() {
 	for _, r := range t.steps() {
 		if asked(r.Request, r.Trigger) || t.reran[r.Run] || t.job.Rewound {
@@ -158,7 +160,7 @@ func (t *trial) startedPaused() {
 		granted, tick := t.grantedAt(r), instant(r.Tick)
 		step := r.Prev != 0 && !derived(r.Run)
 		for _, p := range t.job.Pauses {
-			if inside(p, granted) && !(step && tick.After(granted)) { // what is granted ahead may come due after the pause
+			if inside(p, granted) && !(step && tick.After(granted)) { // a grant ahead may be for a tick after the pause
 				t.add(KindUnwanted, tick, "run %s was granted at %s, while the job was paused", r.Run, instantText(granted))
 			} else if step && inside(p, tick) && granted.After(p.From) {
 				t.add(KindUnwanted, tick, "run %s was granted at %s, and the job was paused at its tick", r.Run, instantText(granted))
@@ -172,7 +174,7 @@ func inside(s Span, at time.Time) bool {
 	return s.From.Before(at) && (s.Until.IsZero() || at.Before(s.Until))
 }
 
-// startedTooLate: no tick is granted for the first time later than start_within.
+// startedTooLate checks that no tick is granted for the first time later than start_within.
 func (t *trial) startedTooLate() {
 	if len(t.ups) > 0 || !t.job.all(func(d jobs.Definition) bool { return d.StartWithin > 0 }) {
 		return
@@ -186,7 +188,8 @@ func (t *trial) startedTooLate() {
 	}
 }
 
-// caughtUp: of ticks that are later than those which run in their order, the catch-up policy lets some run.
+// caughtUp checks that of the ticks too late to run in order, only those which the catch-up policy
+// allows ran.
 func (t *trial) caughtUp() {
 	d, one := t.oneDefinition()
 	if !one || len(t.ups) > 0 || d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace || t.job.Rewound {
@@ -197,7 +200,7 @@ func (t *trial) caughtUp() {
 		if r.Prev == 0 || derived(r.Run) || granted.Sub(instant(r.Tick)) <= t.CatchUp+t.Skew {
 			continue
 		}
-		newer, late := 0, 1 // ticks of the gap that came after this one; those too late to run in order, with it
+		newer, late := 0, 1 // newer: ticks of the gap after this one; late: ticks too late to run in order, with this one
 		for _, x := range t.due {
 			if !x.at.After(instant(r.Tick)) || !x.at.Before(granted.Add(-t.Skew)) || t.pausedBetween(x.at, x.at) {
 				continue
@@ -215,7 +218,8 @@ func (t *trial) caughtUp() {
 	}
 }
 
-// queued: of the ticks that came due while a run with overlap queue or replace was going, only the latest runs.
+// queued checks that of the ticks which came due while a run with overlap queue or replace was
+// going, only the latest ran.
 func (t *trial) queued() {
 	d, one := t.oneDefinition()
 	if !one || len(t.ups) > 0 || t.job.Rewound || d.Overlap != jobs.OverlapQueue && d.Overlap != jobs.OverlapReplace {
@@ -237,7 +241,7 @@ func (t *trial) queued() {
 	}
 }
 
-// startedCancelled: a run that was cancelled while it was pending is never granted.
+// startedCancelled checks that a run which was cancelled while pending is never granted.
 func (t *trial) startedCancelled() {
 	for _, c := range t.job.Cancelled {
 		for i := range t.books.Rows {

@@ -7,7 +7,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Further attempts that nobody asked for are counted, also those of a backfill's runs, which keep their trigger.
+// Further attempts that no operator requested are counted, also attempts of a backfill's runs,
+// which keep their trigger.
 func TestReruns(t *testing.T) {
 	for _, c := range []struct {
 		trigger string

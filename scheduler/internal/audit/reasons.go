@@ -7,8 +7,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// reasons asks of each record why something did not run, or did not end well, whether that is
-// true. A tick that started all the same is a contradiction, not asked about again.
+// reasons checks that each recorded reason why a tick did not run, or did not end well, is true. A
+// tick that started all the same is left out: it is a contradiction.
 func (t *trial) reasons() {
 	for _, c := range t.ranges {
 		if c.row.Outcome == jobs.OutcomeSuperseded && !t.turned(c.row) {
@@ -34,12 +34,13 @@ func (t *trial) reasons() {
 	}
 }
 
-// turned says whether the cursor may have been set anew when a row says so: two versions met, or it was rewound.
+// turned reports whether the cursor may have been set anew at a row: two versions met, the cursor
+// was rewound, or max_runs was reached.
 func (t *trial) turned(row *ledger.Row) bool {
 	return row.Reason == ledger.ReasonRewound && t.job.Rewound || t.boundedBy(row) || t.versionsMeet(instant(row.At))
 }
 
-// untrue says why a tick's recorded reason is none; "" when it is.
+// untrue returns why a tick's recorded reason cannot be true; "" when it can.
 func (t *trial) untrue(c covered, d *tick, head bool) string {
 	at := instant(c.row.At)
 	waited := !d.excused && at.After(d.deadline) && !t.Crowded && !t.backAndForth()
@@ -75,7 +76,8 @@ func (t *trial) untrue(c covered, d *tick, head bool) string {
 	return ""
 }
 
-// notMissed says why a tick recorded as missed should not have been; "" when it is rightly.
+// notMissed returns why a tick recorded as missed should not have been; "" when the record is
+// right.
 func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 	overdue := instant(row.At).Sub(d.soonest)
 	def, one := t.oneDefinition()
@@ -114,7 +116,7 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 		if overdue <= limit-t.Skew {
 			return "it was overdue by " + overdue.String() + " only"
 		}
-	case ledger.ReasonUpstream: // given up before all had ended it
+	case ledger.ReasonUpstream: // given up before all upstreams had ended it
 		if len(t.ups) < 2 {
 			return "it does not follow several jobs"
 		}
@@ -135,10 +137,11 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 	return ""
 }
 
-// noNodeAfter is how late a tick of a job without start_within must be before it is given up because no living node can run it.
+// noNodeAfter is how late a tick of a job without start_within must be before the tick is given up
+// because no living node can run it.
 const noNodeAfter = 24 * time.Hour
 
-// startWithin is the least start_within of the job's definitions, negative for none.
+// startWithin returns the least start_within of the job's definitions, negative for none.
 func (t *trial) startWithin() time.Duration {
 	limit := time.Duration(-1)
 	for _, v := range t.job.Versions {
@@ -149,10 +152,10 @@ func (t *trial) startWithin() time.Duration {
 	return limit
 }
 
-// held says whether another run of the job was going when a tick came to be skipped. By the books: one of
-// an earlier tick, or by hand, whose end is recorded after this row, or not yet; or one, with the attempts that
-// followed it, whose time the tick fell into. By what was seen outside, where a record was lost: one that had begun
-// and had not ended when the tick came due.
+// held reports whether another run of the job was going when a tick was skipped. By the books: a
+// run of an earlier tick, or by hand, whose end is recorded after this row or not yet; or a run,
+// with the attempts that followed it, during which the tick came due. By the writes, where a record
+// was lost: a run that had begun and not ended when the tick came due.
 func (t *trial) held(c covered, d *tick) bool {
 	began := instant(c.row.At).Add(t.Skew) // by then it must have been granted
 	for i := range t.books.Rows {
@@ -197,13 +200,14 @@ func (t *trial) held(c covered, d *tick) bool {
 	return false
 }
 
-// heldFrom is since when a run, or the attempt before it whose crash it follows, held the job, ms.
+// heldFrom returns since when a run, or the crashed attempt before it, held the job, ms.
 func (t *trial) heldFrom(row *ledger.Row) int64 {
 	from := row.Started
 	if from == 0 {
 		return never
 	}
-	// It may have been granted before: its node may not have heard of that, or handed it back.
+	// The run may have been granted earlier: its node may not have received the grant, or handed it
+	// back.
 	unheard := t.struck(instant(row.Tick), instant(from), row.NodeName, row.Node, false)
 	if row.Attempt < 2 && (unheard || derived(row.Run)) {
 		return min(from, row.Tick)
@@ -223,9 +227,9 @@ func (t *trial) heldFrom(row *ledger.Row) int64 {
 	return from
 }
 
-// before says whether a recorded run may have been granted before a row of skipped ticks was written.
-// By schedule the order of ticks tells, for the cursor passes them in order; by hand, that it was asked
-// for by then.
+// before reports whether a recorded run may have been granted before a row of skipped ticks was
+// written. By schedule, the earlier tick was granted first, because the cursor passes ticks in
+// order. By hand, the request must be older than the row.
 func before(tick int64, asked bool, row *ledger.Row, due time.Time) bool {
 	if asked {
 		return tick <= row.At
@@ -233,8 +237,8 @@ func before(tick int64, asked bool, row *ledger.Row, due time.Time) bool {
 	return tick < due.UnixMilli()
 }
 
-// versionsMeet says whether two versions may both have been in force at an instant, its edges
-// included. Versions that share schedule and definition are one, of which several spans are certain.
+// versionsMeet reports whether two versions may both have been in force at an instant, its edges
+// included. Versions that share schedule and definition are one version with several certain spans.
 func (t *trial) versionsMeet(at time.Time) bool {
 	var found *Version
 	for i := range t.job.Versions {
@@ -251,13 +255,14 @@ func (t *trial) versionsMeet(at time.Time) bool {
 	return false
 }
 
-// waitsForLatest says that of the ticks which come due while a run is going the latest waits until it has ended.
+// waitsForLatest reports whether, of the ticks which come due while a run is going, the latest
+// waits until the run has ended.
 func (t *trial) waitsForLatest() bool {
 	d, one := t.oneDefinition()
 	return one && len(t.ups) == 0 && !t.job.Rewound && len(t.job.Pauses) == 0 && (d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace)
 }
 
-// newer is how many ticks came due after one, up to an instant.
+// newer returns how many ticks came due after one, up to an instant.
 func (t *trial) newer(than, until time.Time) int {
 	n := 0
 	for _, d := range t.due {
@@ -268,5 +273,5 @@ func (t *trial) newer(than, until time.Time) int {
 	return n
 }
 
-// dueBetween says whether a tick came due after one, up to an instant or a little later.
+// dueBetween reports whether a tick came due after one, up to an instant or a little later.
 func (t *trial) dueBetween(than, until time.Time) bool { return t.newer(than, until.Add(t.Skew)) > 0 }

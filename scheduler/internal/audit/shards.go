@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// together names what runs at once: a sharded tick, or one asked for by hand.
+// together names the shards that run at once: a scheduled tick's, or a request's.
 type together struct {
 	tick  int64
 	asked bool
@@ -17,13 +17,13 @@ func (t *trial) together(r *run) together {
 	return together{r.starts[0].Tick.UnixMilli(), t.requested(r)}
 }
 
-// beside says whether two runs are different shards of one tick.
+// beside reports whether two runs are different shards of one tick.
 func (t *trial) beside(a, b *run) bool {
 	x, y := a.starts[0], b.starts[0]
 	return x.Shards > 1 && y.Shards > 1 && x.Shard != y.Shard && t.together(a) == t.together(b)
 }
 
-// shards is into how many parts a tick was split, as far as anything tells; 0 when nothing does.
+// shards returns into how many parts a tick was split, by all evidence; 0 without any.
 func (d *tick) shards() int {
 	n := 0
 	for _, w := range d.starts {
@@ -38,7 +38,7 @@ func (d *tick) shards() int {
 	return n
 }
 
-// began is how many different shards of a tick started.
+// began returns how many different shards of a tick started.
 func (d *tick) began() int {
 	seen := make(map[int]bool)
 	for _, w := range d.starts {
@@ -47,7 +47,7 @@ func (d *tick) began() int {
 	return len(seen)
 }
 
-// shardVerdict says what became of a sharded tick: what became of the shard that fared worst.
+// shardVerdict returns the verdict of a sharded tick: the verdict of its worst shard.
 func (t *trial) shardVerdict(d *tick) Verdict {
 	began := make(map[int]bool)
 	verdict := Satisfied
@@ -77,7 +77,7 @@ func (t *trial) shardVerdict(d *tick) Verdict {
 	return verdict
 }
 
-// mixed checks that a tick is split into one number of shards: it is all of one definition.
+// mixed checks that a tick is split into one number of shards: a tick has one definition.
 func (t *trial) mixed() {
 	first, reported := make(map[together]Write), make(map[together]bool)
 	for _, r := range t.runs {
@@ -96,8 +96,8 @@ func (t *trial) mixed() {
 	}
 }
 
-// repeatedRun says that an operator asked for the run, or the cursor was set back before it: then its tick is opened
-// anew, by the definition of that time.
+// repeatedRun reports whether an operator requested the run, or the cursor was set back before it:
+// its tick is then opened anew, by the definition of that time.
 func (t *trial) repeatedRun(r *run) bool {
 	if t.job.Rewound || t.reran[r.id] {
 		return true
@@ -106,7 +106,7 @@ func (t *trial) repeatedRun(r *run) bool {
 	return t.reran[g.of]
 }
 
-// parts are the runs of a sharded tick, put together.
+// parts are the combined runs of a sharded tick.
 type parts struct {
 	Span
 	ended int
@@ -126,8 +126,8 @@ func (p *parts) with(s Span, ended bool) *parts {
 	return p
 }
 
-// spansOf are when sharded ticks were going. One of which not every shard wrote that it ended went on until
-// it was recorded as closed, or still does.
+// spansOf returns when sharded ticks were going. A tick with a shard that wrote no end went on
+// until the tick was recorded as closed, or still goes on.
 func (t *trial) spansOf(split map[together]*parts) []Span {
 	extend := func(tick int64, asked bool, shards int, until time.Time) {
 		if p := split[together{tick, asked}]; p != nil && (p.ended < shards || t.retries()) {
@@ -151,7 +151,8 @@ func (t *trial) spansOf(split map[together]*parts) []Span {
 	return all
 }
 
-// busyBut is when the job was busy with something else than a tick: shards do not wait for each other.
+// busyBut returns when the job was busy with other work than the tick: shards do not wait for each
+// other.
 func (t *trial) busyBut(d *tick) []Span {
 	if d.shards() < 2 {
 		return t.busy

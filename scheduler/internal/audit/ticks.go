@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// accounted goes through the due ticks one by one: what became of each.
+// accounted judges the due ticks one by one.
 func (t *trial) accounted() {
 	for _, d := range t.due {
 		t.started(d)
@@ -48,7 +48,7 @@ func (t *trial) started(d *tick) {
 		case w.At.Before(d.at):
 			t.add(KindEarly, d.at, "%v before its tick: %s", d.at.Sub(w.At), w)
 		case at.attempt == 1 && t.late(d, w):
-			if t.lossBetween(d.at, w.At) { // what was recorded of it before is gone
+			if t.lossBetween(d.at, w.At) { // the earlier records of it are gone
 				t.report.Excused++
 				continue
 			}
@@ -57,15 +57,15 @@ func (t *trial) started(d *tick) {
 	}
 }
 
-// setBackSince says that Redis' clock was set back between a run's grant, which came as shortly before its tick as a claim
-// ahead may, and its start: the node may not have noticed yet, see decision 0025.
+// setBackSince reports whether Redis' clock was set back between a run's grant, at most AheadMax
+// before its tick, and its start: the node may not have noticed yet, see decision 0025.
 func (t *trial) setBackSince(w Write) bool {
 	granted, seen := t.firstGrants[w.Run]
 	return t.SetBack && seen && w.At.Before(granted) && w.Tick.Sub(granted) <= ledger.AheadMax
 }
 
-// late says whether a first attempt started later than anything can explain: past its deadline with nothing wrong, or when
-// the cluster had been left alone for long enough before.
+// late reports whether a first attempt started later than any disturbance explains: past its
+// deadline when undisturbed, or after the cluster had been calm for long enough.
 func (t *trial) late(d *tick, w Write) bool {
 	if !w.At.After(d.deadline) || t.Crowded || t.backAndForth() {
 		return false
@@ -73,15 +73,16 @@ func (t *trial) late(d *tick, w Write) bool {
 	return !d.excused || len(t.ups) == 0 && !t.Stepped && t.calm(d.turn, w.At, func(at time.Time) time.Time { return t.deadline(at, t.busyBut(d)) })
 }
 
-// backAndForth says that ticks are asked for in another order than that of time.
+// backAndForth reports whether ticks may be granted out of the order of time.
 func (t *trial) backAndForth() bool { return t.job.Rewound || t.upRewound() }
 
-// contradictions judges whether a tick that started is recorded as not run. What is recorded twice, the check of the books finds.
+// contradictions judges whether a tick that started is recorded as not run. Ticks recorded twice
+// are found by the check of the books.
 func (t *trial) contradictions(d *tick) {
 	if t.backAndForth() {
-		return // the steps of the books tell
+		return // judged by the steps of the books
 	}
-	again := len(t.ups) > 0 && !t.once(d) // the tick that is followed ended more than once
+	again := len(t.ups) > 0 && !t.once(d) // an upstream's tick ended more than once
 	if len(d.starts) > 0 && len(d.ranges) > 0 && !again {
 		t.add(KindContradiction, d.at, "recorded as %s (%s), but %s", d.ranges[0].Outcome, d.ranges[0].Reason, d.starts[0])
 	}
@@ -90,7 +91,8 @@ func (t *trial) contradictions(d *tick) {
 	}
 }
 
-// once says that each job which is followed ended its tick once, so that there is one answer to it.
+// once reports whether each upstream ended its tick exactly once, so that there is one answer to
+// it.
 func (t *trial) once(d *tick) bool {
 	for _, up := range t.ups {
 		if u := up.byTick[d.at.UnixMilli()]; u == nil || up.end(u).attempts != 1 || len(up.job.Reruns) > 0 {
@@ -100,7 +102,7 @@ func (t *trial) once(d *tick) bool {
 	return true
 }
 
-// verdict says what became of a tick; "" for one that need not have been due and left no trace.
+// verdict returns the verdict of a tick; "" for a possibly due one without a trace.
 func (t *trial) verdict(d *tick) Verdict {
 	switch {
 	case d.shards() > 1 && len(d.ranges) == 0:
@@ -120,7 +122,7 @@ func (t *trial) verdict(d *tick) Verdict {
 	case t.trimmed(d.at) || len(t.ups) > 0 && t.trimmed(d.ready):
 		return Trimmed
 	case t.mayWait(d):
-		return Pending // nobody has accounted for it, and nobody has to have by now
+		return Pending // no record yet, and none is required yet
 	}
 	t.lost(d)
 	return Vanished
@@ -137,7 +139,7 @@ func (t *trial) mayWait(d *tick) bool {
 	if t.pausedBetween(d.ready, t.Read) || !t.Read.After(d.deadline) {
 		return true
 	}
-	// Where nothing excuses a late start, nothing excuses that there is none.
+	// Without an excuse for a late start, there is none for a missing start.
 	return (d.excused || t.backAndForth()) && !t.calm(d.ready, t.Read, func(at time.Time) time.Time { return t.deadline(at, t.busy) })
 }
 
@@ -154,18 +156,18 @@ func passedOver(o jobs.Outcome) Verdict {
 	}
 }
 
-// cursorPassed says whether the ledger regards an instant as accounted for.
+// cursorPassed reports whether the cursor has passed an instant.
 func (t *trial) cursorPassed(at time.Time) bool {
 	if len(t.ups) > 0 || t.books.Entry.Job == "" {
 		return false
 	}
 	cursor := t.books.Entry.Cursor
-	return cursor == 0 || instant(cursor).After(at) // 0 is the ledger's word for none
+	return cursor == 0 || instant(cursor).After(at) // 0 stands for no next tick
 }
 
-// lost is a tick of which there is nothing. If Redis lost its memory after it, the record went with
-// it; that excuses a tick for which a good reason can have been recorded. None can have been that came due when Redis was gone
-// already.
+// lost judges a tick without any trace. If Redis lost its memory after the tick, the record may be
+// lost too: that excuses a tick for which a good reason may have been recorded. A tick that came
+// due when Redis was already gone cannot have had a record.
 func (t *trial) lost(d *tick) {
 	if t.lossAfter(d.at) && !t.remembered(d.at, false) && (d.excused || t.going(d.ready)) {
 		t.report.Excused++
@@ -181,8 +183,9 @@ func (t *trial) lost(d *tick) {
 	t.add(KindLost, d.at, "no start, no record, and %s", where)
 }
 
-// going says whether a run of the job was seen going at an instant, or ending so shortly before that its
-// report may have been under way, or starting so shortly after that it may have been granted before.
+// going reports whether a run of the job was going at an instant, or ended so shortly before that
+// its report may have been under way, or started so shortly after that it may have been granted
+// before.
 func (t *trial) going(at time.Time) bool {
 	for _, s := range t.busy {
 		if !s.From.After(at.Add(t.Within)) && !s.Until.Add(t.Within).Before(at) {
@@ -192,7 +195,7 @@ func (t *trial) going(at time.Time) bool {
 	return false
 }
 
-// promised: each run that was asked for by hand exists.
+// promised checks that each run requested by hand exists.
 func (t *trial) promised() {
 	for _, a := range t.job.Asked {
 		if a.Run == "" || t.lossy(a.At, t.Read) || t.trimmed(a.At) { // a request that Redis lost is not restored

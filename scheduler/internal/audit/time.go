@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// acts says whether a disturbance, or what followed from it, fell between two instants, both included.
+// acts reports whether a disturbance, or its aftermath, fell between two instants, both included.
 func (c *Case) acts(d Disturbance, from, to time.Time) bool {
 	if to.Before(from) { // the clock was set back between the two
 		from, to = to, from
@@ -14,14 +14,14 @@ func (c *Case) acts(d Disturbance, from, to time.Time) bool {
 	return !d.From.IsZero() && !d.From.After(to) && (d.Until.IsZero() || !d.Until.Add(c.Settle).Before(from))
 }
 
-// disturbed says whether anything was wrong between two instants. Whom it hit does not matter: a
-// node that is away leaves its ticks to others.
+// disturbed reports whether a disturbance acted between two instants. Which nodes were hit does not
+// matter: the ticks of an absent node go to other nodes.
 func (c *Case) disturbed(from, to time.Time) bool {
 	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool { return c.acts(d, from, to) })
 }
 
-// calm says whether the cluster was left alone for long enough, at some time between two instants. enough gives the end of
-// a stretch that is long enough and begins at an instant.
+// calm reports whether the cluster was undisturbed for long enough between two instants. enough
+// returns the end of a long enough stretch that begins at an instant.
 func (c *Case) calm(from, end time.Time, enough func(time.Time) time.Time) bool {
 	begins := []time.Time{from}
 	for _, d := range c.Disturbed {
@@ -35,8 +35,9 @@ func (c *Case) calm(from, end time.Time, enough func(time.Time) time.Time) bool 
 	})
 }
 
-// struck says whether a disturbance acted between two instants that hit the node of this name or id, or everybody;
-// of those that hit everybody, only a drain cancels runs.
+// struck reports whether a disturbance between two instants hit the node of this name or id, or
+// every node. drained: of disturbances that hit every node, only a drain counts, because only a
+// drain cancels runs.
 func (c *Case) struck(from, to time.Time, node, id string, drained bool) bool {
 	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool {
 		everybody := len(d.Nodes) == 0 && d.Job == "" && (!drained || strings.Contains(d.What, "drain"))
@@ -45,27 +46,30 @@ func (c *Case) struck(from, to time.Time, node, id string, drained bool) bool {
 	})
 }
 
-// lossNear says whether Redis may have lost what it knew of an instant, or gave what came of that.
+// lossNear reports whether Redis may have lost its records of an instant, or of the time until
+// Settle after it.
 func (c *Case) lossNear(at time.Time) bool {
 	return c.lossBetween(at, at.Add(c.Settle))
 }
 
-// lossy says whether Redis has lost, between two instants, what it knew at the first.
+// lossy reports whether Redis has lost its records of the first instant before the second.
 func (c *Case) lossy(from, to time.Time) bool {
 	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool { return d.Lossy && c.acts(d, from, to) })
 }
 
-// lossBetween says whether Redis may have lost between two instants what it knew at the first.
+// lossBetween reports whether Redis may have lost its records of the first instant before the
+// second.
 func (c *Case) lossBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(c.Disturbed, func(d Disturbance) bool { return d.Loses && c.acts(d, from, to) })
 }
 
-// lossAfter says whether Redis may have lost, up to the reading of the books, what it knew at an
-// instant: one that is emptied loses all that went before.
+// lossAfter reports whether Redis may have lost its records of an instant before the books were
+// read: an emptied Redis loses all earlier records.
 func (c *Case) lossAfter(at time.Time) bool { return c.lossBetween(at, c.Read) }
 
-// remembered says whether what Redis lost of a tick is known to nodes that lived through it: all of them (P1), or some (P2). Rows of
-// ticks that were due before are gone, so P2 is judged of later ones; that they ran, the nodes know.
+// remembered reports whether nodes that lived through a loss know the lost records of a tick: all
+// nodes (P1), or at least one (P2). Rows of ticks that were due before the loss are gone, so P2 is
+// judged for later ticks only; the nodes do know that the earlier ones ran.
 func (c *Case) remembered(at time.Time, all bool) bool {
 	known := false
 	for _, d := range c.Disturbed {
@@ -80,15 +84,15 @@ func (c *Case) remembered(at time.Time, all bool) bool {
 	return known
 }
 
-// pausedAt says whether the job was paused when a tick came due, or when that was recorded: what was overdue then is
-// recorded as paused as well.
+// pausedAt reports whether the job was paused when a tick came due or when the tick was recorded:
+// an overdue tick is recorded as paused too.
 func (t *trial) pausedAt(tick, recorded time.Time) bool {
 	return slices.ContainsFunc(t.job.Pauses, func(p Span) bool {
 		return !p.From.After(recorded.Add(t.Skew)) && (p.Until.IsZero() || p.Until.Add(t.Skew).After(tick))
 	})
 }
 
-// pausedBetween says whether the job was paused at some time between two instants.
+// pausedBetween reports whether the job was paused at some time between two instants.
 func (t *trial) pausedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(t.job.Pauses, func(p Span) bool {
 		return !p.From.After(to.Add(t.Skew)) && (p.Until.IsZero() || p.Until.Add(t.Settle).After(from))
