@@ -16,7 +16,7 @@ const firstWords = 2 * time.Second
 type activePeriod struct {
 	version int
 	audit.Span
-	sure time.Time // until when somebody lived who has the definition, or came back with it
+	sure time.Time // until when a process with the definition, or one restarted with it, surely lived
 }
 
 // known is the evidence about the jobs: for each definition when it may have been in force, and when surely, because
@@ -50,7 +50,8 @@ func (c *cluster) known() ([]audit.Job, error) {
 	return all, nil
 }
 
-// felt is until when a process that died is felt at least: while Redis is away nobody can take its place.
+// felt returns until when the death of a process has an effect at least: while Redis is away no
+// other process can take over.
 func (c *cluster) felt(died time.Time) time.Time {
 	for _, d := range c.disturbed {
 		if len(d.Nodes) == 0 && d.Job == "" && d.From.Before(died.Add(c.settle)) && d.Until.After(died) {
@@ -69,11 +70,12 @@ func (c *cluster) eligible(known *audit.Job, def jobs.Definition) {
 		}
 	}
 	if len(some) < len(c.plan.names()) {
-		known.Eligible = append(append([]string{}, known.Eligible...), some...) // empty is not nil: nobody can run it
+		known.Eligible = append(append([]string{}, known.Eligible...), some...) // empty is not nil: no node can run it
 	}
 }
 
-// holds says of each version whether it has a definition: has, lacks the job, or has another one.
+// holds returns for a version whether it has a definition, lacks the job, or has another
+// definition.
 type holds func(version int) held
 
 type held uint8
@@ -140,10 +142,10 @@ type force struct {
 	certain  []audit.Span
 }
 
-// spans cuts the time at every birth and death, and says for each stretch whether a definition may
-// have been in force: one that is in (in is asked by version) when a process of it lived, or had
-// lived not longer than settle ago; surely when for so long no other did. Where nobody lives who has the job, the
-// last definition stays in force.
+// spans cuts the time at every birth and death and computes when a definition was in force. in
+// reports whether a version has the definition. It is possible while a process with the definition
+// lives, and settle longer; certain while, for as long, no process with another version does. Where
+// no process with the job lives, the last definition stays in force.
 func spans(lives []activePeriod, read time.Time, settle time.Duration, in holds) []force {
 	begin, everybody := lives[0].From, lives
 	lives = succeeded(lives, read, in)
@@ -212,8 +214,8 @@ func succeeded(lives []activePeriod, read time.Time, in holds) []activePeriod {
 	return all
 }
 
-// inForce puts a force into the audit's words, by Redis' clock. Where that clock was stepped and
-// there is more than one definition, nobody can say which was in force at an instant.
+// inForce returns a force as the audit's versions, by Redis' clock. Where that clock was stepped
+// and there is more than one definition, the definition in force at an instant is unknown.
 func (c *cluster) inForce(schedule *jobs.Schedule, def jobs.Definition, f force) []audit.Version {
 	if len(c.plan.Versions) > 0 && len(c.redis.steps) > 0 {
 		return []audit.Version{{Schedule: schedule, Definition: def, Possible: audit.Span{From: c.began.Add(-24 * time.Hour)}}}

@@ -14,13 +14,14 @@ const (
 	millisecond = time.Millisecond
 )
 
-// aims are the plans. In all but those of shards, one job does its work on node a when nothing is wrong.
+// aims are the plans. In all plans but the sharded ones, one job works on node a when nothing is
+// wrong.
 func aims() []aim {
 	return []aim{
 		{"calm", aimed("* * * * * *", second/10), punctual},
 		{"a busy job is asked for by hand", aimed("* * * * * *", second, askedByHand), nil},
-		// The owner is parted from Redis while its function works on, whatever it is told; it comes back while another
-		// node does the job.
+		// The owner is cut off from Redis while its function ignores its context and works on. The
+		// owner comes back while another node runs the job.
 		{"cut off", aimed("* * * * * *", 8*second, faults(
 			Fault{Do: Cut, Node: "a", At: AfterStart, When: 7500 * millisecond, For: 6 * second})), nil},
 		// The reply to one claim is lost. It costs a second, and no tick.
@@ -73,10 +74,10 @@ func aims() []aim {
 			Fault{Do: Drain, Node: "a", At: AfterStart, When: 7500 * millisecond, For: 20 * second})), nil},
 		// One node of three gets a newer definition.
 		{"one is newer", aimed("* * * * * *", second/10, later("*/2 * * * * *"), faults(newer("a", 6*second))), replacedOnce},
-		// It hears late what is stored, and meanwhile the others run ticks.
+		// Node a receives the stored definition late; meanwhile the other nodes run ticks.
 		{"slow define", aimed("@every 100ms", second/10, later("@every 300ms"), faults(newer("a", 6*second),
 			Fault{Do: Delay, Node: "a", At: AfterDefine, When: 6 * second, For: second / 2})), nil},
-		// And it dies: the others' definition counts again.
+		// Node a dies as well: the other nodes' definition counts again.
 		{"newer one dies", aimed("* * * * * *", second/10, later("*/2 * * * * *"), faults(newer("a", 6*second),
 			Fault{Do: Crash, Node: "a", When: 12 * second})), nil},
 		// All nodes stop at once, and start again some seconds later with a newer definition.
@@ -84,7 +85,7 @@ func aims() []aim {
 			Fault{Do: Deploy, When: 5300 * millisecond, Version: 1, For: 3 * second})), nil},
 		{"emptied", aimed("* * * * * *", second/10, faults(
 			Fault{Do: EmptyRedis, When: 5 * second, For: second / 5})), noneRefused},
-		// Restarted, then emptied: two other servers than the one that gave the tokens.
+		// Restarted, then emptied: two other servers than the one whose tokens were granted.
 		{"restarted, emptied", aimed("* * * * * *", second/10, faults(
 			Fault{Do: StopRedis, When: 4 * second, For: second / 5},
 			Fault{Do: EmptyRedis, When: 8 * second, For: second / 5})), noneRefused},
@@ -103,7 +104,7 @@ func aims() []aim {
 		{"refused", aimed("* * * * * *", second/10, nodes(1), func(p *Plan) { p.Config.MaxRunning = 2 }, faults(
 			Fault{Do: Refuse, At: BeforeClaim, When: 3 * second},
 			Fault{Do: Refuse, At: BeforeClaim, When: 4 * second})), nil},
-		// Nodes sweep rarely, so what they do not ask for at once waits.
+		// Nodes sweep rarely, so a shard that is not claimed at once waits.
 		{"shards", inParts(sweepEvery(2 * second)), punctual},
 		// A node is dead when a tick comes due.
 		{"shards, a crash", inParts(faults(Fault{Do: Crash, Node: "a", When: 11900 * millisecond, For: 9 * second})), nil},
@@ -114,8 +115,9 @@ func aims() []aim {
 // change is what makes a plan another one.
 type change func(p *Plan)
 
-// aimed is a plan of three nodes and one job, whose owner is node a. Its work is short in the first 8 s, in which Redis
-// comes to know the scripts (a fault before a request would hit the one that it does not know); then it takes so long.
+// aimed is a plan of three nodes and one job, whose owner is node a. Its work is short in the first
+// 8 s, in which Redis loads the scripts (a fault before a request would hit the request that finds
+// no script). Then the work takes as long as work.
 func aimed(schedule string, work time.Duration, changes ...change) func(uint64) Plan {
 	return func(seed uint64) Plan {
 		p := Plan{Seed: seed, For: 44 * second, Jobs: []jobs.Job{{
@@ -214,7 +216,8 @@ func handedBackTwice(p *Plan) {
 	p.Faults = append(p.Faults, Fault{Do: DropReply, Node: "a", At: AfterUnclaim, When: 9 * second})
 }
 
-// askedByHand asks again and again. Nodes sweep all the time, so some look just before a grant.
+// askedByHand requests runs again and again. Nodes sweep all the time, so some sweep just before a
+// grant.
 func askedByHand(p *Plan) {
 	p.Jobs[0].Func, p.Config.SweepEvery = patient(1200*millisecond), 10*millisecond
 	for at := 3 * second; at < 34*second; at += 2371 * millisecond {
@@ -239,8 +242,9 @@ func oldRenewal(p *Plan) {
 	}
 }
 
-// slowCopies holds two copies of a claim up. The first is too old when it arrives. The second is not, and arrives
-// after the node was told that it was granted nothing. So does what the node asks next.
+// slowCopies delays two copies of a claim. The first is too old when it arrives. The second is not,
+// and arrives after the node was answered that nothing was granted. The node's next claim is
+// delayed too.
 func slowCopies(p *Plan) {
 	p.Jobs[0].TTL, p.Config.MaxSkew, p.Config.Grace = 12*second, 2*second, 10*second
 	late := func(nth int, by time.Duration) Fault {
@@ -249,7 +253,8 @@ func slowCopies(p *Plan) {
 	p.Faults = append(p.Faults, late(1, 5*second), late(2, 1500*millisecond), late(4, second))
 }
 
-// drained drains the owner when its claim arrives. It hears of its grant when it has handed over, or given that up.
+// drained drains the owner when its claim arrives. The owner receives its grant after it has handed
+// over, or has given up the handover.
 func drained(p *Plan) {
 	p.Jobs[0].TTL, p.Config.MaxSkew = 8*second, second
 	p.Faults = []Fault{

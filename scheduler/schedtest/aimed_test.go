@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// aim is a plan that is aimed at one fault, and what must be true of it beside the promises that every plan is
-// judged by. The judge excuses a good deal near a fault. Where a plan has only one, it is known which tick that
-// may cost, and also says that it cost no other.
+// aim is a plan that is aimed at one fault, with the conditions that must hold beside the promises.
+// The judge excuses a good deal near a fault. In a plan with a single fault the tick that may be
+// lost is known, and `also` checks that no other tick was.
 type aim struct {
 	name string
 	plan func(seed uint64) Plan
@@ -154,7 +154,7 @@ func startsNothing(r Result) (wrong []string) {
 	return wrong
 }
 
-// told is one line of a story: when, in seconds, and which node.
+// told is one line of a story: the time in seconds, the node, the text.
 type told struct {
 	at        float64
 	who, text string

@@ -34,7 +34,7 @@ func (c *cluster) books(ctx context.Context) (evidence, error) {
 	defer client.Close()
 	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: c.plan.Config.Namespace})
 	if errors.Is(err, ledger.ErrNoNamespace) {
-		return e, nil // Redis was emptied, and nobody came to write since
+		return e, nil // Redis was emptied, and no node has written since
 	}
 	if err != nil {
 		return e, err
@@ -51,10 +51,10 @@ func (c *cluster) books(ctx context.Context) (evidence, error) {
 	return e, err
 }
 
-// keeps says whether a key may be there when all nodes have left in peace: what is stored of each
-// job for good, the control record, sets of definitions, which the next beat drops, and runs that were
-// handed back at the end. That no pending run is old, the audit holds. What is kept beside rows, who paused
-// what, ids that are remembered and who follows whom stays as well; no wish to cancel a run does.
+// keeps reports whether a key may be there when all nodes have left in peace: a job's permanent
+// records, the control record, sets of definitions, which the next beat drops, and runs that were
+// handed back at the end. The audit checks that no pending run is old. Records beside the rows,
+// pauses, remembered ids and follower lists stay as well; a request to cancel a run does not.
 func keeps(key string) bool {
 	for _, end := range []string{"}:control", "}:jobs", "}:defs", "}:due", "}:sets", "}:sets:seen", "}:pending", "}:waiting", "}:kept", "}:pauses", "}:unique", "}:followers", "}:chunks", "}:announced", "}:gate", "}:incarnation", "}:anew", "}:recent", "}:catalog", "}:catalogat", "}:catalogdropped", "}:handlers"} {
 		if strings.HasSuffix(key, end) {
@@ -80,7 +80,7 @@ func (c *cluster) leftovers() {
 			}
 		case kind == "cancels":
 			wishes, _ := mini.HKeys(key)
-			for _, id := range wishes { // a tick that is open may be wanted ended: its pending shards are told by whoever claims them
+			for _, id := range wishes { // an open tick may have a cancel order for its pending shards' claimers
 				if mini.HGet(partition+"}:waiting", id) == "" {
 					c.blame(Leftover, "", "the wish to end %s", id)
 				}
@@ -170,11 +170,11 @@ func (c *cluster) keptFor() {
 	}
 }
 
-// lastEvents is how long before the end a job that is followed may have ended and nobody has told it yet.
+// lastEvents is how long before the end an upstream's end may be undelivered.
 const lastEvents = 2 * time.Second
 
-// beyond says whether a lease ends later than any could that is granted now: it was granted while Redis' clock
-// was ahead, by a node that has died, and lapses when the clock comes there again.
+// beyond reports whether a lease ends later than any lease that can be granted now: a node that has
+// died got the lease while Redis' clock was ahead, and it lapses when the clock comes there again.
 func (c *cluster) beyond(until float64) bool {
 	return time.UnixMilli(int64(until)).After(c.redisTime().Add(c.settle))
 }

@@ -105,7 +105,7 @@ func (c *cluster) ranOn(job string, version int) {
 	}
 }
 
-// overtaken counts ticks that ran elsewhere than where they were first asked for.
+// overtaken counts ticks that ran on another node than the first one to claim them.
 func (c *cluster) overtaken(p *process, run *jobs.Run) {
 	first := c.askers[run.Job()+" "+strconv.FormatInt(run.Tick().UnixMilli(), 10)]
 	if run.Shards() < 2 && run.Trigger() != jobs.TriggerManual && first != "" && first != p.slot.name {

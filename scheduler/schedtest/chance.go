@@ -2,9 +2,8 @@ package schedtest
 
 import "time"
 
-// Everything that looks random in a simulation is a function of the seed and of what it is drawn
-// for. A generator that is asked in turn would not do: who asks first at the same instant is up to
-// the Go scheduler.
+// Everything random in a simulation is a function of the seed and of its purpose. One generator for
+// all draws would not do: the order of draws at the same instant is up to the Go scheduler.
 
 // mix spreads the bits of x (the finalizer of SplitMix64).
 func mix(x uint64) uint64 {

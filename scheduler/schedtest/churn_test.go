@@ -78,8 +78,8 @@ func churnChange(d *dice, p *Plan, at time.Duration) {
 	p.Faults = append(p.Faults, f)
 }
 
-// loseBeats loses some beats of a node in a row: all of the roster's time to live, or nearly. A beat that goes unanswered
-// takes two seconds, one that breaks the connection none.
+// loseBeats loses some beats of a node in a row, for the roster's time to live or nearly. An
+// unanswered beat takes two seconds, a beat that breaks the connection none.
 func loseBeats(d *dice, p *Plan, node string, at time.Duration) {
 	f := Fault{Do: DropRequest, At: beforeBeat, Node: node, When: at}
 	n := 2 + d.IntN(3)

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// The request for a batch of claims, as scripts/claim.lua says at its head: after the keys, so many arguments
-// for all and then one of two forms for each, of which the longer has so many arguments. Of that these are the job, the run, ...; so many
-// strings answer one.
+// The request for a batch of claims, as the head of scripts/claim.lua defines it. After the keys
+// come claimHead arguments for the batch, and then each claim in one of two forms, with claimArgs
+// or claimPlain arguments. claimJob to claimTick index the longer form. claimStride strings answer
+// a claim.
 const (
 	claimHead   = 8
 	claimArgs   = 14
@@ -47,7 +48,8 @@ func claims(args []string) (all [][]string) {
 	return all
 }
 
-// claimAnswers are the answers to n claims, of each the four strings that the script's head tells of; what is no such answer stays as it is.
+// claimAnswers returns the answers to n claims, four strings each as in the script's head; any
+// other reply unchanged.
 func claimAnswers(words []string, n int) []string {
 	if len(words) < 2 || refused(words) {
 		return words

@@ -58,7 +58,8 @@ func TestClockTakenBack(t *testing.T) {
 			for seed := range uint64(2) {
 				rows := make(map[string]bool)
 				r := Play(t, Plan{
-					// The judge counts all ticks that came due by Redis' clock: those of ten days are too many.
+					// The judge counts all ticks that came due by Redis' clock: ten days have too
+					// many.
 					unjudged: by > 24*time.Hour, last: func(c *cluster) { c.readRuns(rows) },
 					Config: scheduler.Config{HistoryKeepFor: 30 * time.Minute},
 					Seed:   seed, Nodes: 3, Jobs: ofEveryPolicy(), Heal: takenBack + second, For: takenBack + 14*second,

@@ -32,10 +32,10 @@ type cluster struct {
 	idle      []*armed              // that never struck
 	people    map[string]*audit.Job // by job, what people did to it
 	grants    []audit.Grant
-	unjudged  []string // jobs that are left out of the verdict: people removed them, or the plan says so
+	unjudged  []string // jobs left out of the verdict: an operator removed them, or by the plan
 	runs      map[string]*runTrace
 	calls     map[string]*call
-	askers    map[string]string    // by job and tick, the node that asked for it first
+	askers    map[string]string    // by job and tick, the first node that claimed it
 	opened    map[string]time.Time // ticks of sharded jobs, by id
 	versions  map[string]uint64    // by job, the versions that ran ticks of it, a bit each
 	sink      sink

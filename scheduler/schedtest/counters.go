@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Counters say how often something happened in a simulation: a plan in which nothing happens shows nothing.
+// Counters count the events of a simulation: a plan in which nothing happens shows nothing.
 type Counters map[string]int
 
 // Add adds the counts of another simulation.

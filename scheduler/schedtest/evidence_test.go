@@ -36,7 +36,7 @@ func everything() Plan {
 		{Name: "both", After: []string{"plain", "prompt"}, TTL: 3 * second, Func: patient(20 * time.Millisecond)},
 	}
 	p.Triggers = []Trigger{{When: 5500 * time.Millisecond, Job: "plain"}}
-	p.acts = append(p.acts, act{5 * second, func(c *cluster) { // whoever runs it dies
+	p.acts = append(p.acts, act{5 * second, func(c *cluster) { // the node that runs it dies
 		for _, call := range c.calls {
 			if call.job == "crashes" {
 				c.apply(Fault{Do: Crash, For: 2 * second}, call.process)
@@ -72,7 +72,7 @@ func failsOnce(_ context.Context, run *jobs.Run) error {
 // spoiling changes true evidence in a way that is wrong whatever happened.
 type spoiling struct {
 	name string
-	job  string // the only one to which it is done; "": all that it fits
+	job  string // the only job to spoil; "": every fitting one
 	want string // kinds of finding, or promises of the books, one of which must be named
 	by   func(s *spoilt) bool
 }
@@ -84,8 +84,8 @@ type spoilt struct {
 	books ledger.JobBooks
 }
 
-// row is a row that fits: if there is one, of the seconds in which nothing is wrong any more and nobody drains yet.
-// nil: there is none.
+// row returns a fitting row: if possible, one of the seconds without a fault and before the nodes
+// drain. nil: there is none.
 func (s *spoilt) row(fits func(r *ledger.Row) bool) *ledger.Row {
 	var other *ledger.Row
 	for i := range s.books.Rows {
@@ -115,7 +115,8 @@ func (s *spoilt) drop(r *ledger.Row) {
 	s.books.Rows = slices.DeleteFunc(s.books.Rows, func(x ledger.Row) bool { return x == gone })
 }
 
-// recount makes the counters fit the rows again: what was not counted may have left the history, which excuses much.
+// recount makes the counters fit the rows again: rows missing from the counters may have left the
+// history, which excuses much.
 func (s *spoilt) recount() {
 	s.books.Entry.Counts = make(map[jobs.Outcome]int64)
 	for _, r := range s.books.Rows {
@@ -170,7 +171,7 @@ func respell(fits func(*ledger.Row) bool, do func(s *spoilt, r *ledger.Row, star
 	}
 }
 
-// instead makes a run's tick into one that did not run.
+// instead turns a run's tick into a tick that did not run.
 func instead(outcome jobs.Outcome, reason string) func(*spoilt) bool {
 	replace := respell(ran, func(s *spoilt, r *ledger.Row, _ *audit.Write) {
 		s.silence(r.Run)

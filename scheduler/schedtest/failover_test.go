@@ -60,7 +60,8 @@ func failoverPlan(seed uint64) Plan {
 	return p
 }
 
-// TestFailover holds promises P1, P2 and P4 to what is promised of a failover that nodes live through: that none breaks.
+// TestFailover checks that a failover which nodes live through breaks none of the promises P1, P2
+// and P4.
 func TestFailover(t *testing.T) {
 	s := &suite{name: "TestFailover", plan: failoverPlan, seeds: 8, enough: 40,
 		shows: []string{"asserted: known", "asserted: restored", "asserted: ended", "failover between start and settle", "Redis lost something: flip Redis"}}
@@ -91,15 +92,16 @@ func emptiedPlan(seed uint64) Plan {
 	return p
 }
 
-// TestEmptied holds P1 and P2 to what is promised of an emptied Redis that nodes live through.
+// TestEmptied checks P1 and P2 when nodes live through an emptied Redis.
 func TestEmptied(t *testing.T) {
 	s := &suite{name: "TestEmptied", plan: emptiedPlan, seeds: 4, enough: 20,
 		shows: []string{"Redis lost something: empty Redis", "asserted: restored"}}
 	s.run(t)
 }
 
-// aheadPlan is a cluster of which Redis is emptied, restarted or not, while all nodes but one stand still. That node meets the empty Redis 0.2 to
-// 2 s before the others, and asks it for nothing before they have told what they run.
+// aheadPlan is a cluster of which Redis is emptied, restarted or not, while all nodes but one stand
+// still. That node meets the empty Redis 0.2 to 2 s before the others, and claims nothing before
+// the others have reported their runs.
 func aheadPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xa4ead))}
 	p := emptiedPlan(seed)
@@ -123,15 +125,16 @@ func aheadPlan(seed uint64) Plan {
 	return p
 }
 
-// TestAhead holds P1 and P2 to what is promised of nodes that do not notice the emptied Redis at once.
+// TestAhead checks P1 and P2 when nodes do not notice the emptied Redis at once.
 func TestAhead(t *testing.T) {
 	s := &suite{name: "TestAhead", plan: aheadPlan, seeds: 6, enough: 10,
 		shows: []string{"Redis lost something: empty Redis", "Redis lost something: flush Redis", "asserted: restored"}}
 	s.run(t)
 }
 
-// flushesPlan is a cluster whose Redis is emptied again and again while it runs: each 0.1 to 4 s, at times just before ticks, at times also
-// restarted. All nodes live through it, one of them now and then a moment behind the others.
+// flushesPlan is a cluster whose Redis is emptied again and again while it runs: each 0.1 to 4 s,
+// at times just before ticks, at times also restarted. All nodes live through it, one of them now
+// and then a moment behind the others.
 func flushesPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xf1005))}
 	p := emptiedPlan(seed)
@@ -153,7 +156,7 @@ func flushesPlan(seed uint64) Plan {
 	return p
 }
 
-// TestFlushes holds P1 and P2 to what is promised of epochs that may live shorter than the hold.
+// TestFlushes checks P1 and P2 for epochs that may live shorter than the hold.
 func TestFlushes(t *testing.T) {
 	s := &suite{name: "TestFlushes", plan: flushesPlan, seeds: 4, enough: 10,
 		shows: []string{"Redis lost something: flush Redis", "Redis lost something: empty Redis", "asserted: restored"}}

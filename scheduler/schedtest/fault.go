@@ -10,7 +10,7 @@ import (
 // Action is what a fault does.
 type Action string
 
-// Faults of one message. They need a Point before or after something that is asked of Redis.
+// Faults of one message. They need a Point before or after a request to Redis.
 const (
 	// DropRequest loses a request on its way: it is never carried out.
 	DropRequest Action = "drop request"
@@ -30,13 +30,13 @@ const (
 	// the contexts of its runs end, so that your functions do. With For, another process takes its place
 	// after that.
 	Crash Action = "crash"
-	// Pause stops a process for For, like SIGSTOP: nothing that it sends leaves it and nothing
-	// reaches it until it goes on; then all of it does, old as it is. A function that is about to
-	// be called is not called before. The clock of a bubble is one for all, so the process's timers
-	// run on; what it would do in them reaches neither Redis nor the sink before it goes on. What your
-	// function does inside this test, to a map say, it does at once.
+	// Pause stops a process for For, like SIGSTOP. No message leaves or reaches the process until
+	// it goes on; then all messages do, old as they are. A function that is about to be called is
+	// not called before. All clocks of a bubble are one, so the process's timers run on; their
+	// effects reach neither Redis nor the sink before the process goes on. Effects of your function
+	// inside this test, on a map say, are immediate.
 	Pause Action = "pause"
-	// Cut parts the node from Redis for For, in both directions: nobody gets an error.
+	// Cut parts the node from Redis for For, in both directions, without an error on either side.
 	Cut Action = "cut"
 	// CutRequests loses what the node sends to Redis for For.
 	CutRequests Action = "cut requests"
@@ -58,13 +58,15 @@ const (
 	StopRedis Action = "stop Redis"
 	// EmptyRedis stops it for For; it comes back without data.
 	EmptyRedis Action = "empty Redis"
-	// FlushRedis empties it while it runs, as FLUSHALL does: its id stays, no connection ends, and nobody is told.
+	// FlushRedis empties Redis while it runs, as FLUSHALL does: its id stays, no connection ends,
+	// and no node is notified.
 	FlushRedis Action = "flush Redis"
 	// RollBackRedis stops it for For; what comes back has not got its last writes, like a replica
 	// that a failover promoted. Writes is how many are lost, 1 to 8.
 	RollBackRedis Action = "roll Redis back"
-	// FlipRedis has a replica, which has not got the last writes, take the place of the server at once, and the server that of
-	// the replica again after For, without the last writes of that. Writes is how many are lost each time, 1 to 8.
+	// FlipRedis promotes a replica that lacks the last writes at once; after For, the former server
+	// takes the place of the replica, without the replica's last writes. Writes is how many are
+	// lost each time, 1 to 8.
 	FlipRedis Action = "flip Redis"
 	// FlushScripts makes Redis forget all scripts.
 	FlushScripts Action = "flush scripts"
@@ -78,7 +80,7 @@ type Point string
 const (
 	BeforeClaim   Point = "before claim"
 	AfterClaim    Point = "after claim"
-	AfterGrant    Point = "after grant"  // the node has heard of the grant, and waits for the tick when that came ahead
+	AfterGrant    Point = "after grant"  // the node has received the grant, and waits for the tick of a grant ahead
 	BeforeStart   Point = "before start" // granted; the function is about to be called
 	AfterStart    Point = "after start"  // the function has been called
 	BeforeRenew   Point = "before renew"
@@ -115,8 +117,8 @@ type Fault struct {
 	At   Point
 	Nth  int
 	When time.Duration
-	// Node is who is hit; not needed for a fault of Redis, nor with a Point, where it is whoever
-	// comes there.
+	// Node is the node that is hit. It is not needed for a fault of Redis, nor with a Point: there
+	// the node that reaches the point is hit.
 	Node    string
 	For     time.Duration
 	By      time.Duration
@@ -124,7 +126,7 @@ type Fault struct {
 	Writes  int // of RollBackRedis and FlipRedis
 }
 
-// String says what it does, to whom and when.
+// String returns the fault's action, target and time.
 func (f Fault) String() string {
 	var b strings.Builder
 	b.WriteString(string(f.Do))
@@ -151,7 +153,7 @@ func (f Fault) String() string {
 	return b.String()
 }
 
-// ofMessage says whether the fault hits one message.
+// ofMessage reports whether the fault hits one message.
 func (f Fault) ofMessage() bool {
 	switch f.Do {
 	case DropRequest, DropReply, Delay, Refuse, Reset:
@@ -161,7 +163,7 @@ func (f Fault) ofMessage() bool {
 	}
 }
 
-// ofRedis says whether the fault hits Redis.
+// ofRedis reports whether the fault hits Redis.
 func (f Fault) ofRedis() bool {
 	switch f.Do {
 	case StepRedis, StopRedis, EmptyRedis, FlushRedis, RollBackRedis, FlipRedis, FlushScripts:
@@ -171,13 +173,13 @@ func (f Fault) ofRedis() bool {
 	}
 }
 
-// loses says whether the fault may lose writes that Redis has acknowledged.
+// loses reports whether the fault may lose writes that Redis has acknowledged.
 func (f Fault) loses() bool { return f.empties() || f.rollsBack() }
 
-// empties says whether all data are lost.
+// empties reports whether all data are lost.
 func (f Fault) empties() bool { return f.Do == EmptyRedis || f.Do == FlushRedis }
 
-// rollsBack says whether what it loses are the last writes.
+// rollsBack reports whether the last writes are lost.
 func (f Fault) rollsBack() bool { return f.Do == RollBackRedis || f.Do == FlipRedis }
 
 func (f Fault) validate(nodes []string, versions int) error {

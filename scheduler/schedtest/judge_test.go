@@ -14,7 +14,7 @@ import (
 )
 
 var spoilings = []spoiling{
-	// What was seen outside.
+	// The writes.
 	{"a start before its tick", "", "EARLY", respell(ran, func(_ *spoilt, _ *ledger.Row, w *audit.Write) { w.At = w.Tick.Add(-time.Millisecond) })},
 	{"a start much later", "plain", "LATE", respell(ran, func(s *spoilt, r *ledger.Row, w *audit.Write) {
 		w.At = w.At.Add(1900 * time.Millisecond)

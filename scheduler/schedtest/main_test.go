@@ -12,7 +12,7 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// go-redis says on stderr what the nodes see anyway.
+// go-redis logs to stderr the errors that it also returns to the nodes.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
 	goleak.VerifyTestMain(m)

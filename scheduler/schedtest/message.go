@@ -10,12 +10,12 @@ import (
 type message struct {
 	conn     *conn
 	commands [][]string // at least one
-	op       string     // claim, settle, ...; "" for what has no name
+	op       string     // claim, settle, ...; "" for a message without a name
 	sum      uint64
 }
 
-// send takes what a client writes to a connection: a message is what has come whole. It is called by the
-// nodes' goroutines, for one connection by one at a time.
+// send takes the bytes that a client writes to a connection and makes messages of complete
+// requests. The nodes' goroutines call send, for one connection one at a time.
 func (c *cluster) send(cn *conn, b []byte) {
 	var all [][]string
 	if all, cn.partial = commands(append(cn.partial, b...)); len(all) == 0 {

@@ -44,7 +44,7 @@ type moving struct {
 	disturbed []audit.Disturbance
 }
 
-// proc is a process: a node, and after the move the one that takes its place.
+// proc is a process: a node, and after the move its successor.
 type proc struct {
 	name     string
 	stop     context.CancelFunc

@@ -155,7 +155,7 @@ func TestMovesByHand(t *testing.T) {
 	})
 }
 
-// refuses wants the old Redis to refuse whoever comes back to it.
+// refuses checks that the old Redis refuses callers after the move.
 func (m *moving) refuses() {
 	client := m.from.Client()
 	defer client.Close()

@@ -14,7 +14,7 @@ import (
 // What people do to a job by hand takes no time: they sit beside Redis. Each of these methods does one thing and notes
 // it as evidence. They must be called with the cluster's lock held.
 
-// beside has f talk to Redis as somebody who sits beside it.
+// beside calls f with a connection to Redis of its own, without latency or faults.
 func (c *cluster) beside(f func(*ledger.Ledger, *ops.Client) error) error {
 	client := c.server.Client()
 	defer client.Close()
@@ -37,7 +37,8 @@ func (c *cluster) done(job string) *audit.Job {
 	return c.people[job]
 }
 
-// trigger asks for a run by hand and returns its id, which is an earlier one's where the key was used before.
+// trigger requests a run by hand and returns its id, which is an earlier run's where the key was
+// used before.
 func (c *cluster) trigger(l *ledger.Ledger, job string, t ledger.Trigger) (string, error) {
 	id, err := l.Trigger(context.Background(), job, t)
 	if err != nil {
@@ -81,7 +82,8 @@ func (c *cluster) goesOn(job string, now time.Time) {
 	}
 }
 
-// cancel wants a run ended. The word says whether it waited and is cancelled, or goes on and was told.
+// cancel cancels a run. The status distinguishes a pending run, which is cancelled, from a run in
+// flight, which is ordered to end.
 func (c *cluster) cancel(l *ledger.Ledger, job, run, reason string) (ledger.Status, error) {
 	word, err := l.Cancel(context.Background(), job, run, "ops", reason)
 	if err == nil {
@@ -91,7 +93,8 @@ func (c *cluster) cancel(l *ledger.Ledger, job, run, reason string) (ledger.Stat
 	return word, err
 }
 
-// rerun wants one more attempt of a run that has ended, and returns its id. Asked again it is the same attempt.
+// rerun requests one more attempt of a run that has ended, and returns its id. A repeated request
+// returns the same attempt.
 func (c *cluster) rerun(l *ledger.Ledger, job, run string) (string, error) {
 	fresh, err := l.Rerun(context.Background(), job, run)
 	if err == nil {
@@ -137,7 +140,7 @@ func (c *cluster) remove(i *ops.Client, job string) error {
 	return err
 }
 
-// wordOf is what kind of error it is: the texts are others' business.
+// wordOf returns the kind of an error, because texts may change.
 func wordOf(err error) string {
 	switch {
 	case err == nil:

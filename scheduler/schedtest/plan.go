@@ -26,9 +26,9 @@ type Plan struct {
 	Nodes int
 	// For is how long they work, in the bubble's time. Default 30 s.
 	For time.Duration
-	// Heal, when not 0, is when all faults end and what was hit is mended: from then on every tick
-	// must run in time, and when the nodes have stopped nothing may be left behind. At least twice the
-	// longest ttl and 6 s before For. When it is 0, faults go on to the end, where everything stops at
+	// Heal, when not 0, is when all faults end and their damage is mended: from then on every tick
+	// must run in time, and when the nodes have stopped nothing may be left behind. At least twice
+	// the longest ttl and 6 s before For. With 0, faults go on to the end, where all nodes stop at
 	// once.
 	Heal time.Duration
 	// Jobs are the jobs of every node. Their functions are called as they are; that they start and
@@ -36,40 +36,41 @@ type Plan struct {
 	Jobs []jobs.Job
 	// Versions are the jobs of later deploys; Deploy counts from 0, which is Jobs.
 	Versions [][]jobs.Job
-	// Labels are what each node has, by name, beside those of Config.
+	// Labels are each node's labels, by name, beside the labels of Config.
 	Labels map[string]map[string]string
 	// Offsets are how far the nodes' wall clocks are from the true time at the start, by name.
 	Offsets map[string]time.Duration
-	// Triggers are runs that are asked for by hand.
+	// Triggers are requests for runs by hand.
 	Triggers []Trigger
-	// Faults are what goes wrong.
+	// Faults are the faults, in any order.
 	Faults []Fault
 	// Config is the nodes' settings; Name, Logger, Revision and WaitForRedis are the simulation's. By default the times in it are short, so that a minute shows what takes many.
 	Config scheduler.Config
 
 	// scripts are more scripts that faults can be aimed at, by SHA-1.
 	scripts map[string]string
-	// strict excuses nothing behind lost writes: the nodes are there to say what was lost.
+	// strict excuses nothing after lost writes: nodes live that can report the losses.
 	strict bool
-	// wordy tells every message in the story.
+	// wordy adds every message to the story.
 	wordy bool
 	// handlers are what stored jobs may name, on every node.
 	handlers map[string]jobs.Func
 	// unjudged leaves the verdict to the caller, unjudgedJobs that on some jobs.
 	unjudged     bool
 	unjudgedJobs []string
-	// acts are what is done from outside, each with the cluster's lock held; it takes no time.
+	// acts are operations from outside, each with the cluster's lock held; an operation takes no
+	// time.
 	acts []act
 	// last is called, with the lock held, when the time is up and before anything is stopped.
 	last func(*cluster)
-	// watch is told, with the lock held, of every request that Redis has carried out, and of the words of its
-	// reply, before anybody has heard it.
+	// watch is called, with the lock held, for every request that Redis has carried out, with the
+	// words of its reply, before the node receives it.
 	watch func(*cluster, *message, []string)
 	// final is called, with the lock held, when everything has ended.
 	final func(*cluster)
 }
 
-// act is what somebody does from outside, beside Redis: an operator, or a program.
+// act is an operation from outside, with direct access to Redis: of an operator, or of a program.
 type act struct {
 	when time.Duration // since the start
 	do   func(*cluster)
@@ -145,7 +146,7 @@ func (p Plan) beside() map[string]bool {
 	return all
 }
 
-// labels are those of a node.
+// labels returns a node's labels.
 func (p Plan) labels(node string) map[string]string {
 	all := maps.Clone(p.Config.Labels)
 	if all == nil {
@@ -155,7 +156,7 @@ func (p Plan) labels(node string) map[string]string {
 	return all
 }
 
-// crowded says that nodes may be short of slots, so that a late start is nobody's fault.
+// crowded reports whether nodes may be short of slots, so that a late start is no fault.
 func (p Plan) crowded() bool {
 	n := 0
 	for v := range 1 + len(p.Versions) {

@@ -102,7 +102,7 @@ func workload(seed uint64, version int) []jobs.Job {
 	return all
 }
 
-// patient works for so long, or until it is told to stop.
+// patient works for so long, or until its context ends.
 func patient(d time.Duration) jobs.Func {
 	return func(ctx context.Context, _ *jobs.Run) error {
 		timer := time.NewTimer(d)
@@ -116,7 +116,7 @@ func patient(d time.Duration) jobs.Func {
 	}
 }
 
-// stubborn works for so long whatever it is told.
+// stubborn works for so long whether or not its context has ended.
 func stubborn(d time.Duration) jobs.Func {
 	return func(context.Context, *jobs.Run) error {
 		time.Sleep(d)

@@ -17,7 +17,7 @@ import (
 const (
 	// lastWords is how long nodes may take to stop.
 	lastWords = time.Minute
-	// patience is how long a plan waits for functions that do not hear that they should end.
+	// patience is how long a plan waits for functions that ignore the end of their context.
 	patience = 24 * time.Hour
 )
 
@@ -201,7 +201,7 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (audit.Report, au
 	c.survived(disturbed)
 	for i := range disturbed {
 		disturbed[i].Span = c.byRedis(disturbed[i].Span)
-		if disturbed[i].Loses { // what was lost concerns ticks on both sides of a step
+		if disturbed[i].Loses { // lost writes concern ticks on both sides of a step
 			disturbed[i].From = disturbed[i].From.Add(-c.redis.widest())
 			disturbed[i].Until = disturbed[i].Until.Add(c.redis.widest())
 		}
@@ -258,10 +258,10 @@ func (c *cluster) resumed(known []audit.Job) {
 	}
 }
 
-// lastLines is how many lines of each process's log String tells.
+// lastLines is how many lines of each process's log String includes.
 const lastLines = 12
 
-// String tells the findings, the story, and what each process said last.
+// String returns the findings, the story, and the last log lines of each process.
 func (r Result) String() string {
 	var b strings.Builder
 	for _, f := range r.Findings {

@@ -13,8 +13,9 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// Each fault does what it says: the story of a plan with that fault alone shows what must follow. Some of it follows with most
-// seeds only, such as a run on the one node that was deployed, and what a seed means changes with every message that nodes send.
+// The story of a plan with one fault shows the fault's effect. Some effects follow with most seeds
+// only, such as a run on the one node that was deployed; and a seed's meaning changes with every
+// message that nodes send.
 func TestFaults(t *testing.T) {
 	const second = time.Second
 	faults := map[string]struct {
@@ -69,7 +70,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A plan that makes no sense is refused before anything starts, with all that is wrong.
+// A plan that makes no sense is refused before anything starts, with all its faults.
 func TestPlanIsChecked(t *testing.T) {
 	err := Plan{
 		Config: scheduler.Config{MaxSkew: 20 * time.Second}, Triggers: []Trigger{{Job: "nobody"}},
@@ -109,7 +110,7 @@ func TestPlanThatCannotBeJudged(t *testing.T) {
 	}
 }
 
-// What is printed of a story has one line for sweeps in a row that found nothing.
+// A printed story has one line for sweeps in a row that found nothing.
 func TestStoryFoldsSweeps(t *testing.T) {
 	idle := "     0.060833  a      sweep  -> "
 	story := []string{"     0.050000  a      starts as a.1 with version 0", idle, idle, idle, "     1.000000  a      claim a.1-1 -> granted", idle}

@@ -38,7 +38,7 @@ func operators(d *dice, p *Plan) {
 			c.note("hand", "%s %s: %s", what, job, answer)
 		}})
 	}
-	if p.Heal > 0 { // whoever paused a job goes on with it
+	if p.Heal > 0 { // the operator who paused a job resumes it
 		for _, job := range names {
 			p.acts = append(p.acts, act{p.Heal + 31*time.Millisecond, func(c *cluster) {
 				_ = c.beside(func(_ *ledger.Ledger, in *ops.Client) error { return c.resume(in, job) })
@@ -47,7 +47,7 @@ func operators(d *dice, p *Plan) {
 	}
 }
 
-// operator is one who does something; x decides what is left open.
+// operator is an operator's act; x decides its random details.
 type operator struct {
 	no        int
 	what, job string

@@ -83,7 +83,8 @@ func (c *cluster) backfillAs(l *ledger.Ledger, in *ops.Client, b ledger.Backfill
 // strayCheckpoints counts checkpoints that a run found and that no attempt of its tick and shard had saved.
 var strayCheckpoints atomic.Int64
 
-// saving has the function of one job in four save a checkpoint before it works, and look for that of an attempt before.
+// saving has the function of one job in four save a checkpoint before it works, and compare the
+// checkpoint of an earlier attempt with its own.
 func saving(seed uint64, j jobs.Job) jobs.Job {
 	if fold(seed, j.Name+" saves")%4 > 0 {
 		return j

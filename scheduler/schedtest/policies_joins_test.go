@@ -6,8 +6,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// joined gives jobs that follow others a When, and two plans of three a job that follows several: two with the same schedule, two that
-// follow the same one, or one and a job that follows that one.
+// joined gives followers a When, and in two of three plans adds a job that follows two others: two
+// jobs with the same schedule, two followers of the same job, or a job and its follower.
 func joined(seed uint64, all []jobs.Job) []jobs.Job {
 	d := &dice{rand.New(rand.NewPCG(fold(seed, "joins"), 0x101))}
 	whens := []jobs.When{jobs.WhenSucceeded, jobs.WhenSucceeded, jobs.WhenFailed, jobs.WhenAny}

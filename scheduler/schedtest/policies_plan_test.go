@@ -14,9 +14,10 @@ import (
 // healAt is when the faults of every other plan end.
 const healAt = 20 * second
 
-// policiesPlan is the plan of a seed: a few jobs with policies that the seed chooses, faults, and operators who
-// do this and that. One seed in five loses acknowledged writes, one steps Redis' clock, in one everybody is
-// away for longer than late ticks run in order; one in three is a deploy that changes policies.
+// policiesPlan is the plan of a seed: a few jobs with policies that the seed chooses, faults, and
+// operators who act at random. One seed in five loses acknowledged writes, one steps Redis' clock,
+// in one all nodes are away for longer than late ticks run in order; one in three is a deploy that
+// changes policies.
 func policiesPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0x9011c))}
 	p := Plan{Seed: seed, Nodes: 1 + d.IntN(3), For: 28 * second}

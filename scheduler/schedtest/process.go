@@ -42,7 +42,7 @@ type process struct {
 	dead        bool
 	pausedUntil time.Time
 	cutUntil    [2]time.Time // requests, replies
-	leaving     bool         // it was told to drain
+	leaving     bool         // ordered to drain
 }
 
 const (
@@ -120,7 +120,7 @@ func (p *process) hooks(of *scheduler.Hooks) *scheduler.Hooks {
 	return &h
 }
 
-// granted is told of a grant that the process has heard of.
+// granted is called when the process has received a grant.
 func (p *process) granted(e scheduler.RunEvent) {
 	p.cluster.mu.Lock()
 	defer p.cluster.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *process) run(stop context.Context) {
 	}
 }
 
-// nowhere is the address that clients show; nobody dials it.
+// nowhere is the address that clients show; no client dials it.
 const nowhere = "127.0.0.1:6379"
 
 // client makes the process's client: one connection is as good as another, see conn.

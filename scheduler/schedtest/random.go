@@ -71,7 +71,7 @@ func (d *dice) point(f Fault) Point {
 	}
 }
 
-// extent says for how long, or by how much.
+// extent sets for how long, or by how much.
 func (d *dice) extent(f *Fault, until time.Duration) {
 	left := until - f.When
 	switch f.Do {

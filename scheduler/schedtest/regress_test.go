@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
-// Plans that once failed, cut down to what it takes. Each says what was wrong.
+// Plans that once failed, reduced to the necessary. Each comment describes the fault.
 var regressions = []struct {
 	name string
 	plan Plan
@@ -25,7 +25,8 @@ var regressions = []struct {
 		}},
 	},
 	{
-		// The node that had opened a tick told the empty Redis the cursor behind it, though no shard was granted yet.
+		// The node that had opened a tick reported to the empty Redis the cursor behind it, though
+		// no shard was granted yet.
 		"an opened tick was lost when Redis was emptied before its shards were granted",
 		Plan{
 			Nodes:  1,
@@ -34,8 +35,9 @@ var regressions = []struct {
 		},
 	},
 	{
-		// Two failovers from the same last token gave the same next one, to two runs: the third server had not
-		// heard of the second's grant. Nor does a node tell it, for the only one restarts as well.
+		// Two failovers from the same last token gave the same next one, to two runs: the third
+		// server lacked the second's grant. No node reports it either, for the only node restarts
+		// as well.
 		"one token twice when a failover lost the grant of the server before",
 		Plan{Nodes: 1, Faults: []Fault{
 			{Do: StopRedis, When: 5 * time.Second, For: 500 * time.Millisecond},
@@ -61,8 +63,9 @@ var regressions = []struct {
 		},
 	},
 	{
-		// A run that was handed back holds its job until it is granted again. A run by hand that had been
-		// pending for longer was asked for first, and held, each time: nobody came to the other one.
+		// A run that was handed back holds its job until it is granted again. A run by hand that
+		// had been pending for longer was claimed first each time, and refused: no node claimed the
+		// other run.
 		"a handed-back run and a run by hand blocked each other for ever",
 		Plan{
 			Nodes:    1,
@@ -72,8 +75,9 @@ var regressions = []struct {
 		},
 	},
 	{
-		// A node whose own clock is wrong believed that Redis' clock had stepped back, and did not believe that it came back. It kept
-		// a run that it had been granted ahead of its tick, and the others skipped the job's ticks for it.
+		// A node whose own clock is wrong believed that Redis' clock had stepped back, and did not
+		// believe that it came back. The node kept a run that it had been granted ahead of its
+		// tick, and the other nodes skipped the job's ticks for it.
 		"a run granted ahead was kept by a node that does not believe Redis' clock",
 		Plan{
 			Nodes:   2,
@@ -117,8 +121,8 @@ func TestRegressions(t *testing.T) {
 	}
 }
 
-// A run by hand of a busy job mostly starts as soon as the run before it has ended: it was asked for only every 2 s, and mostly
-// in vain. At times a tick is still quicker.
+// A run by hand of a busy job mostly starts as soon as the run before it has ended. Before, nodes
+// claimed it only every 2 s, and mostly in vain. At times a tick is still quicker.
 func TestRunByHandOfABusyJob(t *testing.T) {
 	const seeds = 6
 	late := 0

@@ -9,7 +9,7 @@ import (
 )
 
 // commands reads the complete commands at the head of b, each an array of bulk strings as every
-// client sends it, and returns what is left.
+// client sends it, and returns the rest.
 func commands(b []byte) (all [][]string, rest []byte) {
 	for {
 		args, after, ok := command(b)

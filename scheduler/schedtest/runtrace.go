@@ -11,12 +11,12 @@ import (
 
 // stage is how far a run has come.
 //
-//	pending ─┐        (that a tick of a sharded job is opened settles its own id: shards are runs by themselves)
+//	pending ─┐        (opening the tick of a sharded job settles its own id: shards are runs by themselves)
 //	asked ───┴─ carried out ──► granted ── function called ──► started ── settle carried out ──► settled
 type stage uint8
 
 const (
-	pending stage = iota // asked for by hand, and by no node yet
+	pending stage = iota // requested by hand, and not claimed yet
 	asked
 	granted
 	started
@@ -27,14 +27,14 @@ const (
 type runTrace struct {
 	id      string
 	job     string
-	process *process // that asked; nil while it is pending
+	process *process // its claimer; nil while it is pending
 	stage   stage
 	tick    int64     // of its grant, ms
 	mode    string    // the overlap policy under which it was granted, its first letter
 	token   int64     // of its grant
 	at      time.Time // when it was granted first
-	whole   string    // the open tick that it is a shard of
-	request string    // what was asked for by hand
+	whole   string    // a shard's open tick
+	request string    // id of the request by hand
 	shard   int
 	shards  int
 	// What became of requests that were never answered: of the claim and of the settle.
@@ -62,7 +62,7 @@ func (c *cluster) runTraces(m *message) []*runTrace {
 	return all
 }
 
-// asked notes the runs that a claim names for the first time.
+// asked records the runs that a claim names for the first time.
 func (c *cluster) asked(m *message) {
 	if m.op != opClaim {
 		return
@@ -86,8 +86,8 @@ const (
 	opUnclaim = "unclaim"
 )
 
-// carried notes what Redis answered, before anybody has heard it. Here a grant is seen at the very
-// moment it is made, so here promise P4 is held: nobody else may be working under a valid lease.
+// carried records Redis' answer before a node receives it. A grant is seen here at the very moment
+// it is made, so promise P4 is checked here: no other run may be working under a valid lease.
 func (c *cluster) carried(m *message, reply []byte) {
 	c.story.fold(m.sum, sumOf([][]string{bulks(reply)}))
 	words := bulks(reply)
@@ -188,7 +188,7 @@ func (c *cluster) granted(r *runTrace, token string) {
 // allowed is how scripts call overlap allow.
 const allowed = "a"
 
-// wentBack says whether Redis' clock was ever set back.
+// wentBack reports whether Redis' clock was ever set back.
 func (c *cluster) wentBack() bool {
 	var before time.Duration
 	for _, s := range c.redis.steps {
@@ -261,6 +261,6 @@ func (c *cluster) failedOver(lossy bool) {
 const (
 	// Leftover: something was left behind after all nodes had stopped in peace.
 	Leftover audit.Kind = "LEFTOVER"
-	// Harness: the simulation itself could not do what the plan says.
+	// Harness: the simulation itself could not carry out the plan.
 	Harness audit.Kind = "HARNESS"
 )

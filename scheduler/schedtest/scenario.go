@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// Scenario is a time table: a file that says what happens, and below a line --- the history that must come of it, row
+// Scenario is a timetable: a file of events, and below a line --- the history that must result, row
 // by row. testdata/scenarios/README.md has the words. Put your own jobs into one:
 //
 //	schedtest.Scenario{File: "testdata/report.txt", Jobs: []jobs.Job{report}}.Run(t)
@@ -29,8 +29,9 @@ import (
 //	report next +15m
 type Scenario struct {
 	File string
-	// Jobs are those that the file may name: their settings hold unless the file says otherwise, and their functions
-	// unless the file says what a job does. Each job of the file that is not among them is made of what the file says.
+	// Jobs are jobs that the file may name. The file overrides their settings, and their functions
+	// where it has lines of its own for a job's function. Any other job of the file is made from
+	// the file alone.
 	Jobs []jobs.Job
 	// Seed is for other latencies than the file's own; the history must be the same. 0: the file's, or 1.
 	Seed uint64

@@ -139,10 +139,10 @@ func (r *reader) fault(do Action, f Fault, o *options) error {
 type played struct {
 	scenario *timetable
 	said     []string          // what operators were answered, where that is worth a line
-	hands    int               // runs asked for by hand so far: hand-1, hand-2, ...
+	hands    int               // runs requested by hand so far: hand-1, hand-2, ...
 	unique   map[string]string // their ids by key
 	got      []string          // the history
-	broken   []string          // what must never be, whatever the scenario
+	broken   []string          // violations of rules that hold in every scenario
 	result   Result
 }
 
@@ -207,7 +207,7 @@ func (p *played) operate(c *cluster, l *ledger.Ledger, i *ops.Client, o operatio
 	return "", err
 }
 
-// trigger asks for a run by hand, under an id that it counts.
+// trigger requests a run by hand, under a counted id.
 func (p *played) trigger(c *cluster, l *ledger.Ledger, o operation, at time.Time) (string, error) {
 	p.hands++
 	t := ledger.Trigger{Run: fmt.Sprint("hand-", p.hands), Payload: []byte(o.payload), Unique: o.unique}
@@ -233,7 +233,8 @@ func join(a, b string) string {
 	return a + ", " + b
 }
 
-// means says whether an operation is about what this is: of a sharded tick it names a shard, or means the whole.
+// means reports whether an operation is about a tick or a shard: of a sharded tick it names a
+// shard, or means the whole.
 func (o operation) means(whole bool, shard, shards int) bool {
 	if o.shard == nil {
 		return whole || shards < 2

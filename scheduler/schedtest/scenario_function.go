@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// rule says what a job's function does in the runs that it fits.
+// rule is the behaviour of a job's function in the runs that fit the rule.
 type rule struct {
 	tick         *time.Duration // since the start
 	attempt, try int            // 0: any

@@ -37,7 +37,8 @@ func (e event) noTick() int {
 	return 0
 }
 
-// read makes the history of what the ledger has at the end, and looks for what must never be.
+// read makes the history of the ledger's rows at the end, and checks the rules that hold in every
+// scenario.
 func (p *played) read(c *cluster) {
 	err := c.beside(func(l *ledger.Ledger, i *ops.Client) error {
 		ctx, names := context.Background(), p.scenario.names()

@@ -25,7 +25,7 @@ type timetable struct {
 	nodes    bool           // the history names the nodes
 	counts   bool           // the history has the jobs' counters
 	shards   bool           // the history has the shards of ticks
-	hidden   []string       // late, ran: spans that nobody can know beforehand to the second
+	hidden   []string       // late, ran: spans that are not predictable to the second
 	want     []string       // the lines below the line
 	wantAt   int            // the number of the first of them
 }
@@ -67,7 +67,7 @@ func parseScenario(file, text string, given ...jobs.Job) (*timetable, error) {
 	return s, errors.Join(r.errs...)
 }
 
-// finish makes the plan of what was read.
+// finish makes the plan.
 func (s *timetable) finish() error {
 	for v, actors := range s.versions {
 		var all []jobs.Job
@@ -84,7 +84,7 @@ func (s *timetable) finish() error {
 		}
 	}
 	for v := range s.versions {
-		for _, a := range s.versions[v] { // the history judges those that change what they follow
+		for _, a := range s.versions[v] { // the history judges jobs with changed upstreams
 			if first := s.versions[0]; v > 0 && slices.ContainsFunc(first, func(b *actor) bool { return b.job.Name == a.job.Name && !sameUpstreams(a.job, b.job) }) {
 				s.plan.unjudgedJobs = append(s.plan.unjudgedJobs, a.job.Name)
 			}

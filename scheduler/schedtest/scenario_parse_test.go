@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The scenarios tell the policies apart: one that is played with another policy than its own does not come out as
-// it says. So does one whose history was tampered with.
+// The scenarios distinguish the policies: a scenario played with another policy gives another
+// history. So does a scenario with a tampered history.
 func TestScenariosCanFail(t *testing.T) {
 	for name, c := range map[string]struct{ file, old, new string }{
 		"skip for queue":      {"overlap/queue_slow_run", " overlap=queue", ""},
@@ -56,7 +56,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// What is no scenario is refused, each fault with file and line.
+// A malformed scenario is refused, each fault with file and line.
 func TestMalformedScenarios(t *testing.T) {
 	const good = "# It runs.\njob tick \"@every 10s\"\n"
 	for text, want := range map[string]string{

@@ -15,8 +15,8 @@ var (
 
 const scenarios = "testdata/scenarios"
 
-// TestScenarios plays every file of testdata/scenarios and compares the history that comes of it, line by
-// line. go test -run TestScenarios/overlap/queue -v tells the story of one.
+// TestScenarios plays every file of testdata/scenarios and compares the resulting history, line by
+// line. go test -run TestScenarios/overlap/queue -v prints the story of one.
 func TestScenarios(t *testing.T) {
 	files := scenarioFiles(t)
 	if len(files) < 200 {

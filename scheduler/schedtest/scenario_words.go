@@ -32,7 +32,7 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// options takes the words of a line one after another and remembers what is wrong with them.
+// options takes the words of a line one after another and collects their errors.
 type options struct {
 	words []string
 	errs  []error
@@ -42,7 +42,7 @@ func (o *options) bad(format string, args ...any) {
 	o.errs = append(o.errs, fmt.Errorf(format, args...))
 }
 
-// done says what is wrong, words that nobody took among it.
+// done returns the errors; words that were not taken are errors too.
 func (o *options) done() error {
 	for _, w := range o.words {
 		o.bad("%q does not belong there", w)
@@ -73,7 +73,7 @@ func (o *options) plain() int {
 	return n
 }
 
-// setting says whether a word has the form key=value.
+// setting reports whether a word has the form key=value.
 func setting(word string) bool {
 	key, _, found := strings.Cut(word, "=")
 	return found && key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_") == ""

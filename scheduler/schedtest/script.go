@@ -6,7 +6,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// scriptsOf are the scripts that the simulation knows on the wire, by SHA-1: what each does (claim, settle, ...).
+// scriptsOf returns the names (claim, settle, ...) of the scripts that the simulation recognises on
+// the wire, by SHA-1.
 func scriptsOf(p Plan) map[string]string {
 	all := maps.Clone(p.scripts)
 	if all == nil {

@@ -31,7 +31,7 @@ const failuresMost = 5
 type suite struct {
 	name   string
 	plan   func(seed uint64) Plan
-	seeds  int      // when -seeds does not say
+	seeds  int      // without -seeds
 	enough int      // how many seeds must have shown everything in shows
 	shows  []string // counters, or they have shown nothing
 

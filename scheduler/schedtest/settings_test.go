@@ -42,7 +42,8 @@ func TestRefusedSettings(t *testing.T) {
 	}
 }
 
-// A run that is ended because it makes no progress is as it should be, and one that says so without the setting is not.
+// A run that is ended because it makes no progress is no finding; a run recorded so without the
+// setting is.
 func TestStalledIsJudged(t *testing.T) {
 	waits := func(ctx context.Context, _ *jobs.Run) error {
 		<-ctx.Done()

@@ -37,7 +37,7 @@ func (c *cluster) opens(tick string) {
 	}
 }
 
-// parted counts what a shard of an open tick shows: that those who go first for it did not ask, and that it was
+// parted counts events of a shard of an open tick: its preferred nodes did not claim it, and it was
 // opened by a definition with other shards.
 func (c *cluster) parted(p *process, run *jobs.Run) {
 	r := c.runs[run.ID()]
@@ -52,8 +52,8 @@ func (c *cluster) parted(p *process, run *jobs.Run) {
 	}
 }
 
-// countRecords counts what the books show: outcomes with their reasons, triggers, attempts, and ticks of which some shards
-// succeeded and others did not.
+// countRecords counts outcomes with their reasons, triggers, attempts, and ticks with both
+// succeeded and unsuccessful shards.
 func (c *cluster) countRecords(books map[string]ledger.JobBooks) {
 	for _, b := range books {
 		good := make(map[string]bool)

@@ -10,12 +10,12 @@ import (
 )
 
 // sink is the outside world: a log with a clock of its own and a guard that refuses stale tokens.
-// It knows nothing of the ledger. Its clock is its own, and steps when Redis' does, for it is by Redis'
-// clock that a tick is early or late.
+// It is independent of the ledger. Its clock steps when Redis' does, because Redis' clock decides
+// whether a tick is early or late.
 type sink struct {
 	writes []audit.Write
-	latest time.Time // that its clock has shown
-	// What it showed just before it stepped last, and when that was.
+	latest time.Time // the latest time that its clock has shown
+	// The time that its clock showed just before its last step, and when that step was.
 	before, stepped time.Time
 	top             map[string]int64 // by fence, the greatest token seen
 	beside          map[string]bool  // jobs whose runs may go on side by side: there each tick is a fence of its own
@@ -53,7 +53,8 @@ func (s *sink) steps(at time.Time) {
 // since.
 func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase audit.Phase, failed bool) audit.Write {
 	s.sees(at)
-	// A run that was granted ahead waits by the clock that its node knows, and no node can have heard of the step yet.
+	// A run that was granted ahead waits by its node's estimate, and no node can have noticed the
+	// step yet.
 	if since := time.Since(s.stepped); since <= ledger.AheadMax {
 		s.sees(s.before.Add(since))
 	}

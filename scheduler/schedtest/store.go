@@ -11,7 +11,7 @@ import (
 // pastKept is how many writes a fault can roll back.
 const pastKept = 8
 
-// store is what the simulation knows of its Redis.
+// store is the simulation's record of its Redis.
 type store struct {
 	up       bool
 	runs     int       // of the server; names its id
@@ -151,7 +151,7 @@ func (c *cluster) restart(f Fault) {
 	}
 	c.flushScripts()
 	c.rename()
-	if f.Do == StopRedis || f.Do == EmptyRedis { // others are replaced by a replica, which has been up
+	if f.Do == StopRedis || f.Do == EmptyRedis { // the other faults replace it by a replica, which has been up
 		c.server.SetUptime(0)
 	}
 	c.redis.up = true

@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestStored plays random plans in which jobs are stored, changed and deleted at run time, beside those of the nodes.
+// TestStored plays random plans in which jobs are stored, changed and deleted at run time, beside
+// the nodes' own jobs.
 func TestStored(t *testing.T) {
 	s := &suite{name: "TestStored", plan: storedPlan, seeds: 5, enough: 200, shows: storedShow}
 	s.run(t)
@@ -66,7 +67,7 @@ func storedPlan(seed uint64) Plan {
 	return p
 }
 
-// store puts a stored job, or deletes it, as somebody who sits beside Redis.
+// store puts or deletes a stored job, over a connection of its own.
 func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 	err := c.beside(func(l *ledger.Ledger, in *ops.Client) error {
 		names, err := l.CatalogNames(context.Background())
@@ -75,7 +76,7 @@ func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 		case err != nil:
 		case gone && !is:
 			word = "none there"
-		case gone: // DeleteJob waits for the nodes, and nobody waits here
+		case gone: // DeleteJob would wait for the nodes
 			word = "deleted"
 			_, err = l.ChangeCatalog(context.Background(), []ledger.CatalogChange{{Job: j.Name}})
 		default:
@@ -92,8 +93,8 @@ func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 	return word
 }
 
-// storedRun wants the jobs that are stored at the end to have written some lines of the last ten seconds, and no others. All was mended
-// long before, and each ticks every few seconds.
+// storedRun checks that the jobs stored at the end, and no others, wrote lines in the last ten
+// seconds. All faults were mended long before, and each job ticks every few seconds.
 func (c *cluster) storedRun(lately []audit.Write) {
 	var left map[string]int64
 	err := c.beside(func(l *ledger.Ledger, _ *ops.Client) (err error) {

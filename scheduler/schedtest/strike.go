@@ -66,8 +66,8 @@ func (c *cluster) strike(when, op string, p *process) *Fault {
 	return hit
 }
 
-// lostOn extends what is excused behind lost writes: with Redis away again before the nodes could write anew
-// what it had lost, it stays lost until then.
+// lostOn extends the excuse of lost writes: with Redis away again before the nodes could write the
+// lost records anew, the loss lasts until then.
 func (c *cluster) lostOn(until time.Time) {
 	for i, d := range c.disturbed {
 		if d.Loses && time.Since(d.Until) < c.settle && d.Until.Before(until) {
@@ -107,7 +107,7 @@ func (c *cluster) apply(f Fault, p *process) {
 		}
 	case f.ofMessage():
 		d.Until = until.Add(messageSpan)
-	case f.Do == Deploy: // which definition counts is everybody's matter
+	case f.Do == Deploy: // a deploy concerns every node's definitions
 		c.applyToNode(f, p, until)
 		d.Nodes, d.What = nil, "drain and deploy"
 	default:
@@ -159,7 +159,7 @@ func (c *cluster) believedFrom() time.Time {
 	return now
 }
 
-// mixed says whether processes of different versions live.
+// mixed reports whether processes of different versions live.
 func (c *cluster) mixed() bool {
 	for _, s := range c.nodeSlots {
 		if s.process != nil && s.process.version != c.nodeSlots[0].version {
@@ -224,7 +224,7 @@ func (c *cluster) applyToNode(f Fault, p *process, until time.Time) {
 	}
 }
 
-// heal ends every fault and mends what was hit.
+// heal ends every fault and mends its damage.
 func (c *cluster) heal() {
 	c.idle, c.armed, c.healed = c.armed, nil, true
 	c.note("", "all faults end")

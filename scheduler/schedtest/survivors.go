@@ -7,12 +7,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
-// waitedFor is for how long after Redis is back the other nodes surely wait for one that is paused: failover_hold, less the time that it
-// needs then.
+// waitedFor is for how long after Redis is back the other nodes surely wait for a paused one:
+// failover_hold, less the time that the paused node needs then.
 const waitedFor = 2 * time.Second
 
-// survived notes of each emptied Redis whether processes lived through it, who then tell it what it has lost. Where its clock was
-// stepped, nobody can say what came due when.
+// survived records for each emptied Redis whether processes lived through it, which then report its
+// losses. Where its clock was stepped, the ticks that came due are unknown.
 func (c *cluster) survived(disturbed []audit.Disturbance) {
 	if len(c.redis.steps) > 0 {
 		return
@@ -25,7 +25,7 @@ func (c *cluster) survived(disturbed []audit.Disturbance) {
 		d.AllLived = true
 		for _, p := range c.processes {
 			if p.born.After(d.Until.Add(c.settle)) || !p.died.IsZero() && p.died.Before(d.Struck.Add(-c.settle)) {
-				continue // it knows nothing of it
+				continue // it has no knowledge of the loss
 			}
 			lived := c.livedThrough(p, *d)
 			d.SomeLived, d.AllLived = d.SomeLived || lived, d.AllLived && lived
@@ -33,8 +33,8 @@ func (c *cluster) survived(disturbed []audit.Disturbance) {
 	}
 }
 
-// livedThrough says whether a process had registered its jobs when Redis went, and nothing else was wrong with it, or with Redis, until
-// it had told the new one.
+// livedThrough reports whether a process had registered its jobs when Redis went, and was
+// undisturbed, as was Redis, until it had reported to the new server.
 func (c *cluster) livedThrough(p *process, d audit.Disturbance) bool {
 	from, to := d.Struck.Add(-c.settle), d.Until.Add(c.settle)
 	if p.born.After(d.Struck.Add(-firstWords)) || !p.died.IsZero() && p.died.Before(to) || time.Now().Before(to) {
@@ -44,10 +44,10 @@ func (c *cluster) livedThrough(p *process, d audit.Disturbance) bool {
 		other := o.What != d.What || !o.Struck.Equal(d.Struck)
 		hits := len(o.Nodes) == 0 || slices.Contains(o.Nodes, p.slot.name)
 		if !o.Struck.IsZero() {
-			return false // whoever lives through the one lives through the other
+			return false // a process that lives through the one lives through the other
 		}
 		if o.What == string(Pause) && !o.Until.After(d.Until.Add(waitedFor)) {
-			return false // the others wait for it
+			return false // the other nodes wait for it
 		}
 		return other && hits && o.Job == "" && !o.From.After(to) && !o.Until.Before(from)
 	})

@@ -19,14 +19,14 @@ type trace struct {
 	sum   hash.Hash
 }
 
-// add tells one thing.
+// add adds a line to the story and to the digest.
 func (s *trace) add(at time.Duration, who, what string) {
 	line := fmt.Sprintf("%13.6f  %-6s %s", at.Seconds(), who, what)
 	s.lines = append(s.lines, line)
 	s.hash().Write([]byte(line))
 }
 
-// fold adds to the digest what is not told.
+// fold adds to the digest alone.
 func (s *trace) fold(sums ...uint64) {
 	for _, x := range sums {
 		var b [8]byte
@@ -44,7 +44,7 @@ func (s *trace) hash() hash.Hash {
 
 func (s *trace) digest() string { return hex.EncodeToString(s.hash().Sum(nil)[:16]) }
 
-// describe tells a request and its reply: the script, the words in the request that name jobs or
+// describe renders a request and its reply: the script, the words in the request that name jobs or
 // runs, and the words of the answer.
 func describe(m *message, reply []string) string {
 	var named, answer []string
@@ -85,7 +85,7 @@ func folded(story []string) []string {
 	return told
 }
 
-// written tells a line of the sink.
+// written renders a line of the sink.
 func written(w audit.Write) string {
 	refused := ""
 	if w.Refused {
@@ -98,8 +98,9 @@ func written(w audit.Write) string {
 	return fmt.Sprintf("%s of %s: %s tick %s%s token %d%s", w.Phase, w.Run, w.Job, w.Tick.Format("15:04:05.000"), part, w.Token, refused)
 }
 
-// tell tells of a message that is too common to be worth a line. It is called for requests by the
-// nodes' goroutines, whose order within an instant means nothing, so it stays out of the digest.
+// tell adds a line for a message that is too common for the story. The nodes' goroutines call it
+// for requests, and their order within an instant means nothing, so the line stays out of the
+// digest.
 func (c *cluster) tell(m *message, does string, words any) {
 	if c.plan.wordy {
 		line := fmt.Sprintf("%13.9f  %-6s %s %.300q", c.elapsed().Seconds(), m.conn.process.name, does, words)

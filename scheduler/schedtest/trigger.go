@@ -8,14 +8,14 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// Trigger asks for one run of a job by hand.
+// Trigger requests one run of a job by hand.
 type Trigger struct {
 	When time.Duration // since the start
 	Job  string
 }
 
-// pull asks for a run by hand, as an operator's tool does that is near Redis. If Redis is away, or
-// does not know the job yet, the operator gives up.
+// pull requests a run by hand, as an operator's tool near Redis does. If Redis is away, or has no
+// such job yet, the operator gives up.
 func (c *cluster) pull(no int, t Trigger) {
 	if !c.redis.up || c.over {
 		return

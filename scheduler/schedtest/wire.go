@@ -23,7 +23,7 @@ type wire struct {
 type delivery struct {
 	at   time.Time
 	from int    // number of the process it comes from, then
-	sum  uint64 // a digest of its content: they order what is due at the same instant
+	sum  uint64 // a digest of its content: orders deliveries of the same instant
 	do   func()
 }
 
@@ -46,7 +46,7 @@ func (w *wire) post(at time.Time, from int, sum uint64, do func()) {
 	}
 }
 
-// run delivers until stop is closed; what is under way then is lost.
+// run delivers until stop is closed; messages under way then are lost.
 func (w *wire) run() {
 	defer close(w.ended)
 	timer := time.NewTimer(time.Hour)
@@ -67,7 +67,7 @@ func (w *wire) run() {
 	}
 }
 
-// next takes the delivery that is due, or says how long there is none.
+// next takes the delivery that is due, or returns how long to wait for the next.
 func (w *wire) next() (*delivery, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

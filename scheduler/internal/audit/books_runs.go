@@ -13,7 +13,7 @@ import (
 // their tick, and scheduled runs that no step of the cursor led to. The second check leaves out
 // runs that were granted again: Redis' clock may have been set back since the first grant.
 func (c *bookCheck) contradictions() {
-	var far step // of the ranges so far in this era, the one that reaches farthest
+	var far step // the farthest range of this era so far
 	for _, k := range c.steps {
 		switch {
 		case k.row != nil && turns(k.row):

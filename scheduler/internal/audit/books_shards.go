@@ -38,7 +38,7 @@ func (c *bookCheck) shards() {
 		if g.of == "" {
 			continue
 		}
-		if _, known := c.opened[g.of]; !known && !c.restored(g.tick) { // the tick's row comes after its shards' rows, and does not leave the history before them
+		if _, known := c.opened[g.of]; !known && !c.restored(g.tick) { // its row is younger than its shards' rows
 			c.add(P2, g.tick, []any{g}, "run %s is a shard of %s, and there is no such tick", g.run, g.of)
 		}
 		at := shardOf{g.of, g.shard}

@@ -75,7 +75,7 @@ func (t *trial) recorded(r *run, w Write) {
 	g, known := r.record()
 	switch {
 	case !known && (t.lossAfter(w.At) || t.trimmed(w.At.Add(-t.Settle))):
-	case known && g.token == 0 && t.lossAfter(w.At): // it waits again: Redis has lost the grant, and its node has not reported the run since
+	case known && g.token == 0 && t.lossAfter(w.At): // waits again: Redis has lost the grant
 	case !known:
 		t.add(KindBooks, w.Tick, "no record of %s", w)
 	case g.tick != w.Tick.UnixMilli() || g.token != w.Token || g.node != w.Node || g.attempt != max(1, w.Attempt):

@@ -169,7 +169,7 @@ func (t *trial) startedPaused() {
 	}
 }
 
-// inside says whether an instant lies in a span, its edges not included.
+// inside reports whether an instant lies in a span, its edges excluded.
 func inside(s Span, at time.Time) bool {
 	return s.From.Before(at) && (s.Until.IsZero() || at.Before(s.Until))
 }
@@ -200,7 +200,7 @@ func (t *trial) caughtUp() {
 		if r.Prev == 0 || derived(r.Run) || granted.Sub(instant(r.Tick)) <= t.CatchUp+t.Skew {
 			continue
 		}
-		newer, late := 0, 1 // newer: ticks of the gap after this one; late: ticks too late to run in order, with this one
+		newer, late := 0, 1 // newer: ticks of the gap after this one; late: too late to run in order
 		for _, x := range t.due {
 			if !x.at.After(instant(r.Tick)) || !x.at.Before(granted.Add(-t.Skew)) || t.pausedBetween(x.at, x.at) {
 				continue

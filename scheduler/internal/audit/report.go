@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind names what is wrong.
+// Kind is the kind of a finding.
 type Kind string
 
 // The kinds of findings.

@@ -21,7 +21,8 @@ type (
 	Lease = ledger.Lease
 )
 
-// ReadBooks reads what is stored of each job of a namespace, by name. A record that cannot be read is an error.
+// ReadBooks reads the records of each job of a namespace, by name. A record that cannot be read is
+// an error.
 func ReadBooks(ctx context.Context, client redis.UniversalClient, namespace string) (map[string]JobBooks, error) {
 	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: namespace})
 	if err != nil {

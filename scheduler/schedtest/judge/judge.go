@@ -1,5 +1,6 @@
-// Package judge gives harnesses of their own, such as real processes under real faults, the judge that schedtest and
-// `escapement ledger verify` use: evidence in, broken promises out. See scheduler/internal/audit for what is checked.
+// Package judge gives harnesses of their own, such as real processes under real faults, the judge
+// that schedtest and `escapement ledger verify` use: evidence in, broken promises out. Package
+// scheduler/internal/audit lists the checks.
 package judge
 
 import "github.com/escapement/escapement/scheduler/internal/audit"
@@ -8,19 +9,19 @@ import "github.com/escapement/escapement/scheduler/internal/audit"
 type (
 	// Case is everything that is judged together.
 	Case = audit.Case
-	// Job is what is known of a job beside the books.
+	// Job is the evidence about a job beside the books.
 	Job = audit.Job
 	// Version is a job's definition for the time that it was deployed.
 	Version = audit.Version
 	// Write is one line that a job's function wrote when a try of a run started or ended.
 	Write = audit.Write
-	// Phase says which end of a try a Write tells of.
+	// Phase is the end of a try that a Write reports.
 	Phase = audit.Phase
 	// Disturbance is a span in which a fault acted.
 	Disturbance = audit.Disturbance
 	// Cancel is a run that an operator cancelled.
 	Cancel = audit.Cancel
-	// Request names a run and when an operator asked for something of it.
+	// Request is an operator's request: the run's name and the time.
 	Request = audit.Request
 	// Span is a stretch of time.
 	Span = audit.Span
@@ -38,9 +39,9 @@ type (
 	Report = audit.Report
 	// Finding is something that is wrong, with its evidence.
 	Finding = audit.Finding
-	// Kind names what is wrong.
+	// Kind is the kind of a finding.
 	Kind = audit.Kind
-	// Verdict says what became of a due tick.
+	// Verdict is the result of a due tick.
 	Verdict = audit.Verdict
 )
 
@@ -60,7 +61,7 @@ const (
 	KindBooks         = audit.KindBooks
 )
 
-// The verdicts of ticks that ran, and of those of which there is nothing.
+// The verdicts of ticks that ran, and of ticks without a trace.
 const (
 	Satisfied = audit.Satisfied
 	Delayed   = audit.Delayed

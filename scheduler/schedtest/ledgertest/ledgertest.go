@@ -4,7 +4,7 @@ package ledgertest
 
 import "github.com/escapement/escapement/scheduler/internal/ledger"
 
-// A namespace, and what is asked of it.
+// A namespace, and requests to it.
 type (
 	// Ledger speaks to one namespace.
 	Ledger = ledger.Ledger
@@ -14,7 +14,7 @@ type (
 	Definition = ledger.Definition
 	// Claimer is the node that claims.
 	Claimer = ledger.Claimer
-	// Claim asks for a tick or for a pending run.
+	// Claim requests a tick or a pending run.
 	Claim = ledger.Claim
 	// Pass is a range of ticks that a claim records and does not run.
 	Pass = ledger.SkippedRange
@@ -39,7 +39,7 @@ const (
 	Rewound  = ledger.Rewound
 )
 
-// ReasonLate is the reason of ticks that were missed because nobody asked for them in time.
+// ReasonLate is the reason of ticks that were missed because no node claimed them in time.
 const ReasonLate = ledger.ReasonLate
 
 // Calls that need no ledger to be open.
