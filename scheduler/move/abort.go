@@ -8,9 +8,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Abort undoes a move that is not open yet: it burns the move at the other side, takes away what was copied, and opens this
-// side again. It returns ErrRefused once the other side opens, for then the way back is a move back, and when
-// the other side cannot be reached: a command that opens it may be on its way.
+// Abort undoes a move that is not open yet: it burns the move at the other side, removes the copy,
+// and opens this side again. It returns ErrRefused once the other side opens, because the way back
+// is then a move back, and when the other side cannot be reached: a command that opens it may be on
+// its way.
 func (m *Mover) Abort(ctx context.Context) (Status, error) {
 	err := m.abort(ctx)
 	return m.after(ctx, "abort", err)
@@ -63,8 +64,9 @@ func (m *Mover) abort(ctx context.Context) error {
 	return err
 }
 
-// stray says that to is reserved by a seal that lost against another one, which goes elsewhere, or that its burning was not
-// completed: it can be burnt by itself, for this side has never known of it.
+// stray reports whether to is reserved by a seal that lost against another one, which goes
+// elsewhere, or whether its burning was not completed. It can be burnt alone: this side has no
+// record of it.
 func (m *Mover) stray(from, to side, id string) bool {
 	n := to.notes
 	if to.led == nil || n.Role != ledger.MoveTo || n.Peer != from.name || n.ID == id || n.Copied != "" {

@@ -39,7 +39,7 @@ type backupEnd struct {
 type Totals struct {
 	Jobs    int64 `json:"jobs"`
 	Running int64 `json:"running"` // runs in flight: restored, they lapse, and are recorded as abandoned
-	Pending int64 `json:"pending"` // runs that nobody was granted yet
+	Pending int64 `json:"pending"` // runs that are not granted yet
 	Rows    int64 `json:"rows"`    // of history
 	Bytes   int64 `json:"bytes"`
 }

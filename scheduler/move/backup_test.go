@@ -20,7 +20,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// documents are those of a namespace by job, as a restore writes them.
+// documents returns a namespace's documents by job, as a restore writes them.
 func documents(t *testing.T, client redis.UniversalClient, namespace string) map[string]ledger.Document {
 	t.Helper()
 	all := make(map[string]ledger.Document)
@@ -52,7 +52,7 @@ func backup(t *testing.T, client redis.UniversalClient) []byte {
 	return file.Bytes()
 }
 
-// TestRestore: what is restored, into other partitions and under another name, is what was there.
+// TestRestore: a restore into other partitions and under another name gives the same jobs.
 func TestRestore(t *testing.T) {
 	for _, partitions := range []int{1, 5} {
 		_, a := redistest.StartEmbedded(t)
@@ -81,7 +81,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreSomeJobs: jobs that are there stay as they are, others come; a job that is not asked for does not.
+// TestRestoreSomeJobs: existing jobs stay as they are, missing jobs are restored; a job outside the
+// pattern is not.
 func TestRestoreSomeJobs(t *testing.T) {
 	_, a := redistest.StartEmbedded(t)
 	p := populate(t, a, 2)
@@ -186,7 +187,8 @@ func TestBackupLeavesOut(t *testing.T) {
 	}
 }
 
-// TestRestoreBesideNodes: a follower is there before what the other job has to tell it, and who follows by now is not forgotten.
+// TestRestoreBesideNodes: a follower is restored before its upstream's events, and current
+// followers stay.
 func TestRestoreBesideNodes(t *testing.T) {
 	eb, b := redistest.StartEmbedded(t)
 	_, a := redistest.StartEmbedded(t)

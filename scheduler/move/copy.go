@@ -8,8 +8,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Copy brings everything over and compares. It returns ErrRefused before the namespace is sealed, while runs go on, and
-// once the other side is open. Repeated, it begins anew, unless what was copied is still the same.
+// Copy copies the namespace and compares both sides. It returns ErrRefused before the namespace is
+// sealed, while runs go on, and once the other side is open. Repeated, it begins anew, unless both
+// sides still match the copy.
 func (m *Mover) Copy(ctx context.Context) (Status, error) {
 	err := m.copy(ctx)
 	return m.after(ctx, "copy", err)
@@ -106,7 +107,7 @@ func (m *Mover) nothingRuns(ctx context.Context, from side, id string) error {
 	return restarted(ctx, from)
 }
 
-// same says that both sides hold what was copied.
+// same reports whether both sides still match the copy.
 func (m *Mover) same(ctx context.Context, from, to side) (bool, error) {
 	if to.notes.Copied == "" {
 		return false, nil
@@ -120,7 +121,8 @@ func (m *Mover) same(ctx context.Context, from, to side) (bool, error) {
 	return true, nil
 }
 
-// digest is that of all that a side holds of the namespace; of what this version does not understand there is none.
+// digest returns the digest of all records that a side holds of the namespace. Records of an
+// unknown format are refused.
 func digest(ctx context.Context, s side) (string, error) {
 	all := ledger.NewDigest()
 	left, err := s.led.Export(ctx, func(d ledger.Document) error { all.Add(d); return nil })

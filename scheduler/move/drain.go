@@ -19,7 +19,7 @@ const (
 	steadyEnough = 100 * time.Millisecond
 )
 
-// drain waits until nothing runs. Leases that lapse and that nobody reaps, because all nodes are gone, it reaps itself.
+// drain waits until nothing runs. It reaps lapsed leases itself, because all nodes may be gone.
 func (m *Mover) drain(ctx context.Context, from side, o SealOptions) error {
 	end := time.Now().Add(cmp.Or(o.Drain, defaultDrain))
 	w := watch{side: from, skew: m.cfg.MaxSkew, seen: make(map[string]seenLease)}
@@ -51,7 +51,7 @@ func (m *Mover) drain(ctx context.Context, from side, o SealOptions) error {
 	}
 }
 
-// cancel asks the nodes to end their runs. One that has ended meanwhile is none to be asked for.
+// cancel orders the nodes to end their runs. A run that has ended meanwhile is skipped.
 func (m *Mover) cancel(ctx context.Context, from side, running []ledger.Lease) error {
 	for _, l := range running {
 		_, err := from.led.Cancel(ctx, l.Job, l.Run, "move", "the namespace moves to "+m.cfg.ToName)
@@ -62,7 +62,8 @@ func (m *Mover) cancel(ctx context.Context, from side, running []ledger.Lease) e
 	return nil
 }
 
-// watch reaps lapsed leases as nodes do: only those whose beat stood still while Redis' clock ran steadily for their ttl.
+// watch reaps lapsed leases as nodes do: only leases whose beat stood still while Redis' clock ran
+// steadily for their ttl.
 type watch struct {
 	side side
 	skew time.Duration

@@ -25,7 +25,7 @@ func bubble(t *testing.T, f func(t *testing.T, s *stage, p *people)) {
 	})
 }
 
-// every calls f once a second until the test ends or f says that it is enough.
+// every calls f once a second until the test ends or f returns that it is enough.
 func every(t *testing.T, f func(n int) bool) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,8 @@ func every(t *testing.T, f func(n int) bool) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// TestDrainReaps: nobody is left to reap a lease that has lapsed, so the seal does, when the clock has run for its ttl.
+// TestDrainReaps: without a node that reaps a lapsed lease, the seal does, when the clock has run
+// for its ttl.
 func TestDrainReaps(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stage, p *people) {
 		begin := time.Now()

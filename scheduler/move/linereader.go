@@ -59,7 +59,7 @@ func (c *lineReader) next(into any) error {
 	return nil
 }
 
-// end checks the last line against what was before it.
+// end checks the last line against the lines before it.
 func (c *lineReader) end(noted backupEnd, sum string) error {
 	if noted.Documents != c.n-2 {
 		return fmt.Errorf("%w: it has %d documents, and %d are noted in line %d", ErrBadBackup, c.n-2, noted.Documents, c.n)

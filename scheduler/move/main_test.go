@@ -207,7 +207,8 @@ func dump(t testing.TB, client redis.UniversalClient) map[string]string {
 	return all
 }
 
-// content is what a dump says of jobs, whatever partition they lie in, as a move has to bring it over.
+// content returns the records of jobs in a dump, whatever partition they lie in, as a move has to
+// copy them.
 func content(d map[string]string) map[string]string {
 	out := make(map[string]string)
 	for key, value := range d {
@@ -232,7 +233,7 @@ func content(d map[string]string) map[string]string {
 			f[5] = ""
 			value = strings.Join(f, "|")
 		}
-		if job, ok := strings.CutPrefix(rest, "due "); ok { // one that was put off is due at its cursor again
+		if job, ok := strings.CutPrefix(rest, "due "); ok { // a postponed job is due at its cursor again
 			value = strings.Split(d[tag+"}:jobs "+job], "|")[1]
 		}
 		out[rest] = value
@@ -293,7 +294,8 @@ func (h hook) call(cmds []redis.Cmder, next func() error) error {
 	return err
 }
 
-// spy is a hook that looks at one command after the other, and fails those that hold says should not be sent.
+// spy is a hook that sees one command after the other, and fails the commands for which hold is
+// true.
 func spy(hold func(args []any) bool, after func(args []any)) hook {
 	return func(cmds []redis.Cmder, next func() error) error {
 		for _, c := range cmds {
@@ -311,7 +313,8 @@ func spy(hold func(args []any) bool, after func(args []any)) hook {
 	}
 }
 
-// script says whether these are the arguments of the ledger's script of this name, which brings a move to a state, "" for any.
+// script reports whether these are the arguments of the ledger's script of this name, which brings
+// a move to a state, "" for any.
 func script(args []any, name, state string) bool {
 	known := slices.ContainsFunc(ledger.Scripts(), func(s *redisconn.Script) bool {
 		return s.Name() == name && len(args) > 1 && (args[1] == s.Hash() || args[1] == s.Source())

@@ -16,19 +16,19 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Config says what moves, and how.
+// Config is the namespace to move and the settings of the move.
 type Config struct {
-	// Namespace is what moves; default "escapement". It keeps its name.
+	// Namespace is the namespace to move; default "escapement". It keeps its name.
 	Namespace string
 	// Partitions is the number that the namespace will have at the other side, 1 to 1024. 0 is as many as before, or as
 	// many as it had there once.
 	Partitions int
 	// MaxSkew is the largest difference between the clocks of the two Redis; default 1 s, as the nodes' max_skew.
 	MaxSkew time.Duration
-	// FromName and ToName are the addresses as people shall read them, without passwords; default those of the clients.
-	// They should be the same in every step.
+	// FromName and ToName are the addresses for people, without passwords; default the clients'
+	// addresses. They should be the same in every step.
 	FromName, ToName string
-	// Logger hears what is done; default is to be silent.
+	// Logger logs the progress; default is to be silent.
 	Logger *slog.Logger
 }
 
@@ -40,7 +40,8 @@ type Mover struct {
 	log      *slog.Logger
 }
 
-// New returns a Mover; it asks neither Redis anything. It returns an error for clients and settings that cannot work.
+// New returns a Mover; it sends nothing to either Redis. It returns an error for clients and
+// settings that cannot work.
 func New(from, to redis.UniversalClient, cfg Config) (*Mover, error) {
 	cfg.Namespace = cmp.Or(cfg.Namespace, "escapement")
 	cfg.MaxSkew = cmp.Or(cfg.MaxSkew, time.Second)
@@ -77,7 +78,8 @@ type side struct {
 	gates   []ledger.Gate
 }
 
-// state is what is noted here of the move id, "" when it is none of this one's.
+// state returns the recorded state of the move id in this role, "" when this side has no such
+// record.
 func (s side) state(role, id string) string {
 	if s.notes.ID != id || s.notes.Role != role || id == "" {
 		return ""
@@ -85,7 +87,7 @@ func (s side) state(role, id string) string {
 	return s.notes.State
 }
 
-// has says that a gate is in this state, and that the move id had it last.
+// has reports whether a gate is in this state, with the move id as its last.
 func (s side) has(state, id string) bool {
 	return id != "" && slices.ContainsFunc(s.gates, func(g ledger.Gate) bool { return g.State == state && g.Move == id })
 }
@@ -159,9 +161,9 @@ func database(client redis.UniversalClient) int {
 	return 0
 }
 
-// under is the id of the move that is under way between these two, "" for none. A seal that was killed before it
-// wrote anything to from has left its id at to only; so has one whose note a failover of from has lost, and that may have
-// come further: then the gates tell.
+// under returns the id of the move under way between these two, "" for none. A seal that was killed
+// before it wrote anything to from has left its id at to only. The same holds for a seal whose
+// record a failover of from has lost; the move may then have come further, and the gates decide.
 func (m *Mover) under(from, to side) string {
 	if from.notes.Role == ledger.MoveFrom {
 		return from.notes.ID
@@ -177,8 +179,9 @@ func (m *Mover) under(from, to side) string {
 	return ""
 }
 
-// astray refuses a Redis that knows nothing of the move under way, which goes to another address: there may be two such
-// places otherwise, or one that nobody burns. At the right address it has lost what it knew.
+// astray refuses a Redis without a record of the move under way, which goes to another address:
+// otherwise there might be two such places, or one that is never burnt. At the right address, the
+// Redis has lost the record.
 func (m *Mover) astray(from, to side, id string) error {
 	state := from.state(ledger.MoveFrom, id)
 	if state == "" || state == ledger.MoveMoved || to.state(ledger.MoveTo, id) != "" || from.notes.Peer == to.name {

@@ -104,7 +104,7 @@ func (s *stage) steps() []func(context.Context) (Status, error) {
 	}
 }
 
-// go on does the steps, each once more when it was cut, and says how many calls it took.
+// through does the steps, each once more when it was cut.
 func (s *stage) through(steps ...func(context.Context) (Status, error)) {
 	s.Helper()
 	for i, do := range steps {
@@ -166,7 +166,7 @@ func (s *stage) undone(name string) {
 	}
 }
 
-// late sends every script of the list once more, and says what that changed.
+// late sends every script of the list once more, and returns the changes.
 func (s *stage) late(list []sent) []string {
 	s.Helper()
 	a, b := dump(s, s.a), dump(s, s.b)
@@ -176,9 +176,9 @@ func (s *stage) late(list []sent) []string {
 	return append(differ(a, dump(s, s.a)), differ(b, dump(s, s.b))...)
 }
 
-// TestKilled cuts the move before and after every call of every step, and goes on with the same steps, or undoes it. When the
-// other side has begun to open, that is refused, and the move goes on. Never are both sides open. What was sent, sent again
-// afterwards, changes nothing.
+// TestKilled cuts the move before and after every call of every step, and goes on with the same
+// steps, or undoes it. When the other side has begun to open, the undoing is refused, and the move
+// goes on. Never are both sides open. Scripts sent again afterwards change nothing.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -222,7 +222,8 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d calls, every %d cut before and after: undone %d times, refused %d times", calls, *stride, undone, refused)
 }
 
-// aborted does the steps until one is cut, and undoes them. It says whether that was not refused; then the move goes on to its end.
+// aborted does the steps until one is cut, and undoes them. It reports whether the undoing was
+// accepted; otherwise the move goes on to its end.
 func (s *stage) aborted(name string) (undone bool) {
 	s.Helper()
 	for _, do := range s.steps() {
@@ -298,7 +299,7 @@ func TestAbortKilled(t *testing.T) {
 	t.Logf("%d calls, each cut before and after", calls)
 }
 
-// TestAbortUnreachable: the seal is not lifted while the other side cannot be asked.
+// TestAbortUnreachable: the seal is not lifted while the other side is unreachable.
 func TestAbortUnreachable(t *testing.T) {
 	s := newStage(t)
 	s.through(s.steps()[:2]...)

@@ -48,7 +48,7 @@ func whole(t *testing.T, m *Mover, p *people) {
 	moved(t, m, p)
 }
 
-// moved: what was one namespace is one namespace still, at the other side.
+// moved checks that the namespace is whole at the other side.
 func moved(t *testing.T, m *Mover, p *people) {
 	t.Helper()
 	ctx := t.Context()

@@ -6,8 +6,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Open opens the other side with what was copied. It returns ErrRefused before everything is copied, and when what was
-// copied is not what either side holds now, and when the clocks differ. Once it has begun it can only be repeated.
+// Open opens the other side with the copy. It returns ErrRefused before the copy is complete, when
+// either side no longer matches the copy, and when the clocks differ. Once it has begun it can only
+// be repeated.
 func (m *Mover) Open(ctx context.Context) (Status, error) {
 	err := m.open(ctx)
 	return m.after(ctx, "open", err)
@@ -39,8 +40,8 @@ func (m *Mover) open(ctx context.Context) error {
 	return err
 }
 
-// complete returns ErrRefused unless the old side still holds what was copied, quietly, and the clocks agree. What the other one
-// holds is read when no copy writes to it any more.
+// complete returns ErrRefused unless the old side still matches the copy, with nothing running, and
+// the clocks agree. The other side is read when no copy writes to it any more.
 func (m *Mover) complete(ctx context.Context, from, to side, id string) error {
 	if to.notes.Copied == "" {
 		return refuse("not everything is copied to %s; run `move copy` first", to.name)
@@ -62,8 +63,9 @@ func (m *Mover) complete(ctx context.Context, from, to side, id string) error {
 	return m.drains(ctx, from, to, id)
 }
 
-// unlock opens the gates. Before the first, it sees to it that no copy writes any more and no earlier opening opens, and that
-// what is there is what was copied; only if it is not, which somebody else must have done, the way back is still free.
+// unlock opens the gates. Before the first, it ensures that no copy writes any more, that no
+// earlier opening opens, and that the other side matches the copy. If it does not, another program
+// wrote there, and the way back is still free.
 func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
 	number, err := to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveOpening,
 		Own: []string{ledger.MoveFilling, ledger.MoveOpening}, Count: true})
@@ -90,8 +92,8 @@ func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
 	return err
 }
 
-// end ends all copies before this number, and the openings that have ended them before; begun says that one of those has
-// opened a gate already.
+// end ends all copies before this number, and the openings that have ended them before; begun
+// reports whether one of these openings has opened a gate already.
 func end(ctx context.Context, to side, id string, number int64) (begun bool, err error) {
 	for p := range to.led.Partitions() {
 		err := to.led.BeginCopy(ctx, p, id, number)

@@ -12,24 +12,24 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Plan says what a move would bring over, and what is in its way.
+// Plan lists the contents that a move would copy, and the obstacles.
 type Plan struct {
 	Namespace string `json:"namespace"`
 	From      string `json:"from"`
 	To        string `json:"to"`
-	// ID is that of the move that is under way, "" when none is.
+	// ID is the id of the move under way, "" when there is none.
 	ID             string `json:"id"`
 	FromPartitions int    `json:"from_partitions"`
 	ToPartitions   int    `json:"to_partitions"`
 
 	Jobs    int64 `json:"jobs"`
 	Running int64 `json:"running"` // runs in flight, which seal waits for
-	Pending int64 `json:"pending"` // runs that nobody was granted yet
+	Pending int64 `json:"pending"` // runs that are not granted yet
 	Ticks   int64 `json:"ticks"`   // open ticks of sharded jobs
 	Rows    int64 `json:"rows"`    // of history
 	Unique  int64 `json:"unique"`  // keys that are remembered
-	Events  int64 `json:"events"`  // for jobs that follow others, not delivered yet
-	Bytes   int64 `json:"bytes"`   // of all that, without what Redis needs to hold it: about half as much again
+	Events  int64 `json:"events"`  // for followers, not delivered yet
+	Bytes   int64 `json:"bytes"`   // of all records, without Redis' overhead: about half as much again
 	Drains  int64 `json:"drains"`  // names that are drained
 	// Seconds is roughly how long copy and open take together, while nothing starts: 20 s for a million rows, and what a slow
 	// way between the two Redis takes beyond that.
@@ -39,15 +39,16 @@ type Plan struct {
 	SkewMS int64 `json:"skew_ms"`
 	// InTheWay are reasons for which seal would refuse; empty when it would not.
 	InTheWay []string `json:"in_the_way"`
-	// StaysBehind is what is not moved.
+	// StaysBehind lists the records that are not moved.
 	StaysBehind []string `json:"stays_behind"`
 }
 
 // rowsPerSecond is how many rows of history go over in a second, measured with both servers on one machine.
 const rowsPerSecond = 50_000
 
-// Plan reads both sides and changes nothing. It reads all that would be copied. It returns ledger.ErrNoNamespace when
-// there is nothing to move, ErrRefused when both sides are one, and locking.ErrUnreachable.
+// Plan reads both sides and changes nothing. It reads all records to be copied. It returns
+// ledger.ErrNoNamespace when there is nothing to move, ErrRefused when both sides are one, and
+// locking.ErrUnreachable.
 func (m *Mover) Plan(ctx context.Context) (Plan, error) {
 	from, to, err := m.sides(ctx)
 	if err != nil {
@@ -219,7 +220,8 @@ func describe(left []ledger.UnknownFormat) []string {
 	return words
 }
 
-// newID makes the id of a move: later than that of every move that either side knows, and than both clocks.
+// newID makes the id of a move: later than every recorded move of either side, and than both
+// clocks.
 func (m *Mover) newID(ctx context.Context, from, to side) (string, error) {
 	at := int64(0)
 	for _, s := range []side{from, to} {

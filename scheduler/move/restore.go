@@ -23,9 +23,9 @@ import (
 // ErrBadBackup is returned for a file that is no backup, that is not complete, or that was changed.
 var ErrBadBackup = errors.New("not a backup that can be restored")
 
-// RestoreOptions say what is restored, and where.
+// RestoreOptions select the jobs to restore and their destination.
 type RestoreOptions struct {
-	// Namespace is where the jobs go; default "escapement". It is created when it is not there.
+	// Namespace is the destination; default "escapement". It is created when it does not exist.
 	Namespace string
 	// Partitions is the number that a namespace is created with; default 1, and 64 on a Cluster.
 	Partitions int
@@ -40,10 +40,10 @@ type Restored struct {
 	Totals
 	// Exists are the jobs that are in the namespace already. They stay as they are.
 	Exists []string `json:"exists"`
-	// Created says that the namespace was not there.
+	// Created: the namespace did not exist.
 	Created bool `json:"created"`
-	// Generation is the active generation of the backup, Active that of the namespace. Where they differ, nodes are on standby
-	// for the restored jobs until Active is promoted.
+	// Generation is the active generation of the backup, Active the one of the namespace. Where
+	// they differ, nodes are on standby for the restored jobs until Active is promoted.
 	Generation string `json:"generation"`
 	Active     string `json:"active"`
 }
@@ -162,7 +162,8 @@ func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
 	return nil
 }
 
-// wants says whether a document is to be restored. Unique keys of no known job always are: elsewhere nobody asks for them.
+// wants reports whether a document is to be restored. Unique keys without a job always are: they
+// have no effect elsewhere.
 func (r *restore) wants(d ledger.Document) bool {
 	ok, _ := path.Match(r.o.Pattern, d.Job) // checked before
 	return ok || r.o.Pattern == "" || d.Job == ""

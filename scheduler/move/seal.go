@@ -11,11 +11,11 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// SealOptions say what becomes of the runs that are going.
+// SealOptions decide about the runs that are going.
 type SealOptions struct {
 	// Drain is how long to wait for them; 0 is 30 s, and less than 0 not at all.
 	Drain time.Duration
-	// CancelRunning asks their nodes to end them at once.
+	// CancelRunning orders their nodes to end them at once.
 	CancelRunning bool
 	// Begins is called once, when both sides have been checked and before anything is changed. Default nothing.
 	Begins func()
@@ -161,7 +161,8 @@ func hold(ctx context.Context, from side) (servers string, err error) {
 	}
 }
 
-// restarted returns ErrRefused when from is not the one any more that was sealed. What it lost, its nodes tell it again.
+// restarted returns ErrRefused when from is no longer the sealed server: its nodes report its
+// losses again.
 func restarted(ctx context.Context, from side) error {
 	servers, err := from.led.Servers(ctx)
 	if err == nil && servers != from.notes.Servers {

@@ -56,8 +56,8 @@ func TestNoteLost(t *testing.T) {
 	}
 }
 
-// TestMoveRightAfterAFailover: the old Redis has lost a grant in a failover, and the node tells it again a second later. The seal waits
-// for what the roster says of that node.
+// TestMoveRightAfterAFailover: the old Redis has lost a grant in a failover, and the node reports
+// it again a second later. The seal waits for the node's announcement in the roster.
 func TestMoveRightAfterAFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -95,7 +95,8 @@ func TestMoveRightAfterAFailover(t *testing.T) {
 	})
 }
 
-// TestSealWaitsForNodes: for a node that is gone a seal waits no longer than nodes would, and for none when all have told.
+// TestSealWaitsForNodes: for a node that is gone a seal waits no longer than nodes would, and not
+// at all when all nodes have reported.
 func TestSealWaitsForNodes(t *testing.T) {
 	for _, c := range []struct {
 		placed   string
@@ -125,7 +126,7 @@ func TestRestartedSinceSealed(t *testing.T) {
 	wants(t, "open", second(s.m.Open(t.Context())), "run `move seal` and `move copy` again")
 	wants(t, "copy", second(s.m.Copy(t.Context())), "run `move seal` and `move copy` again")
 	s.through(s.steps()[:2]...)
-	digests := 0 // it fails over, and a run is told again, while open reads what it has
+	digests := 0 // it fails over, and a run is reported again, while open reads it
 	s.m.from.AddHook(spy(nil, func(args []any) {
 		if digests >= 0 && fmt.Sprint(args[0]) == "hmget" && strings.HasSuffix(fmt.Sprint(args[1]), ":kept") {
 			digests = -1

@@ -27,9 +27,9 @@ type Status struct {
 	ID        string `json:"id"` // "" when none is under way
 	From      Side   `json:"from"`
 	To        Side   `json:"to"`
-	Digest    string `json:"digest"` // of what was copied; "" when no copy is complete
-	Next      Next   `json:"next"`   // "" when that cannot be said, because a side does not answer
-	// Problems say why a side could not be read.
+	Digest    string `json:"digest"` // of the copy; "" when none is complete
+	Next      Next   `json:"next"`   // "" when unknown, because a side does not answer
+	// Problems are why a side could not be read.
 	Problems []string `json:"problems"`
 }
 
@@ -47,7 +47,8 @@ type Side struct {
 	Pending    int64          `json:"pending"`
 }
 
-// Status reads both sides and changes nothing. If one does not answer it says what the other one knows, with the error.
+// Status reads both sides and changes nothing. If one side does not answer, it returns the other
+// side's records, with the error.
 func (m *Mover) Status(ctx context.Context) (Status, error) {
 	s, err := m.status(ctx)
 	if err != nil {

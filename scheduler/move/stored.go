@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// storedJob is the catalog's part of a job that was stored at run time: its latest definition says all of it.
+// storedJob returns the catalog's part of a job that was stored at run time: its latest definition
+// has every field.
 func storedJob(d ledger.Document) (ledger.CatalogChange, bool) {
 	var latest jobs.Definition
 	for _, text := range d.Definitions {

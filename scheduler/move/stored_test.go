@@ -11,7 +11,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// A move takes stored jobs along with their versions, also those that no node has registered; what another move left there goes.
+// A move takes stored jobs along with their versions, also jobs that no node has registered;
+// leftovers of another move there are removed.
 func TestMoveTakesTheCatalog(t *testing.T) {
 	_, from := redistest.StartEmbedded(t)
 	_, to := redistest.StartEmbedded(t)

@@ -52,7 +52,7 @@ func TestDeafTarget(t *testing.T) {
 	})
 }
 
-// The time of one try bounds a call, also while nobody ends the term.
+// The time of one try bounds a call, also before the end of the term.
 func TestDeafTargetIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// outputMost bounds what is kept of a command's output, in bytes, and textMost what a variable gets.
+	// outputMost bounds the kept output of a command, in bytes, and textMost the text in a
+	// variable.
 	outputMost = 4 << 10
 	textMost   = 64 << 10
 	// endTime is the time from SIGTERM to SIGKILL.
@@ -67,7 +68,7 @@ func runCommand(ctx context.Context, command []string, m Message) error {
 	return fmt.Errorf("command %s ended: %w", command[0], context.Cause(ctx))
 }
 
-// tail keeps the beginning of what is written to it. One goroutine writes: os/exec has one for both outputs.
+// tail keeps the beginning of the output. One goroutine writes: os/exec has one for both outputs.
 type tail struct{ b bytes.Buffer }
 
 func (t *tail) Write(p []byte) (int, error) {

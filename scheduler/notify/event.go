@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// Kind is what can be wrong with a job.
+// Kind is a kind of problem of a job.
 type Kind string
 
 // The kinds of events.
@@ -19,9 +19,11 @@ const (
 	Abandoned Kind = "abandoned"
 	// Missed: ticks were not run, because no node claimed them in time. Over when a run succeeds.
 	Missed Kind = "missed"
-	// Stalled: a run made no progress for its job's StallAfter. Told once for each attempt. Over when a run succeeds after that.
+	// Stalled: a run made no progress for its job's StallAfter. Notified once for each attempt.
+	// Over when a run succeeds after that.
 	Stalled Kind = "stalled"
-	// Late: a tick has been due for Config.LateAfter, and nobody has answered it. Over when it is answered.
+	// Late: a tick has been due for Config.LateAfter, and no node has answered it. Over when it is
+	// answered.
 	Late Kind = "late"
 	// Overdue: the same, and no living node can run the job.
 	Overdue Kind = "overdue"
@@ -39,7 +41,7 @@ type Event struct {
 	Recovered bool       `json:"recovered"` // it is over
 	Key       string     `json:"key"`       // names the namespace, the job and the kind: the same when it is over
 	At        ops.Stamp  `json:"at"`        // when it was noticed, by Redis' clock
-	Since     *ops.Stamp `json:"since"`     // of one that is over: when it was noticed; of others null
+	Since     *ops.Stamp `json:"since"`     // of a recovery: when the problem was noticed; else null
 	Tick      *ops.Stamp `json:"tick"`      // of missed ticks: the first one; null where no tick is meant
 	Run       string     `json:"run"`       // "" where no run is meant
 	Node      string     `json:"node"`      // where it ran
@@ -56,9 +58,9 @@ type Message struct {
 	Events    []Event `json:"events"` // in the order in which they were noticed
 	// More is how many further events there were that are not listed.
 	More int `json:"more"`
-	// HeldBack says that the message waited for the limit of messages an hour.
+	// HeldBack: the message waited for the limit of messages an hour.
 	HeldBack bool   `json:"held_back"`
-	Text     string `json:"text"` // all of that in some lines
+	Text     string `json:"text"` // all fields in some lines
 }
 
 // errorMost bounds the error of an event, in bytes.
@@ -105,7 +107,7 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// text is a message in some lines, the first of which says how many events there are.
+// text is a message in some lines; the first has the number of events.
 func (m Message) text() string {
 	if len(m.Events) == 1 && m.More == 0 && !m.HeldBack {
 		return "[" + m.Namespace + "] " + m.Events[0].Text

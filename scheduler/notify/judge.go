@@ -30,7 +30,7 @@ type deadline struct {
 	success int64 // when a run succeeded last, or what counts as that, ms
 }
 
-// facts are what a look knows of one job. What is decided follows from them alone.
+// facts are a look's evidence about one job. The verdict follows from the facts alone.
 type facts struct {
 	ledger.Stored
 	now, looked int64 // this look and the last one, which may be another notifier's, ms; looked is 0 before the first ever
@@ -41,7 +41,7 @@ type facts struct {
 	deadline    *deadline
 	lateAfter   int64  // ms
 	late        bool   // it was late at the last look too
-	noNode      string // why nobody can run it
+	noNode      string // why no node can run it
 	stalls      []stall
 }
 
@@ -52,7 +52,7 @@ type verdict struct {
 	counts counts
 }
 
-// judge decides what is to be told of a job.
+// judge decides which events of a job to notify.
 func (f facts) judge(namespace string) verdict {
 	n := note{Told: make(map[Kind]int64)}
 	if f.note != nil {
@@ -69,7 +69,7 @@ func (f facts) judge(namespace string) verdict {
 		if e.Recovered {
 			e.Since = stampOf(n.Told[e.Kind])
 			delete(n.Told, e.Kind)
-		} else if n.Told[e.Kind] == 0 { // a stall may be told of again
+		} else if n.Told[e.Kind] == 0 { // another stall may be notified
 			n.Told[e.Kind] = f.now
 		}
 		e.Text = e.sentence()
@@ -96,7 +96,7 @@ func (f facts) judge(namespace string) verdict {
 	return v
 }
 
-// outcomes tells how runs and ticks have ended since the last look.
+// outcomes derives events from the ends of runs and ticks since the last look.
 func (f facts) outcomes(v *verdict, n *note, tell func(Event)) {
 	if !f.read {
 		return
@@ -150,7 +150,7 @@ func (f facts) outcomes(v *verdict, n *note, tell func(Event)) {
 	}
 }
 
-// counted is up to which counts what happened was told; nil when that is not known.
+// counted returns the counts up to which events were notified; nil when unknown.
 func (f facts) counted() *counts {
 	switch {
 	case f.before != nil:
@@ -161,7 +161,8 @@ func (f facts) counted() *counts {
 	return nil
 }
 
-// isNew reports whether the newest row of a kind, nil for none, was not told of before, though more of the kind have been counted.
+// isNew reports whether the newest row of a kind, nil for none, was not notified before, though
+// more of the kind have been counted.
 func (f facts) isNew(r *ledger.Row, kind, last Kind, sharded bool, told string) bool {
 	switch {
 	case f.counted() == nil && f.looked == 0: // the first look ever: only how the job stands
@@ -209,7 +210,8 @@ func eventOf(kind Kind, r *ledger.Row, n int64, counted bool) Event {
 	return e
 }
 
-// isLate reports whether a tick is due for longer than it may be, and nobody has answered it. A job that is held waits by its own rules.
+// isLate reports whether a tick is due for longer than lateAfter, without an answer. A job that is
+// held waits by its own rules.
 func (f facts) isLate() bool {
 	due := f.Cursor
 	if f.Pause.Holds(due) {
@@ -218,7 +220,7 @@ func (f facts) isLate() bool {
 	return due != 0 && due+f.lateAfter <= f.now
 }
 
-// lateness tells of a tick that nobody answers. The kind is that of when it was told first.
+// lateness derives events of a tick without an answer. The kind stays as it was first notified.
 func (f facts) lateness(tell func(Event)) {
 	late := f.isLate()
 	for _, kind := range []Kind{Late, Overdue} {
@@ -244,7 +246,7 @@ func (f facts) lateness(tell func(Event)) {
 	}
 }
 
-// successes tells of a job without a success in time.
+// successes derives events of a job without a success in time.
 func (f facts) successes(n *note, tell func(Event)) {
 	d, told := f.deadline, f.note.told(NoSuccess)
 	if d == nil {

@@ -88,7 +88,7 @@ func (w *world) run(f func(ctx context.Context)) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// notifier is one that runs; kill cuts it off from Redis, as if its node had died.
+// notifier is a running notifier; kill cuts it off from Redis, as if its node had died.
 type notifier struct {
 	stop   func()
 	client *redis.Client
@@ -125,7 +125,7 @@ func (w *world) client() *ops.Client {
 	return c
 }
 
-// logs collects what is logged.
+// logs collects log lines.
 type logs struct{ redistest.Log }
 
 // inbox is a target that keeps what it gets.
@@ -169,7 +169,7 @@ func (b *inbox) events() (all []string) {
 	return all
 }
 
-// want checks what has come so far.
+// want checks the events so far.
 func (b *inbox) want(t *testing.T, events ...string) {
 	t.Helper()
 	if got := b.events(); !slices.Equal(got, events) {

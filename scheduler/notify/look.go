@@ -17,14 +17,15 @@ const (
 	wholeEvery = 10 * 60 * 1000
 	// changedMargin is how much earlier than the last look changes are looked for, ms: masters' clocks differ.
 	changedMargin = 3000
-	// eventsMost bounds the events of one look, and askMost the jobs of which it is asked who can run them. The next look goes on.
+	// eventsMost bounds the events of one look, and askMost the jobs whose nodes are looked up. The
+	// next look goes on.
 	eventsMost = 2000
 	askMost    = 1000
 	// rowsLeast and rowsMost bound how many rows of a history are read.
 	rowsLeast, rowsMost = 16, 2048
 )
 
-// look compares the jobs with what was told of them, and stores what follows.
+// look compares the jobs with the notified problems, and stores the new events.
 func (w *watch) look(ctx context.Context) error {
 	control, err := w.l.Control(ctx)
 	if err != nil {
@@ -56,7 +57,7 @@ func (w *watch) look(ctx context.Context) error {
 	return w.conclude(ctx, now, all, asked)
 }
 
-// read reads the jobs to be looked at. asked are their names, also of those that are gone.
+// read reads the jobs to be looked at. asked has their names, including removed jobs.
 func (w *watch) read(ctx context.Context, now int64, changed map[string]bool, known bool) (stored []ledger.Stored, asked map[string]bool, err error) {
 	n, _, err := w.l.Count(ctx)
 	if err != nil {
@@ -158,7 +159,7 @@ func digestOf(s ledger.Stored) uint64 {
 	return n
 }
 
-// facts puts together what is known of jobs, and reads the histories that are needed.
+// facts collects the evidence about jobs, and reads the necessary histories.
 func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, changed func(job string) bool) (map[string]facts, error) {
 	all, ask := make(map[string]facts, len(stored)), []ledger.Stored(nil)
 	var histories []string
@@ -224,7 +225,7 @@ func (f facts) wants(cancels, changed bool) int64 {
 	return 0
 }
 
-// holders asks why nobody can run jobs that are late.
+// holders looks up why no node can run jobs that are late.
 func (w *watch) holders(ctx context.Context, all map[string]facts, late []ledger.Stored) error {
 	names := make([]string, len(late))
 	for i, s := range late {

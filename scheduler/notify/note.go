@@ -39,7 +39,7 @@ func (c counts) of(k Kind) int64 {
 // bad is how many runs and ticks have ended badly.
 func (c counts) bad() int64 { return c.Failed + c.Abandoned + c.Missed }
 
-// since is what has been added to before; a job that was removed and made anew begins at nothing.
+// since returns the increase over before; a job that was removed and made anew begins at nothing.
 func (c counts) since(before counts) counts {
 	if c.Failed < before.Failed || c.Abandoned < before.Abandoned || c.Missed < before.Missed || c.Succeeded < before.Succeeded || c.Cancelled < before.Cancelled {
 		return c
@@ -47,7 +47,7 @@ func (c counts) since(before counts) counts {
 	return counts{c.Failed - before.Failed, c.Abandoned - before.Abandoned, c.Missed - before.Missed, c.Succeeded - before.Succeeded, c.Cancelled - before.Cancelled}
 }
 
-// outcomeKinds are the kinds that say how a run or a tick has ended; a success ends them.
+// outcomeKinds are the kinds of bad ends of a run or a tick; a success ends them.
 var outcomeKinds = []Kind{Failed, Abandoned, Missed}
 
 // kindOf is the kind of an outcome, "" for none.
@@ -66,14 +66,14 @@ func kindOf(o jobs.Outcome) Kind {
 // keepWell is how long the note of a job that is well again is kept, ms: the next notifier goes on from its counts.
 const keepWell = 60_000
 
-// note is what is stored of a job that is not well.
+// note is the stored record of a job with problems.
 type note struct {
-	Told    map[Kind]int64   `json:"told,omitempty"`    // when what was told was noticed, ms
-	Counts  counts           `json:"counts"`            // up to which what happened was told
-	Last    string           `json:"last,omitempty"`    // the run or tick that was told of last
+	Told    map[Kind]int64   `json:"told,omitempty"`    // by notified kind: when the problem was noticed, ms
+	Counts  counts           `json:"counts"`            // up to which events were notified
+	Last    string           `json:"last,omitempty"`    // the run or tick that was notified last
 	Success int64            `json:"ok,omitempty"`      // when a run succeeded last, ms
-	From    int64            `json:"from,omitempty"`    // when the deadline began for a job of which no success is known, ms
-	Stalled map[string]int64 `json:"stalled,omitempty"` // runs that were told to have stalled, and when that was noticed, ms
+	From    int64            `json:"from,omitempty"`    // start of the deadline of a job without a known success, ms
+	Stalled map[string]int64 `json:"stalled,omitempty"` // runs notified as stalled, and when each stall was noticed, ms
 	Well    int64            `json:"well,omitempty"`    // since when nothing is wrong any more, ms
 }
 
@@ -88,7 +88,7 @@ func (n *note) text() string {
 	return string(text)
 }
 
-// told says when a kind was told of that is not over, 0 for never.
+// told returns when a problem of a kind that is not over was notified, 0 for never.
 func (n *note) told(k Kind) int64 {
 	if n == nil {
 		return 0
@@ -96,7 +96,7 @@ func (n *note) told(k Kind) int64 {
 	return n.Told[k]
 }
 
-// lastStalled is when a stall was told last that is not over, ms; 0 for never.
+// lastStalled returns when the last stall that is not over was notified, ms; 0 for never.
 func (n *note) lastStalled() int64 {
 	last := n.told(Stalled)
 	if last == 0 {
@@ -108,7 +108,7 @@ func (n *note) lastStalled() int64 {
 	return last
 }
 
-// outcome reports whether a kind was told that a success ends.
+// outcome reports whether a kind that a success ends was notified.
 func (n *note) outcome() bool {
 	return n.told(Failed)+n.told(Abandoned)+n.told(Missed)+n.told(Stalled) > 0
 }

@@ -25,20 +25,21 @@ const lockName = "@notifier"
 // Config holds the settings of a Notifier. All notifiers of a namespace should have the same.
 type Config struct {
 	Namespace string   // default "escapement"
-	Targets   []Target // whom to tell; at least one
+	Targets   []Target // receivers; at least one
 	// Every is the pause between two looks. 1 s to 1 h, default 5 s.
 	Every time.Duration
-	// GroupFor is how long the first event of a message waits for others. 0 to 1 h; 0 is the default, 10 s, and below 0 none.
+	// GroupFor is how long the first event of a message waits for further events. 0 to 1 h; 0 is
+	// the default, 10 s, and below 0 none.
 	GroupFor time.Duration
 	// LateAfter is how long a tick must have been due before its job is late or overdue. 10 s to 24 h, default 1 minute.
 	LateAfter time.Duration
 	// AtMost is the number of messages that a target gets in an hour. 1 to 1000, default 20.
 	AtMost int
-	Node   string // who this is, for those who look at the lock; default empty
+	Node   string // the node's name, shown as holder of the lock; default empty
 	Logger *slog.Logger
 }
 
-// Target is somebody to tell. Exactly one of Webhook, Command and Func is set.
+// Target is a receiver of messages. Exactly one of Webhook, Command and Func is set.
 type Target struct {
 	// Name names the target in messages and in Redis: letters, digits and . _ -, at most 64.
 	Name string
@@ -57,8 +58,8 @@ type Target struct {
 	Func Func
 }
 
-// Func tells somebody. It must return soon after ctx ends. One that does not is logged and left
-// behind: it is not called again before it returns, and the other targets go on.
+// Func delivers a message. It must return soon after ctx ends. A call that does not return is
+// logged and left behind: Func is not called again before it returns, and the other targets go on.
 type Func func(ctx context.Context, m Message) error
 
 func (c Config) withDefaults() Config {
@@ -73,7 +74,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Notifier tells the targets about the jobs of a namespace, when it is its turn.
+// Notifier notifies the targets of the jobs of a namespace, while it holds the lock.
 type Notifier struct {
 	client  redis.UniversalClient
 	cfg     Config
@@ -91,9 +92,9 @@ func New(client redis.UniversalClient, cfg Config) (*Notifier, error) {
 	return &Notifier{client: client, cfg: cfg, log: cfg.Logger, callers: newCallers(cfg.Logger)}, nil
 }
 
-// Run works, or waits for its turn, until ctx ends. It then waits for what is being sent, for some
-// seconds at most, and returns nil. It returns an error that wraps redis.ErrClosed when the program
-// has closed the client.
+// Run works, or waits for the lock, until ctx ends. It then waits for messages that are being sent,
+// for some seconds at most, and returns nil. It returns an error that wraps redis.ErrClosed when
+// the program has closed the client.
 func (n *Notifier) Run(ctx context.Context) error {
 	locker := redislock.New(n.client, redislock.Config{Namespace: n.cfg.Namespace, Logger: n.log})
 	defer locker.Close()
@@ -176,7 +177,7 @@ func (n *Notifier) term(ctx, held context.Context, token locking.Token) error {
 	}
 }
 
-// wants reports whether a target is to be told of an event.
+// wants reports whether a target takes an event.
 func (t Target) wants(e Event) bool {
 	return (len(t.On) == 0 || slices.Contains(t.On, e.Kind)) && (t.Jobs == "" || matches(t.Jobs, e.Job))
 }

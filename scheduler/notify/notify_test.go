@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestOnceForThreeNodes: a job that fails is told of once, however often it fails and however many nodes there are, and so is its recovery.
+// TestOnceForThreeNodes: a failing job is notified once, however often it fails and however many
+// nodes there are, and so is its recovery.
 func TestOnceForThreeNodes(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var broken atomic.Bool
@@ -39,7 +40,7 @@ func TestOnceForThreeNodes(t *testing.T) {
 	})
 }
 
-// TestBetweenTwoLooks: a failure is told of though a success has followed it before the next look.
+// TestBetweenTwoLooks: a failure is notified though a success has followed it before the next look.
 func TestBetweenTwoLooks(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var runs atomic.Int32
@@ -109,7 +110,8 @@ func TestDiesBeforeMarking(t *testing.T) {
 	})
 }
 
-// TestTakeover: what happens while no notifier works is told of by the next one, also when it is over; what was told is not told again.
+// TestTakeover: the next notifier sends the events of a time without a notifier, also of problems
+// that are over, and repeats none.
 func TestTakeover(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var report, other atomic.Bool
@@ -131,7 +133,7 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// TestUnreadable: what cannot be read of one job or one target holds nobody else up.
+// TestUnreadable: an unreadable record of one job or target holds up no other one.
 func TestUnreadable(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var report atomic.Bool
@@ -149,7 +151,7 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// TestFirstLook: what is not well when notification begins is told of, and nothing else.
+// TestFirstLook: the first look notifies current problems, and nothing else.
 func TestFirstLook(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var now, before atomic.Bool
@@ -198,7 +200,8 @@ func TestGrouping(t *testing.T) {
 	})
 }
 
-// TestAtMost: a target gets so many messages an hour, and then one that says what was held back.
+// TestAtMost: a target gets so many messages an hour, and then one with the number of events held
+// back.
 func TestAtMost(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
@@ -226,7 +229,7 @@ func TestAtMost(t *testing.T) {
 	})
 }
 
-// TestDeadline: a job that does not fail and does not succeed either is told of when its deadline is over.
+// TestDeadline: a job that neither fails nor succeeds is notified when its deadline is over.
 func TestDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
@@ -250,7 +253,7 @@ func TestDeadline(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		works.Store(false)
 		time.Sleep(25 * time.Minute)
-		first.stop() // the next one knows of the last success all the same
+		first.stop() // the next notifier still has the last success
 		w.notifier(cfg)
 		time.Sleep(4 * time.Minute)
 		box.want(t)
@@ -285,7 +288,7 @@ func TestNeverSucceeded(t *testing.T) {
 	})
 }
 
-// TestOverdue: a job that no living node can run is told of, and a paused one is not.
+// TestOverdue: a job that no living node can run is notified, a paused one is not.
 func TestOverdue(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
@@ -310,7 +313,7 @@ func TestOverdue(t *testing.T) {
 	})
 }
 
-// TestAbandoned: a run whose node dies is told of.
+// TestAbandoned: a run whose node dies is notified.
 func TestAbandoned(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
@@ -341,7 +344,8 @@ func TestAbandoned(t *testing.T) {
 	})
 }
 
-// TestShards: a sharded tick counts as a whole: a shard that succeeds is no recovery, and one that fails is told of with its tick.
+// TestShards: a sharded tick counts as a whole: a shard that succeeds is no recovery, and a failed
+// shard is notified with its tick.
 func TestShards(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
@@ -366,7 +370,7 @@ func TestShards(t *testing.T) {
 	})
 }
 
-// TestHangs: a target that hangs, and one that refuses, hold up no other one.
+// TestHangs: a target that hangs or refuses holds up no other target.
 func TestHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var broken atomic.Bool
@@ -399,7 +403,7 @@ func TestHangs(t *testing.T) {
 	})
 }
 
-// TestRemoved: what was told of a job is over when the job is removed.
+// TestRemoved: a job's notified problems are over when the job is removed.
 func TestRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox

@@ -21,7 +21,7 @@ const (
 	// webhookTime and commandTime bound one try.
 	webhookTime = 10 * time.Second
 	commandTime = 30 * time.Second
-	// finishTime is how long a notifier that is told to stop waits for what is being sent.
+	// finishTime is how long a stopping notifier waits for messages that are being sent.
 	finishTime = 10 * time.Second
 )
 
@@ -34,7 +34,7 @@ type result struct {
 	err    error
 }
 
-// post sends messages, one at a time to each target, so that one that hangs holds up no other.
+// post sends messages, one at a time to each target, so that a hanging target holds up no other.
 type post struct {
 	ctx     context.Context
 	cfg     Config
@@ -75,7 +75,7 @@ func (p *post) any() bool {
 	return slices.Contains(slices.Collect(maps.Values(p.busy)), true)
 }
 
-// wait ends what is being sent. It takes as long as a target may take to return.
+// wait cancels the messages that are being sent. It takes as long as a target may take to return.
 func (p *post) wait() {
 	p.stop()
 	p.sending.Wait()

@@ -22,9 +22,9 @@ const (
 type queue struct {
 	Wait  []Event  `json:"wait,omitempty"`
 	More  int      `json:"more,omitempty"`  // events that are not kept
-	First int64    `json:"first,omitempty"` // when the first of those that wait came, ms
+	First int64    `json:"first,omitempty"` // when the first waiting event came, ms
 	Held  bool     `json:"held,omitempty"`  // they wait for the limit
-	Send  *Message `json:"send,omitempty"`  // what is sent, or will be
+	Send  *Message `json:"send,omitempty"`  // the message that is sent, or will be
 	Until int64    `json:"until,omitempty"` // when that is given up, ms
 	Sent  []int64  `json:"sent,omitempty"`  // when the messages of the last hour were made, ms
 	Used  int64    `json:"used"`            // when it was changed last, ms
@@ -52,8 +52,8 @@ func (q *queue) add(e Event, now int64) {
 	}
 }
 
-// seal makes a message of what has waited long enough, unless another one is being sent or the target has had as many as it may. It
-// reports whether the queue has changed.
+// seal makes a message of events that have waited long enough, unless another message is being sent
+// or the target has had as many as it may. It reports whether the queue has changed.
 func (q *queue) seal(namespace string, each bool, groupFor int64, atMost int, now int64) bool {
 	if q.Send != nil || q.First == 0 || now < q.First+groupFor {
 		return false

@@ -16,7 +16,7 @@ type stall struct {
 	node string
 }
 
-// readStalls reads which runs in flight have stalled: their nodes say so with their heartbeats.
+// readStalls reads from the nodes' heartbeats which runs in flight have stalled.
 func (w *watch) readStalls(ctx context.Context) error {
 	members, err := w.roster.Members(ctx)
 	if err != nil {
@@ -33,8 +33,9 @@ func (w *watch) readStalls(ctx context.Context) error {
 	return nil
 }
 
-// stalled tells of attempts that made no progress, each once: of those in flight, and of those that were cancelled for it. It is over when
-// a run succeeds after that. A heartbeat may still name a run that has ended: the run's row counts.
+// stalled derives events of attempts that made no progress, each once: of those in flight, and of
+// attempts that were cancelled for it. The problem is over when a run succeeds after that. A
+// heartbeat may still name a run that has ended: the run's row counts.
 func (f facts) stalled(n *note, tell func(Event)) {
 	before, last := f.note.lastStalled(), int64(0)
 	told := maps.Clone(n.Stalled)
@@ -57,7 +58,7 @@ func (f facts) stalled(n *note, tell func(Event)) {
 			continue
 		}
 		last = max(last, r.At)
-		if f.looked != 0 && r.At >= f.looked-margin { // the first look ever tells how the job stands
+		if f.looked != 0 && r.At >= f.looked-margin { // the first look ever notifies only the current state
 			note(Event{Run: r.Run, Node: r.NodeName, Tick: stampOf(r.Tick), Outcome: r.Outcome.String(), Error: "its run was cancelled for it"})
 		}
 	}
@@ -71,7 +72,7 @@ func (f facts) stalled(n *note, tell func(Event)) {
 			note(Event{Run: s.Run, Node: s.node, Tick: stampOf(s.Tick), Error: "no progress for " + spell(s.After)})
 		}
 	}
-	over := func(r ledger.Row) bool { // a run that was told of may have succeeded before it was
+	over := func(r ledger.Row) bool { // a notified run may have succeeded before it was notified
 		return isSuccess(r) && r.At > last && (r.At > before || before != 0 && f.note.Stalled[r.Run] == before)
 	}
 	if n.Told[Stalled] != 0 && len(flying) == 0 && slices.ContainsFunc(f.rows, over) {

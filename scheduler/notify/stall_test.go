@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestStalled: a run that stalls is told of once, whoever tells, however often it stalls, and while it goes on. It is over when a run succeeds.
+// TestStalled: a stalled run is notified once, by whichever notifier, however often it stalls, and
+// while it goes on. It is over when a run succeeds.
 func TestStalled(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
@@ -52,7 +53,8 @@ func TestStalled(t *testing.T) {
 	})
 }
 
-// TestStalledAndCancelled: each attempt that is cancelled for a stall is told of, though it has ended before anybody looked.
+// TestStalledAndCancelled: each attempt that is cancelled for a stall is notified, though it has
+// ended before the next look.
 func TestStalledAndCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
@@ -91,8 +93,9 @@ func TestStalledAndCancelled(t *testing.T) {
 	})
 }
 
-// TestStalledAndOver: a stalled run that ends well is over within a few looks, whenever between two heartbeats and two looks it ends,
-// though no other run of its job is near. Where nobody was told of the stall before it ended well, nobody is.
+// TestStalledAndOver: a stalled run that ends well is over within a few looks, whenever between two
+// heartbeats and two looks it ends, though no other run of its job is near. A stall that was not
+// notified before the run ended well is not notified after.
 func TestStalledAndOver(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox
@@ -110,7 +113,7 @@ func TestStalledAndOver(t *testing.T) {
 			w.node("of-"+few[0].Name, few...)
 		}
 		time.Sleep(850 * time.Millisecond)
-		long, short := box.target("long", "n"), box.target("short", "n") // a message has 50 events at most, and says how many more there are
+		long, short := box.target("long", "n"), box.target("short", "n") // a message lists 50 events at most
 		long.Jobs, short.Jobs = "long-*", "short-*"
 		w.notifier(notify.Config{GroupFor: time.Second, Targets: []notify.Target{long, short}})
 		time.Sleep(13 * time.Minute)
@@ -127,7 +130,7 @@ func TestStalledAndOver(t *testing.T) {
 	})
 }
 
-// TestStalledSince: the recovery says since when the job has stalled: since the first attempt that was told.
+// TestStalledSince: the recovery has the start of the job's first notified stall.
 func TestStalledSince(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// escape says how a value is written in a body.
+// escape is how a value is written in a body.
 type escape int
 
 const (
@@ -18,8 +18,9 @@ const (
 	escapeNone
 )
 
-// placeholders are the names that a body may have in {{ }}. No template package: the ones of the standard library call methods by their names,
-// which keeps the linker from leaving out what is not used.
+// placeholders are the names that a body may have in {{ }}. No template package: the standard
+// library's packages call methods by their names, which keeps the linker from leaving out unused
+// code.
 var placeholders = []string{"text", "json", "job", "event", "namespace", "key", "action", "id"}
 
 var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
@@ -88,7 +89,7 @@ func (m Message) value(name string) string {
 // namesMost bounds how many different words stand for {{job}}.
 const namesMost = 10
 
-// each joins what the events say, each once.
+// each joins the events' words, each word once.
 func (m Message) each(of func(Event) string) string {
 	var words []string
 	for _, e := range m.Events {

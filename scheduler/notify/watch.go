@@ -17,13 +17,13 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// Fields of what is stored beside the notes of jobs.
+// Fields that are stored beside the notes of jobs.
 const (
 	lookedField = ":looked"
 	queuePrefix = ":to "
 )
 
-// watch is what a notifier knows during a term. It begins with what Redis has.
+// watch is a notifier's state during a term. It begins with the records in Redis.
 type watch struct {
 	cfg       Config
 	log       *slog.Logger
@@ -89,8 +89,8 @@ func newWatch(ctx context.Context, client redis.UniversalClient, cfg Config, tok
 	return w, nil
 }
 
-// nodesTime is Redis' time as most living nodes go by it. Events are dated by it, and given up: what was told stays true when a step of
-// Redis' clock is taken back.
+// nodesTime returns Redis' time as most living nodes estimate it. Events and given-up messages go
+// by this time: a notified date stays true when a step of Redis' clock is taken back.
 func (w *watch) nodesTime(ctx context.Context) time.Time {
 	view, err := w.roster.Look(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *watch) has(target string) bool {
 	return slices.ContainsFunc(w.cfg.Targets, func(t Target) bool { return t.Name == target })
 }
 
-// tell has an event wait for the targets that want it.
+// tell queues an event for the targets that want it.
 func (w *watch) tell(e Event, now int64) {
 	for _, t := range w.cfg.Targets {
 		if t.wants(e) {
@@ -121,7 +121,7 @@ func (w *watch) tell(e Event, now int64) {
 	}
 }
 
-// send seals what is due, stores it and hands it to the post.
+// send seals due messages, stores them and hands them to the post.
 func (w *watch) send(ctx context.Context, p *post) error {
 	now, err := w.l.Now(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (w *watch) sent(p *post, r result) {
 	}
 }
 
-// finish waits for what is being sent, and stores what was sent.
+// finish waits for messages that are being sent, and stores the results.
 func (w *watch) finish(ctx context.Context, p *post) error {
 	ctx, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
@@ -220,7 +220,7 @@ func (w *watch) store(ctx context.Context, jobs []string) error {
 	return nil
 }
 
-// gone forgets a job that was removed, and tells that what was told of it is over.
+// gone forgets a removed job, and notifies that its problems are over.
 func (w *watch) gone(job string, now int64) (events int) {
 	if n := w.notes[job]; n != nil {
 		for _, kind := range Kinds {

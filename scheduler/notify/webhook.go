@@ -32,12 +32,14 @@ type Webhook struct {
 	Headers map[string]string
 	// Format is one of FormatJSON (the default), FormatSlack and FormatText.
 	Format string
-	// Body is sent in place of a format, with {{text}}, {{json}}, {{job}}, {{event}}, {{namespace}}, {{key}}, {{action}} and {{id}} replaced. They are
-	// written as a JSON text without its quotes, {{json}} as a JSON object, unless the header Content-Type says that the body is no JSON.
+	// Body is sent in place of a format, with {{text}}, {{json}}, {{job}}, {{event}},
+	// {{namespace}}, {{key}}, {{action}} and {{id}} replaced. They are written as a JSON text
+	// without its quotes, {{json}} as a JSON object, unless the header Content-Type names another
+	// type than JSON.
 	Body string
 }
 
-// answerMost bounds what is read of an answer, in bytes.
+// answerMost bounds how much of an answer is read, in bytes.
 const answerMost = 64 << 10
 
 // hooks sends the calls. A connection is used once: net/http would repeat a request with an Idempotency-Key by itself.
@@ -151,7 +153,7 @@ func (w *Webhook) send(ctx context.Context, m Message) error {
 	return fmt.Errorf("webhook at %s: status %d", host, resp.StatusCode)
 }
 
-// plain is why a call failed, without what the URL or the answer's headers say.
+// plain returns why a call failed, without the contents of the URL or of the answer's headers.
 func plain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
