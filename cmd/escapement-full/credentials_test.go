@@ -277,7 +277,7 @@ func TestPostgresCredentials(t *testing.T) {
 	refused(t, "of an authority that is not trusted", take(t, postgres, c), "certificate signed by unknown authority")
 }
 
-// runPostgres starts a server that admits nobody without TLS, a certificate and a password.
+// runPostgres starts a server that admits only clients with TLS, a certificate and a password.
 func runPostgres(t *testing.T, dir, port string, account *syscall.Credential, own func(string) error, certs *redistest.Certificates, ready func(ctx context.Context) error) {
 	t.Helper()
 	program := func(name string) string {

@@ -122,7 +122,7 @@ func postgres(c cli.LockConfig) (*locking.Locker, func(), error) {
 	return locker, func() { locker.Close(); pool.Close() }, nil
 }
 
-// secure adds the user, the password and TLS of c to what the URL says.
+// secure adds the user, the password and TLS of c to the URL's settings.
 func secure(cfg *pgx.ConnConfig, c cli.LockConfig, text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -171,10 +171,11 @@ func secure(cfg *pgx.ConnConfig, c cli.LockConfig, text string) error {
 	return nil
 }
 
-// tablesPattern is that of pglock.Config.Namespace.
+// tablesPattern is the pattern of pglock.Config.Namespace.
 var tablesPattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,23}$`)
 
-// tables begins the names of a namespace's tables. A namespace that cannot is told apart from others like it by a number.
+// tables returns the prefix of a namespace's tables. A namespace that is no valid prefix gets a
+// number, so that similar namespaces have different tables.
 func tables(namespace string) string {
 	if namespace == "" || tablesPattern.MatchString(namespace) {
 		return namespace

@@ -31,7 +31,8 @@ func TestCheckSendsNothing(t *testing.T) {
 	}
 }
 
-// TestServersRefused: what is no server of a store is refused, without a password.
+// TestServersRefused: a text that names no server of a store is refused, and the error hides the
+// password.
 func TestServersRefused(t *testing.T) {
 	for _, c := range []struct {
 		driver  cli.Driver

@@ -1,17 +1,15 @@
 // Command escapement is the node and the operator's tool.
 //
-// As a node (run) it reads config.yaml, registers every job of it with the
-// scheduler and serves the health endpoints until it is told to stop; dev does
-// the same with several nodes and an embedded Redis in one process. As a tool
-// (jobs, runs, nodes, locks, ledger) it reads what the nodes keep in Redis, and tells
-// them what an operator wants: runs, pauses, ends. generations makes another deployed
-// cluster the one that runs, move takes a namespace to another Redis. lock runs a
-// command under a business lock. cron needs none of that.
+// As a node (run) it reads config.yaml, registers every job of it with the scheduler and serves the
+// health endpoints until it is stopped; dev does the same with several nodes and an embedded Redis
+// in one process. As a tool (jobs, runs, nodes, locks, ledger) it reads the nodes' records in
+// Redis, and stores an operator's orders: runs, pauses, ends. generations makes another deployed
+// cluster the one that runs, move takes a namespace to another Redis. lock runs a command under a
+// business lock. cron works without Redis and configuration.
 //
-// This is the only place of the project that knows YAML, flags and environment
-// variables. A setting is looked up in one order: flag, environment, file,
-// default. The whole configuration is judged before anything is connected or
-// written, and every fault is told at once, each with the place it came from.
+// YAML, flags and environment variables are confined to the programs. A setting is looked up in one
+// order: flag, environment, file, default. The whole configuration is judged before anything is
+// connected or written, and every fault is reported at once, each with the place it came from.
 //
 // # Streams and exit codes
 //
@@ -31,13 +29,11 @@
 //
 // # Stopping
 //
-// The first SIGINT or SIGTERM drains: work is handed over, what runs may end
-// within node.drain_timeout and is then cancelled. A second signal exits at
-// once with code 1.
+// The first SIGINT or SIGTERM drains: work is handed over, runs may end within node.drain_timeout
+// and are then cancelled. A second signal exits at once with code 1.
 //
 // # Moving
 //
-// A node with redis.next goes on in that Redis, in the same process, when the
-// namespace has moved there: another scheduler.Node takes the place of the one
-// whose Run has returned ErrMoved.
+// A node with redis.next goes on in that Redis, in the same process, when the namespace has moved
+// there: another scheduler.Node takes the place of the one whose Run has returned ErrMoved.
 package main

@@ -25,7 +25,7 @@ type row struct {
 func (p player) all(ctx context.Context, chosen []guard, o options) (int, error) {
 	began := time.Now()
 	overlays := make([]string, len(chosen))
-	for i, g := range chosen { // all before anything is run: somebody may go on working on the tree
+	for i, g := range chosen { // all before the first run: the tree may change meanwhile
 		var err error
 		if overlays[i], err = p.overlay(g); err != nil {
 			return 2, err
@@ -57,7 +57,7 @@ func (p player) all(ctx context.Context, chosen []guard, o options) (int, error)
 	return 0, nil
 }
 
-// unbroken runs every named test once on the unchanged module, those of a package together.
+// unbroken runs every named test once on the unchanged module, the tests of a package together.
 func (p player) unbroken(ctx context.Context, chosen []guard, parallel int) error {
 	patterns := make(map[string][]string)
 	for _, g := range chosen {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// options say which guards are removed, and what is run then.
+// options select the guards to remove and the tests to run then.
 type options struct {
 	only     string
 	list     bool
@@ -70,7 +70,7 @@ func run(ctx context.Context, o options) (code int, err error) {
 	return p.all(ctx, chosen, o)
 }
 
-// choose returns the guards that are asked for.
+// choose returns the guards that -only selects.
 func (o options) choose(all []guard) ([]guard, error) {
 	only, err := regexp.Compile(o.only)
 	if err != nil {
@@ -92,7 +92,7 @@ func printList(all []guard) {
 	}
 }
 
-// try plays other tests without each guard, and says which of them fail.
+// try plays other tests without each guard, and prints which of them fail.
 func (p player) try(ctx context.Context, chosen []guard, tests string) (int, error) {
 	words := strings.Fields(tests)
 	if len(words) != 2 {

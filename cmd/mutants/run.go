@@ -16,7 +16,7 @@ import (
 const (
 	testLimit  = 3 * time.Minute // for the tests of one guard; then they hang
 	allLimit   = 5 * time.Minute // for all named tests of a package, on the unchanged module
-	buildLimit = 5 * time.Minute // for their build, beside others
+	buildLimit = 5 * time.Minute // for their build, beside other work
 )
 
 // player runs tests on the module at root, unchanged or without a guard.
@@ -47,8 +47,8 @@ func (p player) overlay(g guard) (string, error) {
 
 // outcome is what became of the tests that a pattern names.
 type outcome struct {
-	passed, failed []string // names, those of subtests too
-	err            error    // why this says nothing: no build, no test, a hang, a panic elsewhere
+	passed, failed []string // names, including subtests
+	err            error    // why there is no result: no build, no test, a hang, a panic elsewhere
 	out            string
 }
 
@@ -57,7 +57,7 @@ var (
 	panicLine   = regexp.MustCompile(`(?m)^panic: `)
 )
 
-// run runs tests on the module, or on the changed one that an overlay makes of it.
+// run runs tests on the module, or on the module as an overlay changes it.
 func (p player) run(ctx context.Context, t test, overlay string, limit time.Duration, flags ...string) outcome {
 	args := []string{"test", "-count=1", "-vet=off", "-v", "-timeout", limit.String(), "-run", t.run}
 	if overlay != "" {
@@ -90,7 +90,7 @@ func (p player) module(pkg string) (dir, rel string) {
 	return dir, "./" + strings.TrimPrefix(rel, "./")
 }
 
-// tail keeps the end of what is written to it: a test without its guard may log for ever.
+// tail keeps the end of the output: a test without its guard may log for ever.
 type tail struct{ text []byte }
 
 const tailMax = 1 << 20

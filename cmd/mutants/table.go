@@ -12,7 +12,7 @@ import (
 //go:embed guards.txt
 var guardsText string
 
-// test is one that must fail without a guard: a package, as the go tool takes it, and a pattern for -run.
+// test must fail without a guard: a package, as the go tool takes it, and a pattern for -run.
 type test struct{ pkg, run string }
 
 func (t test) String() string { return t.pkg + " " + t.run }

@@ -1,10 +1,12 @@
-// Program notices writes the licences of what Escapement's programs and pages contain: THIRD_PARTY_NOTICES for the archives and images of
-// a release, and licenses.txt for the web console. The texts come from the module cache and from node_modules:
+// Program notices writes the licences of the third-party parts of Escapement's programs and pages:
+// THIRD_PARTY_NOTICES for the archives and images of a release, and licenses.txt for the web
+// console. The texts come from the module cache and from node_modules:
 //
 //	go mod download && (cd cmd/escapement-full && go mod download) && (cd scheduler/console/web && npm ci)
 //	go run ./cmd/notices
 //
-// Every module that go.mod requires is listed, those of tests too: that is more than the programs contain, and needs no build to check.
+// Every module that go.mod requires is listed, including modules for tests: the list has more than
+// the programs contain, and needs no build to check.
 package main
 
 import (
@@ -31,7 +33,7 @@ const (
 // pages are where the licences of the console's packages go: beside the built pages, and where their build takes them from.
 var pages = []string{"scheduler/console/dist/licenses.txt", web + "/public/licenses.txt"}
 
-// part is something that somebody else has written.
+// part is a third-party module or package.
 type part struct{ name, version, dir string }
 
 func (p part) String() string { return strings.TrimSpace(p.name + " " + p.version) }
@@ -79,7 +81,7 @@ func write() error {
 	return nil
 }
 
-// goModules are the modules of others that the module in a folder requires.
+// goModules returns the third-party modules that the module in a folder requires.
 func goModules(dir string) (all []part, err error) {
 	cmd := exec.Command("go", "mod", "edit", "-json")
 	cmd.Dir = dir
@@ -134,7 +136,7 @@ func npmPackages() (all []part, err error) {
 // licence matches the names of files with licences and notices.
 var licence = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
-// textOf is what the licence files of a part say.
+// textOf returns the text of a part's licence files.
 func (p part) textOf() (string, error) {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil {

@@ -63,7 +63,7 @@ func (b books) abandoned() map[string]bool {
 	return all
 }
 
-// started is when each run did, by its id; of one that goes on, when it was granted.
+// started returns when each run started, by its id; for a run in flight, when it was granted.
 func (b books) started() map[string]time.Time {
 	at := map[string]time.Time{}
 	for row := range b.runs {
@@ -77,7 +77,7 @@ func (b books) started() map[string]time.Time {
 	return at
 }
 
-// unsettled is a run, or a sharded tick, that nobody has ended.
+// unsettled is a run, or a sharded tick, without a recorded end.
 const unsettled judge.Kind = "OPEN"
 
 // settled checks that nothing is open of nodes that have ended in peace: they settle or hand back what they have. A node that

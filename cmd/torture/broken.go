@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
-// blind is a judge that missed what was wrong.
+// blind is a judge that missed a violation.
 const blind judge.Kind = "BLIND"
 
 func brokenSettings(r *rehearsal) settings {
@@ -20,8 +20,9 @@ func brokenSettings(r *rehearsal) settings {
 	return s
 }
 
-// broken takes the guard away and checks the judge. Each node runs in a namespace of its own, as if none asked the ledger: every tick runs
-// once per node, and the judge must name each. What one of these nodes left is good by itself.
+// broken takes the guard away and checks the judge. Each node runs in a namespace of its own, as if
+// none used a ledger: every tick runs once per node, and the judge must name each. The records of
+// each such node are consistent by themselves.
 func broken(ctx context.Context, r *rehearsal, s *stage) {
 	for i := range nodes {
 		s.start(fmt.Sprint("n", i+1), "--namespace", fmt.Sprint("alone-", i+1))

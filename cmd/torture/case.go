@@ -16,8 +16,8 @@ const (
 	failoverHold = 3 * time.Second
 	// standstill is longer than anything takes on a machine that still does something.
 	standstill = 3 * time.Minute
-	// recovery is how long after a lease's time a fault may still show: nodes ask again after a second and a half at the
-	// latest, and then work off what is due.
+	// recovery is how long after a lease's time a fault may still show: nodes claim again after a
+	// second and a half at the latest, and then work off the due ticks.
 	recovery = 5 * time.Second
 )
 

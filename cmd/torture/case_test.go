@@ -81,7 +81,7 @@ func (s *stage) record(l line, next time.Time, after time.Duration) {
 	s.books[l.job] = b
 }
 
-// judged is what is found in what a stage has gathered.
+// judged returns the judge's report on a stage's evidence.
 func judged(t *testing.T, s *stage) judge.Report {
 	t.Helper()
 	c, err := s.evidence()

@@ -82,7 +82,7 @@ func (s *stage) step(do string, frozen *node) *node {
 // errNobody is why nothing can be done to a node.
 var errNobody = errors.New("no node is alive")
 
-// oldest is who leaves, freezes or dies: the one that has been there for longest and lives.
+// oldest returns the node to leave, freeze or kill: the living node that started first.
 func (s *stage) oldest(frozen *node) *node {
 	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.alive() && n != frozen && n.left.IsZero() })
 	if i < 0 {

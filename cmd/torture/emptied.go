@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// aheadBy is how long before the others one node meets the empty Redis.
+	// aheadBy is how long before the other nodes one node meets the empty Redis.
 	aheadBy = time.Second
 	// flushes is how often Redis is emptied while it runs, and flushEvery how often in between.
 	flushes, flushEvery = 20, 150 * time.Millisecond

@@ -28,21 +28,21 @@ func failoverSettings(r *rehearsal) settings {
 	return s
 }
 
-// failover kills the master amid a burst, when its replicas have not heard of it for a moment. What it had acknowledged
-// and not passed on is lost.
+// failover kills the master amid a burst, a moment after its replicas were cut off from it. Writes
+// that it had acknowledged and not passed on are lost.
 func failover(ctx context.Context, r *rehearsal, s *stage) {
 	s.loseMaster(ctx, r, "SIGKILL", func(old *redistest.Server) {
 		s.check(s.watch.Part(ctx))
 		s.check(wait(ctx, lag))
-		if !s.confirm { // with it nothing begins that the replicas have not heard of
+		if !s.confirm { // with confirm nothing begins before the replicas have it
 			s.amid(ctx)
 		}
 		s.check(old.Kill())
 	}, func(*redistest.Server) {})
 }
 
-// zombie stops the master amid a burst and continues it when another one has taken its place. It still holds itself for
-// the master then, and answers what was sent to it, until a sentinel tells it otherwise.
+// zombie stops the master amid a burst and continues it when another server has taken its place. It
+// then still acts as the master, and answers the requests sent to it, until a sentinel demotes it.
 func zombie(ctx context.Context, r *rehearsal, s *stage) {
 	s.loseMaster(ctx, r, "SIGSTOP", func(old *redistest.Server) { s.check(old.Pause()) }, func(old *redistest.Server) {
 		s.check(wait(ctx, undead))

@@ -49,7 +49,7 @@ func (s *stage) stop(ctx context.Context) {
 	s.note("drained in %s", s.ended.Sub(s.asked).Round(time.Millisecond))
 }
 
-// crashes accuses the nodes that have ended before they were told to.
+// crashes accuses the nodes that ended before the scenario stopped them.
 func (s *stage) crashes() {
 	for _, n := range s.nodes {
 		if !n.alive() && n.killed.IsZero() && n.left.IsZero() {

@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
-// unaware is a resumed node that did not learn what became of its run, or did not tell.
+// unaware is a resumed node that did not notice the end of its run's lease, or did not log it.
 const unaware judge.Kind = "RESUME"
 
 // freezing are the times of the scenario.
@@ -59,7 +59,8 @@ func (s *stage) await(ctx context.Context, job string) (first line) {
 	return first
 }
 
-// resumed checks what the frozen node learnt of its long run, and what the books say of it.
+// resumed checks when the frozen node noticed the loss of its long run, and how the run is
+// recorded.
 func (s *stage) resumed(n *node, run string) {
 	told := n.said(func(r record) bool {
 		return r.Run == run && r.Message == "lease lost while the run was going; its context was cancelled"

@@ -68,8 +68,8 @@ type settings struct {
 	sentinel    bool           // Redis is watched by sentinels
 	sharded     bool           // Redis is a Cluster
 	clusterArgs []string       // of its servers
-	confirm     bool           // replicas confirm what is granted
-	section     map[string]any // redis, of the configuration, which the stage fills in; nil: flags say it
+	confirm     bool           // replicas confirm grants
+	section     map[string]any // redis section of the configuration; nil: flags name the server
 }
 
 // entry is a job's part of a configuration.

@@ -23,7 +23,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	logging.Disable() // go-redis tells of each failed dial; the errors say it
+	logging.Disable() // go-redis logs each failed dial; the errors have it too
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -77,7 +77,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// choose finds the scenarios. It refuses -confirm for those that do not heed it: their run would hold, and show nothing of what was asked for.
+// choose finds the scenarios. It refuses -confirm when no chosen scenario uses it: the run would
+// pass, and show nothing about confirmation.
 func (o options) choose() ([]scenario, error) {
 	chosen, err := choose(o.scenario, o.short)
 	if err == nil && o.confirm && !slices.ContainsFunc(chosen, func(s scenario) bool { return s.name == "failover" || s.name == "zombie" }) {

@@ -12,7 +12,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestFlagsThatDoNothing: who asks for a fault that no chosen scenario has is told so, before anything is built.
+// TestFlagsThatDoNothing: a flag for a fault that no chosen scenario has is refused, before
+// anything is built.
 func TestFlagsThatDoNothing(t *testing.T) {
 	for args, ok := range map[string]bool{
 		"-confirm -scenario failover":     true,

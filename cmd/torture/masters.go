@@ -70,7 +70,8 @@ var troubles = []trouble{
 	}},
 }
 
-// masters does to one master of a Cluster after another what happens to masters. Jobs at the others start no later for it.
+// masters puts one master of a Cluster after another under the faults of masters. Jobs at the other
+// masters start no later for it.
 func masters(ctx context.Context, _ *rehearsal, s *stage) {
 	s.startAll(ctx, nodes)
 	s.check(waitUntil(ctx, s.from.Add(2*time.Second)))
@@ -119,7 +120,7 @@ func (s *stage) partition(ctx context.Context, but *redistest.Server) (key strin
 
 // elsewhere are the jobs of partitions that a master does not have.
 func (s *stage) elsewhere(ctx context.Context, master *redistest.Server) map[string]bool {
-	client := redis.NewClusterClient(s.shards.Options()) // one that has just asked who has what
+	client := redis.NewClusterClient(s.shards.Options()) // a client with the current slots
 	defer client.Close()
 	all := make(map[string]bool)
 	for i := range partitions {

@@ -35,7 +35,7 @@ type node struct {
 	err    error         // how it exited, and when; to be read after exited is closed
 	ended  time.Time
 
-	// What was done to it: when it was told to leave, when it was killed, and while it was frozen.
+	// When the node got SIGTERM, when it was killed, and while it was frozen.
 	left, killed time.Time
 	frozen       judge.Span
 }
@@ -78,7 +78,7 @@ func (n *node) alive() bool {
 	}
 }
 
-// struck says whether it was killed or frozen.
+// struck reports whether the node was killed or frozen.
 func (n *node) struck() bool { return !n.killed.IsZero() || !n.frozen.From.IsZero() }
 
 // endedAt is when it had; zero: it has not.
@@ -124,7 +124,7 @@ func (s *stage) thaw(n *node) {
 	s.check(n.signal(syscall.SIGCONT))
 }
 
-// leave tells a node to end.
+// leave sends a node SIGTERM.
 func (s *stage) leave(n *node) {
 	n.left = time.Now()
 	s.check(n.signal(syscall.SIGTERM))
@@ -136,7 +136,7 @@ func (n *node) end() {
 	<-n.exited
 }
 
-// ready waits until the node's /readyz says so.
+// ready waits until the node's /readyz answers 200.
 func (n *node) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -175,7 +175,7 @@ type record struct {
 	Answer  string    `json:"answer"`
 }
 
-// said is the first line of the node's log that fits, the zero record when none does.
+// said returns the first line of the node's log that fits, the zero record when none does.
 func (n *node) said(fits func(record) bool) record {
 	f, err := os.Open(n.log)
 	if err != nil {

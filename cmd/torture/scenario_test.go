@@ -28,7 +28,8 @@ func crashed(t *testing.T, name string) *node {
 	return n
 }
 
-// TestNobodyLeft: where all nodes have crashed there is nobody to freeze, to kill or to send away, which is an answer too.
+// TestNobodyLeft: where all nodes have crashed, no node is left to freeze, kill or stop, and the
+// scenario returns errNobody.
 func TestNobodyLeft(t *testing.T) {
 	s := &stage{nodes: []*node{crashed(t, "n1")}, say: func(string, ...any) {}}
 	for _, do := range []string{"leave", "kill", "freeze"} {
@@ -38,7 +39,7 @@ func TestNobodyLeft(t *testing.T) {
 	}
 }
 
-// TestCrashIsNamed: a scenario that cannot go on, because of a node that has crashed, says so.
+// TestCrashIsNamed: a scenario that cannot go on, because a node has crashed, names the node.
 func TestCrashIsNamed(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -33,7 +33,7 @@ func (s *stage) openRedis(data string) {
 	}
 }
 
-// redisFlags are a node's flags, with the one that names the server.
+// redisFlags returns a node's flags, including the server's URL.
 func (s *stage) redisFlags(more []string) []string {
 	if s.redis == nil {
 		return more

@@ -32,8 +32,7 @@ func (l line) String() string {
 // lag is how long after its tick a run started.
 func (l line) lag() time.Duration { return l.at.Sub(l.tick) }
 
-// readSink reads all lines; what is not a line is a finding. A file that is not there yet is
-// an empty one.
+// readSink reads all lines; any other text is a finding. A missing file counts as empty.
 func readSink(path string) ([]line, []judge.Finding, error) {
 	f, err := os.Open(path) //nolint:gosec // the path is made by this program
 	if os.IsNotExist(err) {
@@ -82,7 +81,7 @@ func parseLine(text string) (line, error) {
 	return line{job: f[0], tick: tick.UTC(), token: token, node: f[3], run: f[4], phase: phase, at: time.Unix(0, nanos).UTC()}, nil
 }
 
-// starts are the lines that tell of a run's start.
+// starts returns the lines of runs' starts.
 func starts(lines []line) []line {
 	var out []line
 	for _, l := range lines {

@@ -29,8 +29,8 @@ type stage struct {
 
 	say func(format string, args ...any)
 
-	// hurried says that other work may keep the machine busy: no start is too late then. What a time promises is judged in
-	// virtual time, and by the long torture.
+	// hurried: other work may keep the machine busy, so no start is too late. Promises about time
+	// are judged in virtual time, and by the long torture.
 	hurried bool
 
 	redis  *redistest.Server // nil where there are
@@ -38,13 +38,13 @@ type stage struct {
 	shards *redistest.Cluster // or a Cluster
 	client redis.UniversalClient
 
-	nodes []*node // every one that was started
+	nodes []*node // every node that was started
 	post  *post   // writes the sink, where jobs are HTTP calls
 
 	faults []judge.Disturbance // of Redis, for the judge
 	begun  time.Time           // when the first node was started
 	from   time.Time           // from then on each tick is accounted for
-	asked  time.Time           // when all nodes were told to end; zero: they were not
+	asked  time.Time           // when all nodes got SIGTERM; zero: they did not
 	ended  time.Time           // when the last node had
 
 	lines    []line
@@ -57,8 +57,8 @@ type stage struct {
 func (s *stage) sink() string  { return filepath.Join(s.dir, "sink") }
 func (s *stage) lives() string { return filepath.Join(s.dir, "alive") }
 
-// open makes the directory, the configuration and the server. Where late starts count, open returns when the server is older than
-// the hold: nodes that know nobody grant nothing before.
+// open makes the directory, the configuration and the server. Where late starts count, open returns
+// when the server is older than the hold: the first nodes grant nothing before.
 func (s *stage) open(ctx context.Context) {
 	s.openRedis(filepath.Join(s.dir, "redis"))
 	if !s.hurried {
@@ -134,7 +134,8 @@ func play(act func()) (err error) {
 	return nil
 }
 
-// accuse notes what is wrong and only this program can see; about is a job, a node or another subject.
+// accuse records a violation that only this program can see; about is a job, a node or another
+// subject.
 func (s *stage) accuse(k judge.Kind, about, format string, args ...any) {
 	s.findings = append(s.findings, judge.NewFinding(k, about, time.Time{}, format, args...))
 }
@@ -212,7 +213,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 func waitUntil(ctx context.Context, t time.Time) error { return wait(ctx, time.Until(t)) }
 
-// logger writes what is going on, with the time since the start.
+// logger returns a function that writes progress, with the time since the start.
 func logger(w io.Writer) func(format string, args ...any) {
 	begun := time.Now()
 	return func(format string, args ...any) {

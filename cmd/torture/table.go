@@ -50,7 +50,7 @@ func (r row) result() string {
 // ran is how many ticks started.
 func (r row) ran() int { return r.report.Verdicts[judge.Satisfied] + r.report.Verdicts[judge.Delayed] }
 
-// instead tells what became of the other ticks.
+// instead lists the verdicts of the ticks that did not start.
 func (r row) instead() string {
 	var words []string
 	for _, v := range slices.Sorted(maps.Keys(r.report.Verdicts)) {

@@ -35,7 +35,7 @@ type Config struct {
 // apiPath is where the pages look for the API, below their own folder.
 const apiPath = "/api/v1/"
 
-// policy lets the pages load and reach nothing but what stands beside them, and nobody frame them.
+// policy lets the pages load and reach only files beside them, and forbids framing.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -46,8 +46,9 @@ type file struct {
 	plain, gzip []byte // gzip: nil for a small one
 }
 
-// Handler serves the console. The pages are the same for everybody and hold no secrets: who may see and do what is decided by the API.
-// Mount it at its base path and at everything below: with a BasePath of "/ops" at "/ops" and at "/ops/".
+// Handler serves the console. The pages are the same for all users and hold no secrets: the API
+// decides who may see and do what. Mount it at its base path and at everything below: with a
+// BasePath of "/ops" at "/ops" and at "/ops/".
 func Handler(cfg Config) http.Handler {
 	files := load(cfg.Name)
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,8 +95,8 @@ func slashed(base string) string {
 	return "/" + base
 }
 
-// Below takes a base path away from requests that begin with it, and leaves others as they are. The base path without a slash at its end
-// is answered with where the pages are.
+// Below takes a base path away from requests that begin with it, and leaves other requests as they
+// are. The base path without a slash at its end is redirected to the pages.
 func Below(base string, next http.Handler) http.Handler {
 	base = slashed(base)
 	if base == "" {
@@ -150,7 +151,8 @@ func load(name string) map[string]file {
 	return files
 }
 
-// types are those of the files, by the ends of their names: a machine's own table may lack them.
+// types are the files' media types, by the ends of their names: a machine's own table may lack
+// them.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".txt": "text/plain; charset=utf-8",
@@ -170,7 +172,7 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-cache") // the names stay the same: ask each time, by the tag
+	h.Set("Cache-Control", "no-cache") // the names stay the same, so clients revalidate by the tag
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", f.tag)
 	if httpbody.Unchanged(r, f.tag) {
@@ -184,5 +186,5 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", f.contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // the asker went away; nobody is left to tell
+	_, _ = w.Write(body) // the client has gone away
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/scheduler/console"
 )
 
-// get asks a handler, and follows nothing.
+// get sends a request to a handler, and follows no redirect.
 func get(t *testing.T, h http.Handler, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -26,7 +26,8 @@ func get(t *testing.T, h http.Handler, path string, header ...string) *httptest.
 	return w
 }
 
-// TestFiles: each file is sent with its type, a policy and a tag, and not again to somebody who has it.
+// TestFiles: each file is sent with its type, a policy and a tag, and not again to a client that
+// has it.
 func TestFiles(t *testing.T) {
 	h := console.Handler(console.Config{Name: `a "b" <c>`})
 	for path, contentType := range map[string]string{

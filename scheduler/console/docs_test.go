@@ -18,7 +18,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestProgramOfTheDocument builds the program in docs/console.md, runs it, and asks it for all that it serves.
+// TestProgramOfTheDocument builds and runs the program in docs/console.md, and requests everything
+// that it serves.
 func TestProgramOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/console.md")
 	if err != nil {
@@ -108,7 +109,7 @@ func run(t *testing.T, program string) {
 	})
 }
 
-// ask asks as ann; with a condition again and again until it holds.
+// ask sends a request as ann; with a condition again and again until it holds.
 func ask(t *testing.T, url string, until func(status int, body string) bool) (status int, body string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

@@ -48,7 +48,7 @@ type Row struct {
 	Survived  bool    `json:"survived"`          // it kept up: at least half of the ticks ran
 }
 
-// Tally says what became of the ticks that were due.
+// Tally counts the results of the due ticks.
 type Tally struct {
 	Due    int `json:"due"`
 	Once   int `json:"once"`
@@ -86,14 +86,14 @@ func (r Run) Write(name string) error {
 	return os.WriteFile(name, append(text, '\n'), 0o644) //nolint:gosec // G306: a document for everybody
 }
 
-// Calm is the part of all cores that other processes may take: above it, a
-// measurement says more about them than about the contender.
+// Calm is the part of all cores that other processes may take: above it, a measurement reflects
+// those processes more than the contender.
 const Calm = 0.1
 
-// Disturbed says whether other processes took more than that.
+// Disturbed reports whether other processes took more than Calm.
 func (r Run) Disturbed(row Row) bool { return r.others(row) > Calm }
 
-// others is the part of all cores that other processes than the measured ones took; 0 where it is not known.
+// others returns the part of all cores that unmeasured processes took; 0 where it is unknown.
 func (r Run) others(row Row) float64 {
 	return row.OthersCPU / float64(max(1, r.Seconds*r.Machine.Cores))
 }

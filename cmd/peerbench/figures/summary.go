@@ -26,7 +26,8 @@ type Summary struct {
 // CPU is what nodes and Redis took together.
 func (s Summary) CPU() float64 { return s.NodesCPU + s.RedisCPU }
 
-// Summaries are those of all contenders, by number of jobs, each in the order in which they first appear.
+// Summaries returns the summaries of all contenders, by number of jobs, each in the order in which
+// they first appear.
 func (r Run) Summaries() []Summary {
 	type key struct {
 		who  string
@@ -85,7 +86,7 @@ func summary(rows []Row, seconds float64) Summary {
 	return s
 }
 
-// median is the middle of what f says of rows, or the mean of the two in the middle.
+// median returns the middle value of f over rows, or the mean of the two in the middle.
 func median(rows []Row, f func(Row) float64) float64 {
 	all := make([]float64, len(rows))
 	for i, r := range rows {

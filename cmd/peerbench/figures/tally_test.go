@@ -7,7 +7,7 @@ import (
 
 func TestCount(t *testing.T) {
 	var whole []Start
-	for tick := range int64(5) { // one second before those that count, three that do, one after
+	for tick := range int64(5) { // one second before the measured ticks, three measured, one after
 		for job := range 4 {
 			whole = append(whole, Start{job, 99 + tick, time.Duration(10*job) * time.Millisecond})
 		}

@@ -1,3 +1,3 @@
-// Package locks measures Escapement's locks beside those of other libraries: an
-// uncontended acquire and release, and a hand-over among contenders.
+// Package locks measures Escapement's locks beside the locks of other libraries: an uncontended
+// acquire and release, and a hand-over among contenders.
 package locks

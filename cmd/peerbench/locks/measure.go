@@ -56,11 +56,11 @@ func uncontended(ctx context.Context, addr string, o options) error {
 // handed is what contenders saw of one library.
 type handed struct {
 	lags   []time.Duration // from before a release to the next holder, when that is another one
-	again  int             // turns that the one who had just released took once more
+	again  int             // turns taken by the contender that had just released
 	shares []int
 	calls  float64 // commands of clients a turn
 	both   int     // times that two held the lock at once
-	stuck  int     // contenders that still waited when nobody had held the lock for some seconds
+	stuck  int     // contenders still waiting after some seconds without a holder
 }
 
 // patience is how long after the end a contender that waits still may.

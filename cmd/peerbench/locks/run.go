@@ -10,14 +10,14 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// options say what is measured.
+// options are the settings of the measurement.
 type options struct {
 	contenders int
 	span, work time.Duration
 	pairs      int
 }
 
-// Run measures what args ask for and prints two tables.
+// Run measures as the flags in args choose, and prints two tables.
 func Run(ctx context.Context, args []string) error {
 	var o options
 	flags := flag.NewFlagSet("locks", flag.ExitOnError)

@@ -7,7 +7,8 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/figures"
 )
 
-// clearly is by how much a figure must be better than another to be called so: below that, another run may say otherwise.
+// clearly is by how much a figure must be better than another to be called better: a smaller
+// difference may be reversed in another run.
 const clearly = 1.1
 
 // measures are what contenders are compared by; less is better.
@@ -23,7 +24,8 @@ var measures = []struct {
 	{"RSS of Redis", "MiB", func(s figures.Summary) float64 { return s.RedisMiB }},
 }
 
-// Behind lists where others are clearly better than Escapement, in Markdown. Those that did not keep up are in no comparison.
+// Behind lists where peers are clearly better than Escapement, in Markdown. Peers that did not keep
+// up are in no comparison.
 func Behind(run figures.Run) string {
 	var b strings.Builder
 	all := run.Summaries()
@@ -34,7 +36,7 @@ func Behind(run figures.Run) string {
 		for _, m := range measures {
 			var better []string
 			for _, s := range all {
-				// 0 is that of a contender which does not use what is measured.
+				// 0 is a contender without the measured resource.
 				if f := m.of(s); s.Jobs == ours.Jobs && s.Who != "ours10" && s.Survived && f != 0 && clearly*f < m.of(ours) {
 					better = append(better, fmt.Sprintf("%s %s", label(s), short(f)))
 				}

@@ -70,7 +70,7 @@ func replace(text, section string) (string, error) {
 	return head + begin + section + end + tail, nil
 }
 
-// Section is all of benchmarks.md that a run has to say.
+// Section is the part of benchmarks.md that a run fills.
 func Section(run figures.Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nMeasured on %s", run.When.Format("2006-01-02"))
@@ -95,7 +95,7 @@ func Section(run figures.Run) string {
 	return b.String()
 }
 
-// disturbed says what the neighbours of the measured processes did to the figures.
+// disturbed describes how other processes disturbed the measurements.
 func disturbed(run figures.Run) string {
 	rows := 0
 	for _, r := range run.Rows {

@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/figures"
 )
 
-// drawn are the contenders of the plots: those that have ticks and figures.
+// drawn returns the contenders of the plots: contenders with ticks and figures.
 func drawn(run figures.Run) (all []figures.Summary) {
 	for _, s := range run.Summaries() {
 		if s.Due > 0 && s.Problem == "" {

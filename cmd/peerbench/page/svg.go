@@ -19,7 +19,8 @@ const (
 	bottom   = 46 // for the axis
 )
 
-// Colours follow the reader's theme. The plot has a ground of its own, for a page may be lighter or darker than the theme says.
+// Colours follow the reader's theme. The plot has a background of its own, because a page may be
+// lighter or darker than the theme suggests.
 const style = `<style>
 text{font:13px system-ui,sans-serif;fill:#1f2328}
 .ground{fill:#fff}.title{font-size:15px;font-weight:600}.soft{fill:#59636e}.group{font-weight:600}
@@ -115,7 +116,7 @@ func (c *canvas) svg(title string, axis []mark, name string) string {
 // logScale places positive figures between left and right, a decade as wide as any other.
 type logScale struct{ least, most int } // powers of ten
 
-// newLogScale has room for all figures. Those that are not positive count as the least.
+// newLogScale has room for all figures. A figure of 0 or less counts as the least.
 func newLogScale(all []float64) logScale {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, f := range all {

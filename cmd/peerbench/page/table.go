@@ -7,7 +7,8 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/figures"
 )
 
-// notKept stands in place of lag and cost of those that ran less than half of the ticks: of the few that ran they would say nothing.
+// notKept stands in place of lag and cost of contenders that ran less than half of the ticks: the
+// few runs are not representative.
 const notKept = "did not keep up"
 
 // Table is the figures as Markdown: a row for each contender and number of jobs, and a line for what an idle cluster does.

@@ -33,10 +33,10 @@ func runCron(cfg Config, may func(job int) bool) error {
 	return nil
 }
 
-// teller is a schedule that remembers which ticks were asked for, in order, because
-// robfig/cron does not tell a job its tick. The runner asks for the next one
-// before it can call the job for it. Only the measuring needs it: what decides
-// whether a job runs is left as its users have it.
+// teller is a schedule that remembers which ticks the runner computed, in order, because
+// robfig/cron does not pass a job its tick. The runner computes the next tick before it can call
+// the job for it. Only the measurement needs teller: the decision whether a job runs is left as
+// users of the library have it.
 type teller struct {
 	schedule cron.Schedule
 
@@ -53,7 +53,7 @@ func (t *teller) Next(now time.Time) time.Time {
 	return next
 }
 
-// tick is that of the call that asks: the earliest that no call has taken.
+// tick returns the tick of the caller: the earliest that no call has taken.
 func (t *teller) tick() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package peers starts jobs that are due at each second, the way of each library
-// that is compared, in the process that calls it. Settings are those that the
-// library's own documentation shows; where another choice was in its favour,
-// that is taken and the comment says so.
+// Package peers starts jobs that are due at each second, the way of each compared library, in the
+// process that calls it. Settings follow the library's own documentation. Where another choice was
+// in a library's favour, that choice is taken and the comment gives the reason.
 package peers

@@ -9,12 +9,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// startGocron starts gocron with the distributed lock of its README: a try each,
-// 8 s of expiry, the job's name as the key. The lock is given back when the run
-// ends; gocron gives the lock no tick by which it could be kept apart from the next.
+// startGocron starts gocron with the distributed lock of its README: a try each, 8 s of expiry, the
+// job's name as the key. The lock is given back when the run ends; gocron passes the lock no tick
+// that would distinguish it from the next.
 //
-// Jobs are not told their tick: it is the second in which they are called. A run
-// that is more than a second late counts as one of the next tick, in its favour.
+// Jobs do not receive their tick: it is the second in which they are called. A run that is more
+// than a second late counts as one of the next tick, in its favour.
 func startGocron(_ context.Context, cfg Config) (Stop, error) {
 	client := redis.NewClient(&redis.Options{Addr: cfg.Addr})
 	locker, err := redislock.NewRedisLocker(client, redislock.WithTries(1))

@@ -15,8 +15,8 @@ type Config struct {
 	Note func(job int, tick time.Time)
 }
 
-// Stop ends what was started, waits for its end, and says what went wrong. It is
-// nil where the end of the process is end enough.
+// Stop ends the started scheduler, waits for its end, and returns its errors. It is nil where the
+// end of the process is end enough.
 type Stop func() error
 
 // Peer is one library, or one way to use it.
@@ -25,8 +25,8 @@ type Peer struct {
 	Title string // for people
 	// NoRedis: it has no use for one, and therefore runs in one process, whatever the number of nodes.
 	NoRedis bool
-	// Nodes is how many processes run it, 0 as many as are asked for; Jobs the only number of jobs that it
-	// is measured with, 0 any that are asked for.
+	// Nodes is how many processes run it, 0 as many as the flags set; Jobs the only number of jobs
+	// to measure it with, 0 any number of the flags.
 	Nodes, Jobs int
 	// Idle: it has jobs, and none of them is due.
 	Idle bool

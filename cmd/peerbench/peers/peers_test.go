@@ -10,7 +10,7 @@ import (
 func TestTeller(t *testing.T) {
 	told := &teller{schedule: cron.Every(time.Second)}
 	at := time.Unix(100, 0)
-	told.Next(at) // the runner asks for the first tick, then calls the job and asks for the next
+	told.Next(at) // the runner computes the first tick, then calls the job and computes the next
 	told.Next(at.Add(time.Second))
 	if got := told.tick().Unix(); got != 101 {
 		t.Errorf("the first call is of tick %d, want 101", got)

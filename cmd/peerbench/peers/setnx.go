@@ -11,11 +11,10 @@ import (
 // keyFor is how long a key of SET NX lives: longer than clocks differ and calls take, short enough for Redis' memory.
 const keyFor = 10 * time.Second
 
-// startSetNX starts what people write by hand: robfig/cron on each node, and one
-// key for each job and second, which is left to expire. The second is that of
-// the node's clock when the job is called, as robfig/cron tells no other. The
-// key is never deleted, which is what makes this better than a lock for the run.
-// The client has go-redis' own settings.
+// startSetNX starts the usual hand-written solution: robfig/cron on each node, and one key for each
+// job and second, which is left to expire. The second is read from the node's clock when the job is
+// called, because robfig/cron passes none. The key is never deleted, which makes this better than a
+// lock for the run. The client has go-redis' own settings.
 func startSetNX(ctx context.Context, cfg Config) (Stop, error) {
 	client := redis.NewClient(&redis.Options{Addr: cfg.Addr})
 	owner := strconv.Itoa(cfg.Index)

@@ -13,14 +13,14 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// options say what is measured.
+// options are the settings of the measurement.
 type options struct {
 	jobs, rows, count int
 	stored, notify    bool
 	rest              time.Duration
 }
 
-// Run measures what args ask for and prints a table.
+// Run measures as the flags in args choose, and prints a table.
 func Run(ctx context.Context, args []string) error {
 	var o options
 	flags := flag.NewFlagSet("scale", flag.ExitOnError)
@@ -38,7 +38,7 @@ func Run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	server, err := redistest.StartProcess(redistest.ProcessConfig{Dir: dir, Args: []string{"--appendonly", "no"}}) // what is stopped comes back empty
+	server, err := redistest.StartProcess(redistest.ProcessConfig{Dir: dir, Args: []string{"--appendonly", "no"}}) // a stopped server comes back empty
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *stage) run(ctx context.Context) (err error) {
 	return s.emptied(ctx)
 }
 
-// heapOf is how many bytes of the heap are in use by what is alive.
+// heapOf returns how many bytes of the heap are in use by live objects.
 func heapOf() int {
 	for range 2 {
 		runtime.GC()

@@ -105,7 +105,7 @@ func (s *stage) put(ctx context.Context, admin *ops.Client, n int, schedule stri
 	return nil
 }
 
-// held waits until Redis has an entry of each job, and each node says that it has all of them.
+// held waits until Redis has an entry of each job, and each node reports that it has all of them.
 func (s *stage) held(admin *ops.Client) func(ctx context.Context) (*node, error) {
 	return func(ctx context.Context) (*node, error) {
 		return nil, s.until(ctx, func() bool {

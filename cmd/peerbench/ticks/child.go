@@ -19,7 +19,8 @@ import (
 // ChildWord is the first argument of a measured process.
 const ChildWord = "child"
 
-// What a measured process is told, a line each; it answers wordReady when it works, and the last with a report.
+// The commands to a measured process, a line each; it answers wordReady when it works, and the last
+// with a report.
 const (
 	wordReady  = "ready"
 	wordBegin  = "begin"  // the measured time
@@ -85,7 +86,7 @@ func (c *child) note(job int, tick time.Time) {
 	}
 }
 
-// listen does what it is told on in until it has reported on out.
+// listen carries out the commands of in until it has reported on out.
 func (c *child) listen(in io.Reader, out io.Writer) error {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		c.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/figures"
 )
 
-// contendersModules are those whose versions are told.
+// contendersModules are the modules whose versions are listed.
 var contendersModules = []string{
 	"github.com/redis/go-redis/v9",
 	"github.com/robfig/cron/v3",
@@ -23,7 +23,7 @@ var contendersModules = []string{
 	"github.com/hibiken/asynq",
 }
 
-// describe says what is measured where. What cannot be known is left out.
+// describe returns the settings of the run and the machine. Unknown fields are left out.
 func describe(ctx context.Context, args []string) figures.Run {
 	run := figures.Run{
 		When:    time.Now().UTC().Truncate(time.Second),
@@ -55,7 +55,7 @@ func describe(ctx context.Context, args []string) figures.Run {
 	return run
 }
 
-// commit is what is checked out, with a + when a file differs from it.
+// commit returns the checked-out commit, with a + when a file differs from it.
 func commit(ctx context.Context) string {
 	id := output(ctx, "git", "rev-parse", "--short=12", "HEAD")
 	if id != "" && output(ctx, "git", "status", "--porcelain", "--untracked-files=no") != "" {

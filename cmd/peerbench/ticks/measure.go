@@ -25,7 +25,8 @@ const (
 	lateBy = 2 * time.Second
 )
 
-// measure measures one contender on a redis-server of its own. The row says what it is about also beside an error.
+// measure measures one contender on a redis-server of its own. The row names the contender also
+// beside an error.
 func measure(ctx context.Context, o options, m measurement) (row figures.Row, err error) {
 	row = figures.Row{Who: m.peer.Name, Title: m.peer.Title, Jobs: m.jobs, Nodes: m.nodes, Round: m.round}
 	dir, err := os.MkdirTemp("", "peerbench")
@@ -42,7 +43,7 @@ func measure(ctx context.Context, o options, m measurement) (row figures.Row, er
 	defer client.Close()
 
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // kills those that have not reported
+	defer stop() // kills processes that have not reported
 	all, err := startAll(ctx, m, server.Addr())
 	if err != nil {
 		return row, err
@@ -111,7 +112,8 @@ func observe(ctx context.Context, o options, m measurement, client *redis.Client
 	return nil
 }
 
-// at tells all processes something at an instant, and reads what Redis and the machine have spent by then.
+// at sends all processes a command at an instant, and reads how much Redis and the machine have
+// spent by then.
 func at(ctx context.Context, when time.Time, client *redis.Client, all []*process, word string) (spent, error) {
 	timer := time.NewTimer(time.Until(when))
 	defer timer.Stop()

@@ -11,14 +11,15 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/peers"
 )
 
-// options say what is measured.
+// options are the settings of the measurement.
 type options struct {
 	who    []peers.Peer
 	jobs   []int
 	nodes  int
 	span   time.Duration
 	rounds int
-	// patience is how long in all it waits for a quiet machine, and repeats what other processes disturbed.
+	// patience is how long in all to wait for a quiet machine, and to repeat disturbed
+	// measurements.
 	patience time.Duration
 	json     string // the file that gets the figures, or ""
 	docs     string // the folder whose benchmarks.md and plots are made anew, or ""

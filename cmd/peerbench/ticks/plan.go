@@ -14,7 +14,7 @@ type measurement struct {
 	round int
 }
 
-// key is what is the same in all rounds.
+// key is the same in all rounds.
 func (m measurement) key() string { return fmt.Sprintf("%s %d", m.peer.Name, m.jobs) }
 
 // plan is all measurements in their order: in each round all numbers of jobs, for each of them all contenders.

@@ -39,7 +39,7 @@ func startProcess(ctx context.Context, args []string) (*process, error) {
 	return p, p.cmd.Start()
 }
 
-// hear wants the process to say a word. One that takes too long is killed.
+// hear waits for a word from the process. A process that takes too long is killed.
 func (p *process) hear(word string) error {
 	return p.within(func() error {
 		line, err := p.out.ReadString('\n')

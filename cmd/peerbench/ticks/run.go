@@ -12,7 +12,8 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/peers"
 )
 
-// Run measures what args ask for and prints a table. It returns an error when Escapement broke a promise.
+// Run measures as the flags in args choose, and prints a table. It returns an error when Escapement
+// broke a promise.
 func Run(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
@@ -26,7 +27,7 @@ func Run(ctx context.Context, args []string) error {
 			continue
 		}
 		row, err := t.take(ctx, m)
-		if err != nil { // interrupted: what was measured is shown, and the documents stay as they are
+		if err != nil { // interrupted: the measurements so far are shown, and the documents stay as they are
 			t.broken, o.docs = errors.Join(t.broken, err), ""
 			break
 		}
@@ -36,8 +37,9 @@ func Run(ctx context.Context, args []string) error {
 	return errors.Join(o.keep(run), t.broken)
 }
 
-// verdict is an error when a row of Escapement's shows a broken promise. Of others it says nothing. Where other
-// processes had the machine, a tick may start too late to be counted, but never twice or early.
+// verdict is an error when a row of Escapement's shows a broken promise. Rows of other libraries
+// are not judged. On a disturbed machine, a tick may start too late to be counted, but never twice
+// or early.
 func verdict(p peers.Peer, r figures.Row, disturbed bool) error {
 	switch {
 	case !p.Ours:
@@ -51,7 +53,7 @@ func verdict(p peers.Peer, r figures.Row, disturbed bool) error {
 	return nil
 }
 
-// keep writes the files that were asked for.
+// keep writes the requested files.
 func (o options) keep(run figures.Run) (err error) {
 	if o.json != "" {
 		err = run.Write(o.json)

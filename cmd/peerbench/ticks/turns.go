@@ -62,7 +62,7 @@ func (t *turns) await(ctx context.Context) {
 	}
 }
 
-// progress tells somebody who waits of one measurement.
+// progress prints the result of one measurement.
 func progress(r figures.Row, again bool) {
 	more := r.Problem
 	if again {

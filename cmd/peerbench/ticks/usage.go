@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rss is the memory that this process has in RAM, in bytes; 0 where the system does not say so in /proc.
+// rss returns the memory that this process has in RAM, in bytes; 0 where /proc does not have it.
 func rss() int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -28,7 +28,8 @@ func allocs() int64 {
 	return int64(m.Mallocs)
 }
 
-// busy is the CPU time that all processes of this machine have taken, in seconds; 0 where the system does not say so in /proc.
+// busy returns the CPU time that all processes of this machine have taken, in seconds; 0 where
+// /proc does not have it.
 func busy() float64 {
 	text, _ := os.ReadFile("/proc/stat")
 	return parseStat(string(text))
