@@ -4,7 +4,7 @@
 // health endpoints until it is stopped; dev does the same with several nodes and an embedded Redis
 // in one process. As a tool (jobs, runs, nodes, locks, ledger) it reads the nodes' records in
 // Redis, and stores an operator's orders: runs, pauses, ends. generations makes another deployed
-// cluster the one that runs, move takes a namespace to another Redis. lock runs a command under a
+// cluster active, move takes a namespace to another Redis. lock runs a command under a
 // business lock. cron works without Redis and configuration.
 //
 // YAML, flags and environment variables are confined to the programs. A setting is looked up in one
@@ -35,5 +35,5 @@
 // # Moving
 //
 // A node with redis.next goes on in that Redis, in the same process, when the namespace has moved
-// there: another scheduler.Node takes the place of the one whose Run has returned ErrMoved.
+// there: another scheduler.Node succeeds the scheduler.Node that has returned ErrMoved.
 package main

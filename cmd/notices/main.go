@@ -67,14 +67,14 @@ func write() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(notices, text, 0o644); err != nil { //nolint:gosec // everybody may read it
+	if err := os.WriteFile(notices, text, 0o644); err != nil { //nolint:gosec // a public document
 		return err
 	}
 	if text, err = render("the web console of Escapement", packages); err != nil {
 		return err
 	}
 	for _, file := range pages {
-		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // everybody may read it
+		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // a public document
 			return err
 		}
 	}

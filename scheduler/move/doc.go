@@ -1,5 +1,5 @@
 // Package move moves a namespace to another Redis: standalone, with Sentinels or a Cluster, with as
-// many partitions or others.
+// many partitions or another number.
 //
 // # The steps
 //

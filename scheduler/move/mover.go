@@ -180,7 +180,7 @@ func (m *Mover) under(from, to side) string {
 }
 
 // astray refuses a Redis without a record of the move under way, which goes to another address:
-// otherwise there might be two such places, or one that is never burnt. At the right address, the
+// otherwise there might be two such places, one of them never burnt. At the right address, the
 // Redis has lost the record.
 func (m *Mover) astray(from, to side, id string) error {
 	state := from.state(ledger.MoveFrom, id)

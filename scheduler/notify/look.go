@@ -57,7 +57,7 @@ func (w *watch) look(ctx context.Context) error {
 	return w.conclude(ctx, now, all, asked)
 }
 
-// read reads the jobs to be looked at. asked has their names, including removed jobs.
+// read reads the jobs to be looked at. The map has their names, including removed jobs.
 func (w *watch) read(ctx context.Context, now int64, changed map[string]bool, known bool) (stored []ledger.Stored, asked map[string]bool, err error) {
 	n, _, err := w.l.Count(ctx)
 	if err != nil {

@@ -52,7 +52,7 @@ var outcomeKinds = []Kind{Failed, Abandoned, Missed}
 
 // kindOf is the kind of an outcome, "" for none.
 func kindOf(o jobs.Outcome) Kind {
-	switch o { //nolint:exhaustive // the others are neither good nor bad
+	switch o { //nolint:exhaustive // other outcomes are neither good nor bad
 	case jobs.OutcomeFailed, jobs.OutcomeTimedOut, jobs.OutcomeLost:
 		return Failed
 	case jobs.OutcomeAbandoned:

@@ -85,7 +85,7 @@ func aims() []aim {
 			Fault{Do: Deploy, When: 5300 * millisecond, Version: 1, For: 3 * second})), nil},
 		{"emptied", aimed("* * * * * *", second/10, faults(
 			Fault{Do: EmptyRedis, When: 5 * second, For: second / 5})), noneRefused},
-		// Restarted, then emptied: two other servers than the one whose tokens were granted.
+		// Restarted, then emptied: two servers other than the grantor of the tokens.
 		{"restarted, emptied", aimed("* * * * * *", second/10, faults(
 			Fault{Do: StopRedis, When: 4 * second, For: second / 5},
 			Fault{Do: EmptyRedis, When: 8 * second, For: second / 5})), noneRefused},

@@ -100,8 +100,8 @@ func TestEmptied(t *testing.T) {
 }
 
 // aheadPlan is a cluster of which Redis is emptied, restarted or not, while all nodes but one stand
-// still. That node meets the empty Redis 0.2 to 2 s before the others, and claims nothing before
-// the others have reported their runs.
+// still. That node meets the empty Redis 0.2 to 2 s earlier, and claims nothing before the other
+// nodes have reported their runs.
 func aheadPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xa4ead))}
 	p := emptiedPlan(seed)
@@ -134,7 +134,7 @@ func TestAhead(t *testing.T) {
 
 // flushesPlan is a cluster whose Redis is emptied again and again while it runs: each 0.1 to 4 s,
 // at times just before ticks, at times also restarted. All nodes live through it, one of them now
-// and then a moment behind the others.
+// and then a moment later.
 func flushesPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xf1005))}
 	p := emptiedPlan(seed)

@@ -93,7 +93,7 @@ func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 	return word
 }
 
-// storedRun checks that the jobs stored at the end, and no others, wrote lines in the last ten
+// storedRun checks that the jobs stored at the end, and only these, wrote lines in the last ten
 // seconds. All faults were mended long before, and each job ticks every few seconds.
 func (c *cluster) storedRun(lately []audit.Write) {
 	var left map[string]int64

@@ -83,7 +83,7 @@ func (r Run) Write(name string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(name, append(text, '\n'), 0o644) //nolint:gosec // G306: a document for everybody
+	return os.WriteFile(name, append(text, '\n'), 0o644) //nolint:gosec // G306: a public document
 }
 
 // Calm is the part of all cores that other processes may take: above it, a measurement reflects

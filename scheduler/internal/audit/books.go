@@ -30,7 +30,7 @@ type bookCheck struct {
 }
 
 // Books checks the records of one job against the promises and returns the findings: the chain must
-// close, and each step must be the one that the schedule in force demands (P2); no tick may be
+// close, and the schedule in force must demand each step (P2); no tick may be
 // granted twice, or be recorded as run and as not run (P1); tokens must grow (P3). Without a
 // definition, only checks that need no schedule are made. ticks is the number of recomputed ticks.
 func Books(b ledger.JobBooks) (found []Finding, ticks int64) {

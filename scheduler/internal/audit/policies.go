@@ -188,8 +188,8 @@ func (t *trial) startedTooLate() {
 	}
 }
 
-// caughtUp checks that of the ticks too late to run in order, only those which the catch-up policy
-// allows ran.
+// caughtUp checks the ticks too late to run in order: only ticks that the catch-up policy allows
+// ran.
 func (t *trial) caughtUp() {
 	d, one := t.oneDefinition()
 	if !one || len(t.ups) > 0 || d.Overlap == jobs.OverlapQueue || d.Overlap == jobs.OverlapReplace || t.job.Rewound {
@@ -218,8 +218,8 @@ func (t *trial) caughtUp() {
 	}
 }
 
-// queued checks that of the ticks which came due while a run with overlap queue or replace was
-// going, only the latest ran.
+// queued checks the ticks that came due while a run with overlap queue or replace was going: only
+// the latest ran.
 func (t *trial) queued() {
 	d, one := t.oneDefinition()
 	if !one || len(t.ups) > 0 || t.job.Rewound || d.Overlap != jobs.OverlapQueue && d.Overlap != jobs.OverlapReplace {
