@@ -19,9 +19,9 @@ type Leases struct {
 // of their names, so that two calls never wait for each other. A lock that is acquired is held, and
 // renewed, while the call waits for the remaining locks.
 //
-// o applies to each lock; o.Wait bounds the whole call. The errors are the errors of Acquire; also
-// ErrLost, when an acquired lock was lost before the last one was acquired. The caller releases the
-// result.
+// o applies to each lock; o.Wait is the wait for all locks together. The errors are the errors of
+// Acquire; also ErrLost, when an acquired lock was lost before the last one was acquired. The
+// caller releases the result.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, o Options) (*Leases, error) {
 	if len(names) == 0 {
 		return nil, &InputError{Field: "names", Why: "is empty; give the names of the locks"}

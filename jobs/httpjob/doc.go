@@ -23,10 +23,10 @@
 //	  └─────────────┴─► the context ends, or the network fails: an error
 //
 // A status outside of Options.Expect is an error with the status and the first line of the body. It
-// is [jobs.Permanent] for 4xx without 408, 425 and 429; any other error is tried again by the job's
-// Retry. A redirect is a status and is not followed. The default client sends a request once for
-// each try. For that it uses a new connection for each GET, HEAD and OPTIONS, and keeps connections
-// of other methods.
+// is [jobs.Permanent] for 4xx without 408, 425 and 429; the job's Retry repeats a request after any
+// other error. A redirect is a status and is not followed. The default client sends a request once
+// for each try. For that it uses a new connection for each GET, HEAD and OPTIONS, and keeps
+// connections of other methods.
 //
 // With [Options.Result] the body of an expected answer is also the run's result
 // ([jobs.Run.SetResult]): the payload of the jobs that follow. An answer without a body has none. A

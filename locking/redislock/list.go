@@ -28,8 +28,8 @@ const (
 // List returns the held locks of the namespace with names above after ("": all), sorted by name and
 // token: for an operator, because List scans all keys of each server, a thousand in a call. A
 // semaphore and a read-write lock have one Ownership for each holder. Of more than limit locks,
-// List returns limit, all holders of the last name included, and more is true; limit 0 means no
-// limit.
+// List returns limit, and the remaining holders of the last name, and more is true; limit 0 means
+// no limit.
 //
 // The error wraps locking.ErrUnreachable when a server does not answer; the locks of the other servers are returned with
 // it. Of a Cluster that moves a slot, the locks outside of the slot are returned.

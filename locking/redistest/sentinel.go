@@ -137,8 +137,8 @@ func (s *Sentinels) startIn(dir, kind string, i int, cfg ProcessConfig) (*Server
 	return StartProcess(cfg)
 }
 
-// settings is the file that a sentinel starts with; the sentinel writes its later state to the same
-// file.
+// settings is the text of the file that a sentinel starts with; the sentinel writes its later state
+// to the same file.
 func (s *Sentinels) settings() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "sentinel monitor %s 127.0.0.1 %d 2\n", masterName, s.servers[0].cfg.Port)

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// settings is for a redis-server that speaks TLS alone, with clients, other servers and sentinels,
-// and requires a certificate from each of them.
+// settings are the arguments of a redis-server that speaks TLS alone, with clients, other servers
+// and sentinels, and requires a certificate from each of them.
 func (c *Certificates) settings(port int) []string {
 	return []string{
 		"--port", "0", "--tls-port", strconv.Itoa(port), "--tls-auth-clients", "yes", "--tls-replication", "yes", "--tls-cluster", "yes",
@@ -24,7 +24,7 @@ func (c *Certificates) settings(port int) []string {
 	}
 }
 
-// options is for a client of such a server.
+// options are the settings of a client of such a server.
 func (c *Certificates) options(addr string) (*redis.Options, error) {
 	authority, err := os.ReadFile(c.CAFile)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 // Acquire implements locking.Driver. A TTL is rounded up to milliseconds, and Request.Queue is ignored.
 //
-// A failed attempt is withdrawn, in the background, when a master refused it. After mere silence of
-// masters, the attempt is left there, so that the same owner may repeat the request.
+// A failed attempt is withdrawn, in the background, when a master refused it. When masters only
+// gave no answer, it is not withdrawn, so that the same owner may repeat the request.
 func (d *driver) Acquire(ctx context.Context, r locking.Request) (locking.Grant, error) {
 	if asks := r.TTL + r.Delay; asks > d.cfg.MaxTTL {
 		return locking.Grant{}, refuse(r.Name, "Options.TTL", "and Delay are %s together, more than Config.MaxTTL %s; ask for less, or raise MaxTTL", asks, d.cfg.MaxTTL)

@@ -74,7 +74,7 @@ func (d *driver) survey(ctx context.Context) survey {
 }
 
 // restore lets the masters vote whose losses have been known for need, with tokens above floor. It
-// returns how many vote now, and an error for each that does not.
+// returns how many of them vote now, and an error for each master that does not vote.
 func (d *driver) restore(ctx context.Context, nodes []node, need time.Duration, floor locking.Token, longest time.Duration) (voting int, errs []error) {
 	var masters []*master
 	losses := make(map[*master]string)

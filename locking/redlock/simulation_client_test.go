@@ -81,7 +81,7 @@ func (w *world) start(c *simClient) {
 	w.begin(c)
 }
 
-// begin begins a new acquisition, without a grant of this owner.
+// begin begins the first round of an acquisition.
 func (w *world) begin(c *simClient) {
 	w.operation(c, asking)
 	c.attempt, c.after = w.begun, 0
