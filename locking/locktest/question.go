@@ -43,7 +43,7 @@ const (
 	granted
 	heldBy
 	done    // released, renewed
-	notOurs // answer is one call's answer.
+	notOurs // lost, gone
 	free
 )
 
