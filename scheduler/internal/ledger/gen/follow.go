@@ -17,11 +17,11 @@ func (f field) to(into string) field {
 
 var join = record{
 	name: "join", lua: "join", mark: "1", key: "{ns:p}:joins", typ: "join",
-	doc:     "What a job that follows several others knows of one of their ticks.",
+	doc:     "One tick of a job with several upstreams, and how they ended it.",
 	example: "1|1763726401500||extract=succeeded,check=failed",
 	fields: []field{
-		{name: "at", kind: number, into: "at", doc: "when the first of them had ended it, ms"},
+		{name: "at", kind: number, into: "at", doc: "when the first upstream had ended the tick, ms"},
 		{name: "state", kind: text, into: "state", doc: "empty: not decided; r: the job runs, or ran; s: it was recorded as not run, which a later success may still change"},
-		{name: "ends", kind: text, into: "ends", doc: "how each of them ended it: 'name=outcome', with commas"},
+		{name: "ends", kind: text, into: "ends", doc: "how each upstream ended the tick: 'name=outcome', with commas"},
 	},
 }

@@ -9,21 +9,21 @@ var (
 	fShard   = field{name: "shard", kind: small, into: "Shard", doc: "which part of the tick, from 0"}
 	fShards  = field{name: "shards", kind: small, into: "Shards", doc: "into how many parts the tick is split; 1 for a whole one"}
 	fAttempt = field{name: "attempt", kind: small, into: "Attempt", doc: "how often this tick was granted, with this run; from 1"}
-	fPrev    = field{name: "prev", kind: optional, into: "Prev", doc: "the cursor before this step, ms; empty for what is no step of the cursor"}
+	fPrev    = field{name: "prev", kind: optional, into: "Prev", doc: "the cursor before this step, ms; empty for a run that is no step of the cursor"}
 	fNext    = field{name: "next", kind: optional, into: "Next", doc: "the cursor after this step, ms; empty when the schedule has no more"}
 	fTrigger = field{name: "trigger", kind: text, into: "Trigger", doc: "why it runs: schedule, catch_up, manual, rerun, after or backfill"}
 	fRequest = field{name: "request", kind: text, into: "Request",
-		doc: "of a run by hand or of a backfill, and of its later attempts, the run id that was asked for"}
+		doc: "of a run by hand or of a backfill, and of its later attempts, the id in the request"}
 	fOf = field{name: "of", kind: text, into: "Of",
 		doc: "the open tick that this is a shard of; empty for a run that holds its job by itself"}
 	fParam   = field{name: "param", kind: param, into: "Param", doc: "the shard's parameter"}
-	fPayload = field{name: "payload", kind: payload, into: "Payload", doc: "what the function is given; of a shard, empty: its tick has it"}
+	fPayload = field{name: "payload", kind: payload, into: "Payload", doc: "the function's payload; of a shard, empty: its tick has it"}
 	fNode    = field{name: "node", kind: text, into: "Node", doc: "id of the node that was granted the run"}
 	fName    = field{name: "name", kind: text, into: "NodeName", doc: "name of that node"}
 	fGranted = field{name: "granted", kind: number, into: "Granted", doc: "when it was granted, ms; of an open tick, when it was opened"}
 	fMode    = field{name: "mode", kind: overlap, into: "Overlap",
 		doc: "the job's overlap policy at the grant: s(kip), q(ueue), r(eplace) or a(llow)"}
-	fAuthor = field{name: "author", kind: text, into: "Author", doc: "who wanted it; empty for a newer tick of the job"}
+	fAuthor = field{name: "author", kind: text, into: "Author", doc: "author of the cancel; empty when a newer tick of the job cancels"}
 	fWhy    = field{name: "reason", kind: rest, into: "Reason", doc: "why, in that person's words"}
 )
 
@@ -45,10 +45,10 @@ var (
 
 var entry = record{
 	name: "entry", lua: "entry", mark: "1", key: "{ns:p}:jobs", typ: "Entry",
-	doc:     "What the ledger keeps of one job.",
+	doc:     "The ledger's record of one job.",
 	example: "1|1763726460000|f10e69bcc0b94df7|2025-11-21T12:00:00Z|1763726400000123|8c1d...|0191f1a2-...|1763640000000|1763726400000||||succeeded=1440",
 	fields: []field{
-		{name: "cursor", kind: optional, into: "Cursor", doc: "the earliest tick that nobody has accounted for, ms; empty when the schedule has no more"},
+		{name: "cursor", kind: optional, into: "Cursor", doc: "the earliest tick without a recorded answer, ms; empty when the schedule has no more"},
 		{name: "digest", kind: text, into: "Digest", doc: "digest of the job's definition"},
 		{name: "revision", kind: text, into: "Revision", doc: "revision of the program that brought the definition"},
 		{name: "token", kind: number, into: "Token", doc: "the last fencing token given; 0 when none was"},
@@ -56,7 +56,7 @@ var entry = record{
 		{name: "open", kind: text, into: "Open", doc: "the run, or the open tick, that holds the job, going or waiting; empty when nothing does"},
 		{name: "base", kind: optional, into: "Base", doc: "where the recorded history begins, ms; it moves on when rows are trimmed"},
 		{name: "last", kind: optional, into: "Last", doc: "the latest instant ever accounted for, ms"},
-		{name: "pause", kind: window, into: "Pause", doc: "ticks from 'from' up to 'to' are recorded as paused; 'to' is empty until somebody resumes the job"},
+		{name: "pause", kind: window, into: "Pause", doc: "ticks from 'from' up to 'to' are recorded as paused; 'to' is empty while the pause has no end"},
 		{name: "busy", kind: window, into: "Busy",
 			doc: "with overlap queue or replace: from the grant to the end of the last run that held the job; empty again from the next grant on"},
 		{name: "reattempt", kind: attempts, into: "ReattemptUntil, Reattempt",
@@ -88,7 +88,7 @@ var run = record{
 
 var pending = record{
 	name: "pending", lua: "pending", mark: "1", key: "{ns:p}:waiting", typ: "Lease",
-	doc:     "A run that nobody is granted yet: by hand, a rerun, one that follows another job, a shard, or one that was handed back.",
+	doc:     "A run without a grant: by hand, a rerun, a follower's run, a shard, or a run that was handed back.",
 	example: "1|report|1763726400000|0|1|1|||manual|0191f1a2-...|1763726400000||||{\"customer\":7}",
 	fields: []field{
 		fJob, fTick, fShard, fShards, fAttempt, fPrev, fNext, fTrigger, fRequest,
@@ -100,7 +100,7 @@ var pending = record{
 
 var tick = record{
 	name: "tick", lua: "tick", mark: "1T", key: "{ns:p}:waiting", typ: "Lease",
-	doc:     "The open tick of a sharded job: no run, but what its shards are parts of. It is not in `pending`.",
+	doc:     "The open tick of a sharded job: no run, but the whole of its shards. It is not in `pending`.",
 	example: "1T|report|1763726400000|4|2|0|succeeded|1|1|1763726400000|1763726460000|schedule||1763726400002|s|",
 	fields: []field{
 		fJob, fTick, fShards,
@@ -110,12 +110,12 @@ var tick = record{
 		fAttempt,
 		{name: "top", kind: number, doc: "the highest attempt of a shard that has ended"},
 		fPrev, fNext, fTrigger, fRequest, fGranted, fMode,
-		fPayload.as("what the function is given, in every shard"),
+		fPayload.as("the function's payload, in every shard"),
 	},
 }
 
 var (
-	fRowPrev = fPrev.as("the cursor before the step that this row records, ms; empty for what is no step, as a rerun or a shard")
+	fRowPrev = fPrev.as("the cursor before the step that this row records, ms; empty for a row that is no step, such as a rerun or a shard")
 	fAt      = field{name: "at", kind: number, into: "At", doc: "when it was recorded, or ended, ms"}
 	fOutcome = field{name: "outcome", kind: outcome, into: "Outcome", doc: "how it ended"}
 )
@@ -165,7 +165,7 @@ var passed = record{
 
 var event = record{
 	name: "event", lua: "event", mark: "1", key: "{ns:p}:outbox", typ: "Event", unread: true,
-	doc:     "What became of a tick, or of ticks in a row, of a job that others follow. It leaves the outbox when all followers were told.",
+	doc:     "The end of a tick, or of ticks in a row, of a job with followers. It leaves the outbox after its delivery to all followers.",
 	example: "1|report|1763726400000|1763726460000|1763726400000|1763726400000|1|succeeded|1763726401500",
 	fields: []field{
 		{name: "upstream", kind: text, into: "Upstream", doc: "the job that is followed"},
@@ -174,14 +174,14 @@ var event = record{
 		{name: "last", kind: optional, into: "Until", doc: "the last tick, ms"},
 		{name: "count", kind: number, into: "Count", doc: "how many ticks"},
 		fOutcome,
-		{name: "at", kind: number, into: "At", doc: "when it was known, ms"},
+		{name: "at", kind: number, into: "At", doc: "when the tick's end was recorded, ms"},
 	},
 	views: []view{{name: "EVENT_UPSTREAM", doc: "the job that is followed", fields: []string{"upstream"}}},
 }
 
 var cancel = record{
 	name: "cancel", lua: "cancel", mark: "1", key: "{ns:p}:cancels", typ: "Cancel",
-	doc:     "The wish that a run ends. Its node finds it at its next look.",
+	doc:     "A request to end a run. The run's node finds it with its next sweep.",
 	example: "1|1763726405000|ann|wrong customer",
 	fields: []field{
 		{name: "at", kind: number, doc: "when it was wanted, ms"},
@@ -191,13 +191,13 @@ var cancel = record{
 
 var progress = record{
 	name: "progress", mark: "1", key: "{ns:p}:kept, field g: and run", typ: "Progress", writes: "text",
-	doc:     "How far a run that goes on is, as it said itself; sent with its renewals.",
+	doc:     "The progress that a run reports; sent with its renewals.",
 	example: "1|1763726405000|120|200|1763726401000|20|reading page 120",
 	fields: []field{
-		{name: "at", kind: number, into: "At", doc: "when it said so, ms"},
+		{name: "at", kind: number, into: "At", doc: "when the run reported it, ms"},
 		{name: "done", kind: number, into: "Done", doc: "how many steps are done"},
 		{name: "total", kind: number, into: "Total", doc: "of how many; 0 when that is not known"},
-		{name: "since", kind: number, into: "Since", doc: "when it first said anything, ms: the beginning of the estimate"},
+		{name: "since", kind: number, into: "Since", doc: "when the run first reported progress, ms: the beginning of the estimate"},
 		{name: "from", kind: number, into: "From", doc: "how many steps were done then"},
 		{name: "note", kind: rest, into: "Note", doc: "in the job's words"},
 	},
@@ -205,7 +205,7 @@ var progress = record{
 
 var wait = record{
 	name: "wait", lua: "wait", mark: "2", key: "{ns:p}:kept, field g: and run", typ: "Wait", writes: "text",
-	doc:     "What a granted run waits for before it starts, in the place of its progress; sent with its renewals.",
+	doc:     "The reason why a granted run waits before its start, in the place of its progress; sent with its renewals.",
 	example: "2|1763726405000|1|waits for the guard etcd: lock: store unreachable",
 	fields: []field{
 		{name: "at", kind: number, into: "At", doc: "since when, ms; of a run that waits no more, when that ended"},
@@ -216,11 +216,11 @@ var wait = record{
 
 var pause = record{
 	name: "pause", lua: "pause", mark: "1", key: "{ns:p}:pauses", typ: "Pause", unread: true,
-	doc:     "Who paused a job, and why. Whether it is paused, the entry says.",
+	doc:     "Author and reason of a pause. The entry decides whether the job is paused.",
 	example: "1|1763726405000||ann|the database is being moved",
 	fields: []field{
 		{name: "at", kind: number, into: "Since", doc: "when, ms"},
-		{name: "till", kind: optional, into: "Until", doc: "until when, ms; empty: until somebody resumes it"},
+		{name: "till", kind: optional, into: "Until", doc: "until when, ms; empty: without an end"},
 		fAuthor.as("who paused it"), fWhy,
 	},
 }
@@ -241,10 +241,10 @@ var backfill = record{
 		{name: "total", kind: number, into: "Total", doc: "how many ticks the range had when it began"},
 		{name: "counts", kind: tally, into: "Counts", doc: "ticks that have ended, by how they did"},
 		{name: "going", kind: going, into: "Going", doc: "ticks whose runs have not ended, with the runs"},
-		{name: "began", kind: number, into: "Began", doc: "when it was asked for, ms"},
+		{name: "began", kind: number, into: "Began", doc: "when it was requested, ms"},
 		{name: "looked", kind: number, into: "Looked", doc: "when a node last looked whether it can go on, ms"},
 		{name: "ended", kind: optional, into: "Ended", doc: "when it ended, ms"},
-		fAuthor.as("who asked for it"),
+		fAuthor.as("author of the request"),
 		{name: "by", kind: text, into: "By", doc: "who cancelled it"},
 		{name: "reason", kind: rest, into: "Reason", doc: "why it was cancelled, in that person's words"},
 	},
@@ -252,7 +252,7 @@ var backfill = record{
 
 var gate = record{
 	name: "gate", lua: "gate", mark: "1", key: "{ns:p}:gate", typ: "gate", writes: "String",
-	doc:     "Who may make new jobs in a partition, and whether a move has closed it. Every script that grants or changes a job looks at it first.",
+	doc:     "The generation that may make new jobs in a partition, and whether a move has closed the partition. Every script that grants or changes a job looks at it first.",
 	absent:  "1|0||open||",
 	example: "1|3|blue|open||",
 	fields: []field{
@@ -268,7 +268,7 @@ var gate = record{
 
 var move = record{
 	name: "move", lua: "move", mark: "1", key: "{ns}:control, field move", typ: "Move", writes: "text",
-	doc:     "What a namespace notes of a move to or from another Redis.",
+	doc:     "A namespace's note of a move to or from another Redis.",
 	example: "1|0191f1a2-...|from|sealed|10.0.0.7:6379|1763726405000",
 	fields: []field{
 		{name: "id", kind: name, into: "ID", doc: "the move's id, a uuid v7: a later move has a greater one"},
@@ -281,12 +281,12 @@ var move = record{
 
 var promotion = record{
 	name: "promotion", lua: "promotion", mark: "1", key: "{ns}:control, field promoting", typ: "Promotion", writes: "text",
-	doc:     "A promotion that is under way. Interrupted, it goes on when the same is asked for again.",
+	doc:     "A promotion that is under way. Interrupted, it goes on with the next call of the same promotion.",
 	example: "1|4|green||",
 	fields: []field{
 		{name: "epoch", kind: number, into: "Epoch", doc: "the promotion's number"},
 		{name: "generation", kind: text, into: "Generation", doc: "the generation that is promoted"},
 		{name: "pattern", kind: text, into: "Pattern", doc: "of job names; empty for all jobs"},
-		{name: "cancel", kind: flag, into: "Cancel", doc: "'1' to cancel what runs"},
+		{name: "cancel", kind: flag, into: "Cancel", doc: "'1' to cancel runs in flight"},
 	},
 }
