@@ -17,8 +17,8 @@ import (
 
 const rows = 20_000
 
-// Three processes share a tick of 16 shards. The one that has moved most is killed when three rows in ten are moved. The
-// others end its shards, each row is moved once, and whoever comes too late is refused.
+// Three processes share a tick of 16 shards. The busiest process is killed when three rows in ten
+// are moved. The other two end its shards, each row is moved once, and a late write is refused.
 func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	server := redistest.Start(t)
 	path := filepath.Join(t.TempDir(), "rows.db")
@@ -41,7 +41,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 		})
 	}
 
-	// Once all are there, a tick over an empty table; right after it come the rows, all of them for the next tick.
+	// When all nodes are up, one tick over an empty table; then the rows, all for the next tick.
 	watch("three nodes", func() bool {
 		all, err := i.ListNodes(t.Context())
 		return err == nil && len(all) == 3
@@ -113,7 +113,7 @@ func moves(t *testing.T, i *ops.Client, since time.Time) []ops.RunView {
 	return all.Runs
 }
 
-// checkRows asks the tables alone.
+// checkRows reads only the tables.
 func checkRows(t *testing.T, table *table, tick time.Time) {
 	t.Helper()
 	for _, c := range []struct {
@@ -145,7 +145,8 @@ func checkRows(t *testing.T, table *table, tick time.Time) {
 	}
 }
 
-// checkBooks asks Redis: what the dead node ran was abandoned, and a second attempt ended it elsewhere.
+// checkBooks reads Redis: the dead node's runs were abandoned, and a second attempt ended each of
+// them on another node.
 func checkBooks(t *testing.T, i *ops.Client, tick time.Time, victim string) {
 	t.Helper()
 	abandoned, again := 0, 0
@@ -167,7 +168,7 @@ func checkBooks(t *testing.T, i *ops.Client, tick time.Time, victim string) {
 	}
 }
 
-// checkLate plants a write to each shard with a token just below the one that was seen, and one with that itself.
+// checkLate writes to each shard with a token just below the stored one, and with the stored one.
 func checkLate(t *testing.T, table *table) {
 	t.Helper()
 	if err := table.fill(t.Context(), 1); err != nil {

@@ -1,5 +1,5 @@
-// Command moverows moves the rows of one table to another: one job in 16 shards, over as many nodes as are
-// started. It is meant to be copied. The job is in move.go, all SQL in table.go.
+// Command moverows moves the rows of one table to another: one job in 16 shards, over as many nodes
+// as you start. Copy it. The job is in move.go, all SQL in table.go.
 package main
 
 import (
@@ -75,7 +75,7 @@ func parse(args []string) (settings, error) {
 	return s, nil
 }
 
-// serve is a node, until ctx ends and what runs has ended too.
+// serve runs a node until ctx and the node's runs have ended.
 func serve(ctx context.Context, s settings, t *table) error {
 	client := redis.NewClient(&redis.Options{Addr: s.redis, MaxRetries: -1, ContextTimeoutEnabled: true})
 	defer client.Close()

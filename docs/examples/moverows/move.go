@@ -14,15 +14,15 @@ const (
 	batchRows = 100
 )
 
-// moveRows is the job. The nodes share the shards of a tick; those of a node that dies are run again by others,
-// which begin where it ended, because a batch that was moved is no longer in source.
+// moveRows is the job. The nodes share the shards of a tick. Other nodes run the shards of a dead node
+// again; they begin where it ended, because a moved batch is no longer in source.
 func moveRows(t *table, schedule string, pause time.Duration) jobs.Job {
 	return jobs.Job{
 		Name:     "move-rows",
 		Schedule: schedule,
 		Shards:   shards,
 		OnCrash:  jobs.OnCrashRerun,
-		TTL:      3 * time.Second, // short, so that you need not wait for what you kill; the default is 15 s
+		TTL:      3 * time.Second, // short, so that a killed node's shards soon go on; the default is 15 s
 		Func: func(ctx context.Context, run *jobs.Run) error {
 			return move(ctx, t, run, pause)
 		},

@@ -48,7 +48,7 @@ func shardRun(shard int, token int64) *jobs.Run {
 	return jobs.NewRun(jobs.RunInfo{Job: "move-rows", Tick: aTick, Shard: shard, Shards: shards, Token: token, Node: "a"})
 }
 
-// The first shard of a tick says for all what range is cut; a row that comes later is the next tick's.
+// The first shard of a tick fixes the range for all shards; a later row belongs to the next tick.
 func TestSpanIsNotedOnce(t *testing.T) {
 	table := filled(t, 1000)
 	want := func(tick time.Time, from, to int64) {
@@ -68,7 +68,7 @@ func TestSpanIsNotedOnce(t *testing.T) {
 	want(aTick.Add(time.Minute), 60, 1006)
 }
 
-// A run that was thought dead goes on after its shard was given to another.
+// A run goes on after its shard was granted to another run.
 func TestStaleRunIsRefused(t *testing.T) {
 	table := filled(t, 1000)
 	ctx := t.Context()

@@ -16,7 +16,7 @@ type process struct {
 	cmd  *exec.Cmd
 	log  bytes.Buffer  // complete when exited is closed
 	done chan struct{} // closed when the process has ended
-	err  error         // what it ended with, after done
+	err  error         // its exit error, after done
 }
 
 func buildProgram(t *testing.T) string {
@@ -41,7 +41,7 @@ func startNode(t *testing.T, bin, name string, args ...string) *process {
 		close(p.done)
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // an error says that it has ended
+		_ = p.cmd.Process.Kill() // an error: it has ended already
 		<-p.done
 		if t.Failed() {
 			t.Logf("node %s: %v\n%s", name, p.err, p.log.Bytes())
@@ -60,7 +60,7 @@ func (p *process) alive(t *testing.T) {
 	}
 }
 
-// kill is SIGKILL: the node says goodbye to nobody.
+// kill sends SIGKILL: the node cannot hand over.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {

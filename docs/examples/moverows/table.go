@@ -13,8 +13,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// schema: what target has beside the row says who moved it. A span is noted once for each tick. A fence is the
-// largest token that has written to a shard.
+// schema: the further columns of target name the run that moved the row. A span is stored once for
+// each tick. A fence is the largest token that has written to a shard.
 const schema = `
 CREATE TABLE IF NOT EXISTS source (id INTEGER PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS target (id INTEGER PRIMARY KEY, body TEXT NOT NULL,
@@ -22,13 +22,13 @@ CREATE TABLE IF NOT EXISTS target (id INTEGER PRIMARY KEY, body TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS span (tick INTEGER PRIMARY KEY, first INTEGER NOT NULL, behind INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS fence (shard INTEGER PRIMARY KEY, token INTEGER NOT NULL);`
 
-// errStale is returned when a run writes after another one that was granted its shard later.
+// errStale is returned when a run writes after a run that was granted the same shard later.
 var errStale = errors.New("stale: a run with a larger token has written to this shard; this one must end")
 
 // table is the database.
 type table struct{ db *sql.DB }
 
-// openTable opens the database and creates what is not there yet. The caller closes it.
+// openTable opens the database and creates missing tables. The caller closes it.
 func openTable(ctx context.Context, path string) (*table, error) {
 	q := url.Values{"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"}}
 	db, err := sql.Open("sqlite", "file:"+path+"?"+q.Encode())
@@ -56,8 +56,8 @@ func (t *table) fill(ctx context.Context, rows int) error {
 	})
 }
 
-// span returns the ids that a tick moves, [from, to). All shards must cut the same range, and by the time that the
-// last one starts the first has emptied a part of it: so whoever comes first notes it for all.
+// span returns the ids that a tick moves, [from, to). All shards must cut the same range. When the last
+// shard starts, the first has emptied a part of the range: so the first shard stores it for all.
 func (t *table) span(ctx context.Context, tick time.Time) (from, to int64, err error) {
 	err = t.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `
@@ -71,8 +71,9 @@ func (t *table) span(ctx context.Context, tick time.Time) (from, to int64, err e
 	return from, to, err
 }
 
-// batch moves the next rows of [lo, hi) in one transaction and returns how many, fewer than batchRows when those were
-// the last. It returns errStale, and has moved nothing, when a later run of the shard has written.
+// batch moves the next rows of [lo, hi) in one transaction and returns their number, fewer than
+// batchRows at the end. It returns errStale, and has moved nothing, when a later run of the shard has
+// written.
 func (t *table) batch(ctx context.Context, run *jobs.Run, lo, hi int64) (n int, err error) {
 	// Both statements see the same rows: the transaction has the only right to write from its start.
 	const next = ` IN (SELECT id FROM source WHERE id >= ? AND id < ? ORDER BY id LIMIT ?)`
@@ -99,8 +100,8 @@ func (t *table) batch(ctx context.Context, run *jobs.Run, lo, hi int64) (n int, 
 	return n, nil
 }
 
-// raise lifts the shard's fence to the run's token, or returns errStale when it is higher. It belongs to the same
-// transaction as what it guards. Equal is allowed: a run writes many batches.
+// raise lifts the shard's fence to the run's token, or returns errStale when the fence is higher. It
+// must run in the transaction that it guards. Equal is allowed: a run writes many batches.
 func raise(ctx context.Context, tx *sql.Tx, run *jobs.Run) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO fence (shard, token) VALUES (?, ?) ON CONFLICT DO NOTHING`, run.Shard(), run.Token())
 	if err != nil {
@@ -109,7 +110,7 @@ func raise(ctx context.Context, tx *sql.Tx, run *jobs.Run) error {
 	n, err := affected(tx.ExecContext(ctx, `UPDATE fence SET token = ? WHERE shard = ? AND token <= ?`,
 		run.Token(), run.Shard(), run.Token()))
 	if err == nil && n == 0 {
-		err = jobs.Permanent(errStale) // should you add a Retry: none can help here
+		err = jobs.Permanent(errStale) // if you add a Retry: no try can help here
 	}
 	return err
 }

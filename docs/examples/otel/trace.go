@@ -15,9 +15,9 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// Traced returns a scheduler.Config.Middleware that makes a span of each run; a run that is retried has a span for each try.
-// The span's context reaches the function, and through jobs.WithTraceparent the commands and HTTP calls of execjob and
-// httpjob. A panic of the function ends the span as failed, and goes on.
+// Traced returns a scheduler.Config.Middleware that makes a span of each run; a retried run has a span
+// for each try. The span's context reaches the function, and through jobs.WithTraceparent the commands
+// and HTTP calls of execjob and httpjob. A panic of the function ends the span as failed, and goes on.
 func Traced(tracer trace.Tracer) func(next jobs.Func) jobs.Func {
 	return func(next jobs.Func) jobs.Func {
 		return func(ctx context.Context, run *jobs.Run) (err error) {
@@ -54,8 +54,8 @@ func Traced(tracer trace.Tracer) func(next jobs.Func) jobs.Func {
 	}
 }
 
-// outcomeOf is the outcome that the try has, as the scheduler sees it from its error and its context. The run's outcome is
-// that of its last try.
+// outcomeOf returns the outcome of a try, from its error and its context, by the scheduler's rule. The
+// last try's outcome is the run's.
 func outcomeOf(ctx context.Context, err error) jobs.Outcome {
 	switch cause := context.Cause(ctx); {
 	case err == nil:
