@@ -60,7 +60,7 @@ func checkArrows(t *tree) []string {
 func (t *tree) checkImports(f goFile, arrows map[string]arrow) (problems []string) {
 	name, ok := match(arrows, f.dir)
 	if !ok {
-		return nil // said once, by the caller
+		return nil // reported once, by the caller
 	}
 	for _, spec := range f.ast.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)

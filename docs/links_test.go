@@ -17,7 +17,7 @@ var (
 )
 
 // checkLinks follows every relative link of README.md and docs/, anchors too.
-// Links that leave the repository are not asked for: a test must not need a network.
+// Links that leave the repository are not fetched: a test must not need a network.
 func checkLinks(t *tree) (problems []string) {
 	docs, err := t.markdown()
 	if err != nil {
@@ -35,7 +35,7 @@ func checkLinks(t *tree) (problems []string) {
 	return problems
 }
 
-// follow says why a link of doc leads nowhere, or "".
+// follow returns the fault of a link of doc, or "".
 func (t *tree) follow(doc, link string) string {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
 		return ""

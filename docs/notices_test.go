@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// required matches a line of go.mod that requires a module of somebody else.
+// required matches a line of go.mod that requires a foreign module.
 var required = regexp.MustCompile(`(?m)^(?:require )?\t?([a-z0-9.-]+\.[a-z]+/\S+) (v\S+)(?: // indirect)?$`)
 
 // modules are what the go.mod of a folder requires, as the notices list it.
@@ -30,7 +30,7 @@ func modules(t *testing.T, folder string) (all []string) {
 	return all
 }
 
-// packages are what is built into the console's pages, as the notices list it.
+// packages are the npm packages in the console's pages, as the notices list them.
 func packages(t *testing.T) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile("../scheduler/console/web/package-lock.json")

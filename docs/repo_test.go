@@ -36,7 +36,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestChecks breaks each rule in a small tree, and wants the check to say so.
+// TestChecks breaks each rule in a small tree, and wants the check to report it.
 func TestChecks(t *testing.T) {
 	const arrows = "## Map\n\n```arrows\na ->\nb -> a\nc -> # (later)\n```\n"
 	for _, tt := range []struct{ check, file, text, want string }{

@@ -101,7 +101,7 @@ func undocumentedSpec(d *ast.GenDecl, spec ast.Spec) (names []string) {
 	return names
 }
 
-// written says whether a comment has words: directives such as go:build have none.
+// written reports whether a comment has words: directives such as go:build have none.
 func written(c *ast.CommentGroup) bool { return c != nil && strings.TrimSpace(c.Text()) != "" }
 
 // receiver is the name of a method's type, without pointer and type parameters.

@@ -21,7 +21,7 @@ type goFile struct {
 	ast   *ast.File
 }
 
-// library says whether f is code that users import: neither a program nor a test.
+// library reports whether f is code that users import: neither a program nor a test.
 func (f goFile) library() bool { return !f.test && !strings.HasPrefix(f.path, "cmd/") }
 
 // tree is the module as the checks see it. The files are parsed here, in the
@@ -79,7 +79,7 @@ func (t *tree) visit(name string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-// foreign says whether a folder is not part of the module's source: hidden,
+// foreign reports whether a folder is not part of the module's source: hidden,
 // built, test data, or a module of its own.
 func (t *tree) foreign(dir string) bool {
 	base := path.Base(dir)
