@@ -20,12 +20,12 @@ import (
 
 // app is one invocation of the program.
 type app struct {
-	stdin  io.Reader
-	stdout io.Writer // data
-	stderr io.Writer // words
-	env    map[string]string
-	outlet *logWriter      // what stderr is to a program that outlives its reader
-	ctx    context.Context // of a command that looks into Redis; nil: it has as long as it takes
+	stdin     io.Reader
+	stdout    io.Writer // data
+	stderr    io.Writer // words
+	env       map[string]string
+	logWriter *logWriter      // stderr of a program that goes on without a reader
+	ctx       context.Context // of a command that looks into Redis; nil: it has as long as it takes
 
 	flags    globalFlags
 	reason   string // --reason of commands whose options have none
@@ -60,7 +60,7 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	root.SetArgs(append([]string{}, args...)) // nil would stand for the arguments of this process
 	cmd, err := root.ExecuteC()
 	err = cmp.Or(err, a.helpless)
-	defer a.lastWords()
+	defer a.flushLog()
 	if err == nil {
 		return exitDone
 	}

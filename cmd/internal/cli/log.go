@@ -25,7 +25,7 @@ var setZerolog = sync.OnceFunc(func() {
 func newLogger(w io.Writer, cfg Log) *slog.Logger {
 	setZerolog()
 	if o, ok := w.(*logWriter); ok {
-		o.write(cfg)
+		o.setFormat(cfg)
 	}
 	console := cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w)
 	if console {

@@ -37,7 +37,7 @@ func (s *stuck) lines() []string {
 }
 
 // While nobody reads, whoever logs goes on; what does not fit is counted, and told where it is missing.
-func TestOutletThatHangs(t *testing.T) {
+func TestReaderThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{hold: make(chan struct{})}
 		o := newLogWriter(s)
@@ -51,7 +51,7 @@ func TestOutletThatHangs(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if o.flush(); time.Since(began) != outletFlush {
+		if o.flush(); time.Since(began) != logFlush {
 			t.Errorf("it waited %s for a reader that hangs", time.Since(began))
 		}
 		close(s.hold)
@@ -72,7 +72,7 @@ func TestOutletThatHangs(t *testing.T) {
 }
 
 // A reader that is gone costs nothing, and hears what it missed when it is back.
-func TestOutletWithoutAReader(t *testing.T) {
+func TestWithoutAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{gone: true}
 		o := newLogWriter(s)
