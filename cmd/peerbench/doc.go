@@ -5,7 +5,7 @@
 //	go run . ticks       scheduled jobs: did each tick run once, how late, and for what
 //	go run . locks       locks: an uncontended acquire and release, and a hand-over among contenders
 //	go run . scale       a namespace with very many jobs: starts, memory, lists
-//	go run . draw        the plots and the table of docs/benchmarks.md, from the figures of an earlier run
+//	go run . table       the table of docs/benchmarks.md, from the figures of an earlier run
 //
 // Each prints its flags with -help. It starts redis-servers on free loopback ports, and ends them.
 //

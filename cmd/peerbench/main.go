@@ -17,7 +17,7 @@ import (
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"ticks":         ticks.Run,
 	"locks":         locks.Run,
-	"draw":          page.Run,
+	"table":         page.Run,
 	"scale":         scale.Run,
 	ticks.ChildWord: ticks.RunChild, // one of the processes that ticks measures
 }
@@ -28,7 +28,7 @@ func main() {
 		run = commands[os.Args[1]]
 	}
 	if run == nil {
-		fmt.Fprintln(os.Stderr, "usage: peerbench ticks|locks|scale|draw [flags]; each prints its flags with -help")
+		fmt.Fprintln(os.Stderr, "usage: peerbench ticks|locks|scale|table [flags]; each prints its flags with -help")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -19,13 +19,13 @@ const (
 	document = "benchmarks.md"
 	begin    = "<!-- figures: begin. make peers-docs writes what follows -->\n"
 	end      = "<!-- figures: end -->\n"
-	folder   = "benchmarks"   // of the plots
+	folder   = "benchmarks"   // of the figures
 	raw      = "figures.json" // in it: each round
 )
 
-// Run draws again what an earlier run found.
+// Run writes the document again from the figures of an earlier run.
 func Run(_ context.Context, args []string) error {
-	flags := flag.NewFlagSet("draw", flag.ExitOnError)
+	flags := flag.NewFlagSet("table", flag.ExitOnError)
 	docs := flags.String("docs", "../../docs", "the folder of benchmarks.md")
 	from := flags.String("json", "", "the figures (default benchmarks/figures.json in that folder)")
 	if err := flags.Parse(args); err != nil {
@@ -41,7 +41,7 @@ func Run(_ context.Context, args []string) error {
 	return Update(*docs, run)
 }
 
-// Update writes the figures, the plots and the table into the folder of the documents.
+// Update writes the figures and the table into the folder of the documents.
 func Update(docs string, run figures.Run) error {
 	name := filepath.Join(docs, document)
 	text, err := os.ReadFile(name) //nolint:gosec // G304: named on the command line
@@ -52,12 +52,12 @@ func Update(docs string, run figures.Run) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	plots := filepath.Join(docs, folder)
-	errs := []error{os.MkdirAll(plots, 0o755), run.Write(filepath.Join(plots, raw))} //nolint:gosec // G301: documents for everybody
-	for name, plot := range map[string]string{"lag.svg": Lags(run), "cpu.svg": CPU(run), "ran.svg": Ran(run)} {
-		errs = append(errs, os.WriteFile(filepath.Join(plots, name), []byte(plot), 0o644)) //nolint:gosec // G306: the same
-	}
-	return errors.Join(append(errs, os.WriteFile(name, []byte(now), 0o644))...) //nolint:gosec // G306: the same
+	figures := filepath.Join(docs, folder)
+	return errors.Join(
+		os.MkdirAll(figures, 0o755), //nolint:gosec // G301: documents for everybody
+		run.Write(filepath.Join(figures, raw)),
+		os.WriteFile(name, []byte(now), 0o644), //nolint:gosec // G306: the same
+	)
 }
 
 // replace puts a section between the markers of a text.
@@ -87,9 +87,6 @@ func Section(run figures.Run) string {
 	b.WriteString(strings.Join(versions, ", ") + ".")
 	b.WriteString(disturbed(run))
 	b.WriteString("\n\n")
-	fmt.Fprintf(&b, "![Which share of the ticks ran once, twice and not at all](%s/ran.svg)\n\n", folder)
-	fmt.Fprintf(&b, "![How late ticks start, on a logarithmic axis](%s/lag.svg)\n\n", folder)
-	fmt.Fprintf(&b, "![CPU time for 1,000 ticks, on a logarithmic axis](%s/cpu.svg)\n\n", folder)
 	fmt.Fprintf(&b, "%s\nEach round: [%s](%s/%s).\n\n### Where others are better\n\n", Table(run), raw, folder, raw)
 	fmt.Fprintf(&b, "Figures that are better than Escapement's by a tenth or more, of those that ran at least half of the ticks:\n\n%s\n", Behind(run))
 	return b.String()

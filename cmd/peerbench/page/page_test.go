@@ -1,13 +1,9 @@
 package page
 
 import (
-	"encoding/xml"
-	"errors"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,21 +44,6 @@ func TestSection(t *testing.T) {
 	golden(t, "section.md", Section(sample()))
 }
 
-func TestPlots(t *testing.T) {
-	for name, plot := range map[string]string{"lag.svg": Lags(sample()), "cpu.svg": CPU(sample()), "ran.svg": Ran(sample())} {
-		golden(t, name, plot)
-		for d := xml.NewDecoder(strings.NewReader(plot)); ; {
-			_, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
-	}
-}
-
 // golden compares with a file of testdata; go test ./page -update writes it anew.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -78,14 +59,6 @@ func golden(t *testing.T, name, got string) {
 	}
 	if got != string(want) {
 		t.Errorf("%s is another one now:\n%s", name, got)
-	}
-}
-
-func TestNoRows(t *testing.T) {
-	for name, plot := range map[string]string{"lag": Lags(figures.Run{}), "cpu": CPU(figures.Run{}), "ran": Ran(figures.Run{})} {
-		if !strings.HasSuffix(plot, "</svg>\n") || strings.Contains(plot, "NaN") || strings.Contains(plot, "Inf") {
-			t.Errorf("%s of nothing:\n%s", name, plot)
-		}
 	}
 }
 
@@ -110,9 +83,6 @@ func TestUpdate(t *testing.T) {
 	if want := "# Before\n" + begin + Section(sample()) + end + "After.\n"; err != nil || string(got) != want {
 		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
 	}
-	if plot, err := os.ReadFile(filepath.Join(docs, folder, "lag.svg")); err != nil || string(plot) != Lags(sample()) {
-		t.Errorf("the plot: %v\n%s", err, plot)
-	}
 }
 
 func TestReplaceNeedsMarkers(t *testing.T) {
@@ -132,24 +102,5 @@ func TestNumbers(t *testing.T) {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-}
-
-func TestLogScale(t *testing.T) {
-	s := newLogScale([]float64{0, -1, 0.2, 300})
-	if s != (logScale{-1, 3}) {
-		t.Fatalf("%+v", s)
-	}
-	for f, want := range map[float64]float64{-1: left, 0: left, 0.1: left, 1000: right, 10: (left + right) / 2, 5000: right} {
-		if got := s.at(f); got < want-0.01 || got > want+0.01 {
-			t.Errorf("%v is at %v, want %v", f, got, want)
-		}
-	}
-	var words []string
-	for _, m := range s.axis() {
-		words = append(words, m.word)
-	}
-	if got := strings.Join(words, " "); got != "0.1 1 10 100 1,000" {
-		t.Errorf("the axis says %s", got)
 	}
 }

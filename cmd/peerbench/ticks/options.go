@@ -22,7 +22,7 @@ type options struct {
 	// measurements.
 	patience time.Duration
 	json     string // the file that gets the figures, or ""
-	docs     string // the folder whose benchmarks.md and plots are made anew, or ""
+	docs     string // the folder whose benchmarks.md is made anew, or ""
 }
 
 func parse(args []string) (o options, err error) {
@@ -41,7 +41,7 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each is measured")
 	flags.DurationVar(&o.patience, "patience", 0, "how long in all to wait until other processes leave the machine alone, and to repeat what they disturbed")
 	flags.StringVar(&o.json, "json", "", "write the figures into this file")
-	flags.StringVar(&o.docs, "docs", "", "make benchmarks.md and the plots of this folder anew")
+	flags.StringVar(&o.docs, "docs", "", "make benchmarks.md of this folder anew")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
