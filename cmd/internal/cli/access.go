@@ -13,7 +13,7 @@ import (
 func (h HTTP) access() opshttp.Access {
 	a := opshttp.Access{Tokens: map[string]opshttp.Identity{}, Users: map[string]opshttp.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader, Hosts: slices.Clone(h.Hosts)}
 	if host, _, err := net.SplitHostPort(h.Listen); err == nil && host != "" {
-		a.Hosts = append(a.Hosts, host) // by which `escapement health` asks
+		a.Hosts = append(a.Hosts, host) // the name in the requests of `escapement health`
 	}
 	if h.OperatorToken != "" {
 		a.Tokens[h.OperatorToken] = opshttp.Identity{Name: "operator", Role: opshttp.Operator}
@@ -30,7 +30,7 @@ func (h HTTP) access() opshttp.Access {
 	return a
 }
 
-// secretLeast is how long a token or a password is at least: what is shorter is guessed.
+// secretLeast is how long a token or a password is at least: a shorter one can be guessed.
 const secretLeast = 8
 
 // access checks who may do what over HTTP.
@@ -65,7 +65,8 @@ func (c *checker) access() {
 	}
 }
 
-// exposed says that everybody who reaches the address may operate; "" when that is not so, or only this machine reaches it.
+// exposed returns a warning when every client that reaches the address may operate; "" when access
+// is limited, or only this machine reaches the address.
 func (h HTTP) exposed() string {
 	a := h.access()
 	host, _, err := net.SplitHostPort(h.Listen)

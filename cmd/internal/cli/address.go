@@ -24,7 +24,7 @@ const addressForms = "" +
   rediss, rediss+cluster, rediss+sentinel         the same with TLS; for an authority and a certificate
                                                   of your own: ?ca_file=F&cert_file=F&key_file=F`
 
-// same says whether two addresses are written alike, which is how most that are one come about.
+// same reports whether two addresses are written alike, as most addresses of one Redis are.
 func same(a, b redisconn.Address) bool {
 	return a.String() == b.String() && a.Database() == b.Database()
 }
@@ -61,7 +61,8 @@ func (t TLS) beside(text string) TLS {
 	return t
 }
 
-// several is the Redis of a mode whose servers stand in addrs, and the rest in a URL without a host: the URL that says all by itself.
+// several returns the Redis of a mode whose servers are in addrs, and whose other settings are in a
+// URL without a host: as one complete URL.
 func (r Redis) several() (redisconn.Address, error) {
 	text := cmp.Or(r.URL, "redis:///")
 	if r.URL == "" && r.TLS != (TLS{}) {

@@ -30,10 +30,10 @@ type app struct {
 	flags    globalFlags
 	reason   string // --reason of commands whose options have none
 	reached  bool   // a command ran; an error before that is one of usage
-	helpless error  // what help was asked for is no command
+	helpless error  // the error of help for words that are no command
 }
 
-// globalFlags are the flags that every command knows.
+// globalFlags are the flags of every command.
 type globalFlags struct {
 	redis     string
 	namespace string
@@ -55,7 +55,7 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	if slices.Equal(args, []string{"--version"}) {
 		args = []string{"version"}
 	}
-	logging.Disable() // go-redis tells each failed dial once more, past our log; the errors say it
+	logging.Disable() // go-redis logs each failed dial past our log; the errors have it
 	root := a.root()
 	root.SetArgs(append([]string{}, args...)) // nil would stand for the arguments of this process
 	cmd, err := root.ExecuteC()
@@ -70,7 +70,7 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	var ended endedError
 	var command commandError
 	ran := errors.As(err, &command)
-	if !ran && !errors.As(err, &ended) { // their words have been said
+	if !ran && !errors.As(err, &ended) { // their words have been printed
 		fmt.Fprintln(a.stderr, harmlessLines(a.explain(cmd, err)))
 	}
 	code := exitCode(err)
@@ -89,7 +89,8 @@ func (a *app) interruptible() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
-// say writes a line of words to stderr. What stands in it may come from anybody's job.
+// say writes a line of words to stderr. The words may come from any job, so control characters are
+// escaped.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.stderr, "escapement: "+harmlessLines(fmt.Sprintf(format, args...)))
 }
@@ -132,9 +133,9 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// help is standard for commands that there are. What is left of the words behind a group is none of its commands,
-// and cobra would show the group's help, with the exit code of success. Of a group cobra shows two forms, of which one is
-// refused.
+// help is cobra's help for existing commands. Words behind a group that are none of its commands
+// are an error: cobra would show the group's help, with the exit code of success. Of a group cobra
+// shows two forms, of which one is refused.
 func (a *app) help(standard func(*cobra.Command, []string)) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, args []string) {
 		if !cmd.HasSubCommands() {
@@ -181,7 +182,7 @@ func (a *app) command(use, short string, args cobra.PositionalArgs, run func(cmd
 	}
 }
 
-// group builds a command that only holds others; by itself it is an error of usage.
+// group builds a command that only has subcommands; by itself it is an error of usage.
 func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use: use, Short: short, DisableFlagsInUseLine: true,

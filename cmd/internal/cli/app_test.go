@@ -11,7 +11,7 @@ import (
 // call runs one command line in this process.
 func call(env []string, stdin string, args ...string) (code int, stdout, stderr string) {
 	var out strings.Builder
-	var words heard // a locker logs beside what is said
+	var words heard // a locker logs beside the messages
 	code = new(app).Run(args, strings.NewReader(stdin), &out, &words, env)
 	return code, out.String(), words.String()
 }
@@ -27,7 +27,7 @@ func closedPort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestConfigCommands covers what validate and print say of a good and a bad file.
+// TestConfigCommands covers the output of validate and print for a good and a bad file.
 func TestConfigCommands(t *testing.T) {
 	good, bad := "../../../config.yaml", "testdata/config/words.yaml"
 	code, stdout, stderr := call(nil, "", "config", "validate", good)
@@ -90,7 +90,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestWordsAreHarmless keeps what a job or a user says from moving the columns or the terminal's cursor.
+// TestWordsAreHarmless keeps the words of a job or a user from moving the columns or the terminal's
+// cursor.
 func TestWordsAreHarmless(t *testing.T) {
 	if _, _, stderr := call(nil, "", "jobs", "get\x1b[2J"); !strings.Contains(stderr, "\nusage: ") || strings.Contains(stderr, "\x1b") {
 		t.Errorf("got %q", stderr)
@@ -114,8 +115,8 @@ func TestWordsAreHarmless(t *testing.T) {
 	}
 }
 
-// On a terminal a table is cut to 100 columns, its widest cells first, but for those that somebody copies. In a pipe, and with
-// -o wide, none is.
+// On a terminal a table is cut to 100 columns, its widest cells first, except cells that people
+// copy. In a pipe, and with -o wide, no cell is cut.
 func TestTablesFit(t *testing.T) {
 	long, id := strings.Repeat("n", 90), strings.Repeat("i", 36)
 	for _, test := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// storedForm says what the files of stored jobs look like.
+// storedForm describes the files of stored jobs.
 const storedForm = `The file has a list jobs, as jobs export writes it: for each job its name, handler, schedule,
 payload and policies, written as in config.yaml. A duration is 90s, 5m or 2d:
 
@@ -109,8 +109,9 @@ func settingsThatDiffer(a, b jobs.Job) (names []string) {
 	return names
 }
 
-// prune makes the jobs of the file ones that a label manages, and returns the stored jobs that the label manages and the file has not.
-// It returns ErrRefused for a job of another label, and for a job that stays, a program's too, and follows one that goes.
+// prune puts a label on the jobs of the file, and returns the label's stored jobs that the file
+// lacks. It returns ErrRefused for a job of another label, and for a job that stays, also a
+// program's, and follows one to be deleted.
 func prune(list []jobs.Job, stored []ops.StoredJob, graph []ops.GraphJob, label string) (gone []ops.StoredJob, err error) {
 	after := make(map[string][]string) // of the jobs that stay
 	in := make(map[string]string, len(list))
@@ -147,8 +148,8 @@ func prune(list []jobs.Job, stored []ops.StoredJob, graph []ops.GraphJob, label 
 	return gone, errors.Join(faults...)
 }
 
-// deleteJobs deletes the stored jobs that a file has no longer. One that was changed meanwhile, and may be another label's by now, stays;
-// the error names it.
+// deleteJobs deletes the stored jobs that a file no longer has. A job that was changed meanwhile,
+// and may have another label by now, stays; the error names it.
 func (a *app) deleteJobs(t tool, gone []ops.StoredJob, o ops.PutOptions) error {
 	if o.DryRun {
 		for _, s := range gone {

@@ -22,7 +22,7 @@ const waitHelp = `With --wait it returns when this attempt of the run has ended,
 not succeed; an attempt that follows it is named, and not waited for. With --wait-for it
 waits no longer than that: then it exits 7 too, and the run goes on.`
 
-// waiting says whether a command waits for its run, and how long.
+// waiting is whether a command waits for its run, and how long.
 type waiting struct {
 	wait bool
 	text string
@@ -55,8 +55,7 @@ func over(ctx context.Context) bool {
 	return ctx.Err() != nil || has && !time.Now().Before(deadline)
 }
 
-// follow prints a run that was asked for: its id, or with JSON what is known of it; with w.wait when it
-// has ended.
+// follow prints a requested run: its id, or its record with JSON; with w.wait, when it has ended.
 func (a *app) follow(t tool, asked ops.RunView, w waiting) error {
 	var unsaid error
 	if !a.json() {
@@ -98,7 +97,7 @@ func (a *app) follow(t tool, asked ops.RunView, w waiting) error {
 	}
 	words := ending(run, 200)
 	if run.NextAttempt != "" {
-		words += "; the attempt after it is " + run.NextAttempt // of any number: the tick may have had others after a rewind
+		words += "; the attempt after it is " + run.NextAttempt // of any number, after a rewind
 	}
 	if run.Outcome != "succeeded" {
 		return errors.Join(err, fmt.Errorf("%w: %s", errAwaited, words))
@@ -107,7 +106,7 @@ func (a *app) follow(t tool, asked ops.RunView, w waiting) error {
 	return err
 }
 
-// await waits for a run's end, through outages of Redis too, as long as nobody interrupts it.
+// await waits for a run's end, through outages of Redis too, until interrupted.
 func (a *app) await(t tool) func(context.Context, string) (ops.RunView, error) {
 	return func(ctx context.Context, id string) (ops.RunView, error) {
 		for told := false; ; told = true {
@@ -127,7 +126,7 @@ func (a *app) await(t tool) func(context.Context, string) (ops.RunView, error) {
 	}
 }
 
-// late says how a run stands that was waited for in vain.
+// late returns an error with the state of a run that did not end in time.
 func (a *app) late(t tool, id string, most time.Duration) error {
 	run, err := t.in.GetRun(t.ctx, id)
 	if err != nil {

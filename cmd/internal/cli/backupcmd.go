@@ -78,7 +78,7 @@ func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to ou
 	return err
 }
 
-// backedUp says what is in a backup, and what is not.
+// backedUp prints the contents of a backup; the error lists the missing records.
 func (a *app) backedUp(l *loaded, file string, t move.Totals, left []string) error {
 	a.say("%s of %s written to %s: %s in flight, %s, %s of history", many(t.Jobs, "job"), l.Namespace, file, many(t.Running, "run"),
 		many(t.Pending, "pending run"), many(t.Rows, "row"))
@@ -173,8 +173,8 @@ func firstNames(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// open opens a file to be read twice; stdin, and a pipe that a shell has opened, is copied into one
-// that nobody else sees.
+// open opens a file to be read twice; stdin, and a pipe that a shell has opened, is copied into a
+// private file.
 func (a *app) open(file string) (r io.ReadSeeker, done func(), err error) {
 	from := a.stdin
 	if file != "-" {

@@ -11,7 +11,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// The stored definition has the dates of a calendar, not its name: a job that names it and one that lists its dates are the same.
+// The stored definition has the dates of a calendar, not its name: a job with the name equals a job
+// with the dates.
 func TestCalendarsBecomeDates(t *testing.T) {
 	file := write(t, `
 calendars: {holidays: [2026-12-24, 2026-12-31..2027-01-01]}
@@ -184,7 +185,7 @@ func TestCalendarFilesAreRefused(t *testing.T) {
 	}
 }
 
-// A node reads the dates again when the file of a calendar changes, one that was refused too.
+// A node reads the dates again when the file of a calendar changes, also after a refused file.
 func TestCalendarFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	job := "jobs:\n  - {name: first, schedule: '@daily', except: [free], exec: {command: [x]}}\n"

@@ -138,7 +138,7 @@ func (c *checker) listen() {
 	}
 }
 
-// probe validates a job that is right in everything but what is handed in.
+// probe validates a job that can have faults only in the given settings.
 func probe(j jobs.Job) error {
 	j.Name, j.Schedule, j.Func = "probe", "@hourly", noWork
 	return j.Validate()

@@ -33,8 +33,8 @@ func TestJobSettings(t *testing.T) {
 	}
 }
 
-// TestWrittenDefaults wants a file that shows every setting of a job with its default to be the same as one that shows none:
-// also those that only another policy uses.
+// TestWrittenDefaults checks that a file with every setting of a job at its default equals a file
+// without settings, including settings that only another policy uses.
 func TestWrittenDefaults(t *testing.T) {
 	l, err := load(source{file: write(t, `
 jobs:

@@ -14,14 +14,15 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// calendarPattern tells the name of a calendar from a date.
+// calendarPattern distinguishes the name of a calendar from a date.
 var calendarPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
 
 // isCalendarFile reports whether an entry of a calendar is the name of a file with dates.
 func isCalendarFile(entry string) bool { return strings.EqualFold(filepath.Ext(entry), ".ics") }
 
-// calendars judges the dates of the calendars by themselves, so that a bad one is told once and not for every job. It puts the dates
-// of files in the place of their names, and leaves out what is bad.
+// calendars judges the dates of the calendars by themselves, so that a bad date is reported once
+// and not for every job. It puts the dates of files in the place of their names, and leaves out bad
+// dates.
 func (c *checker) calendars() {
 	c.badCalendars = map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(c.Calendars)) {
@@ -90,7 +91,8 @@ func (c *checker) date(path, text string) bool {
 	return good
 }
 
-// dates puts the dates of calendars in the place of their names. What was told is left out.
+// dates puts the dates of calendars in the place of their names, without faulty dates, which it
+// reports.
 func (c *checker) dates(path string, list []string) (dates []string) {
 	for i, text := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)

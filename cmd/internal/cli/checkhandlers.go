@@ -24,7 +24,7 @@ func (c *checker) allHandlers() {
 	}
 }
 
-// results refuses a result of what has none.
+// results refuses a result for work that has none.
 func (c *checker) results(path string, e jobEntry) {
 	const words = "the tick of several shards has no result; leave it out, and store it elsewhere"
 	if e.settings.Shards <= 1 {

@@ -15,8 +15,8 @@ import (
 // noWork stands in for what a job does where only the rest of it is judged.
 func noWork(context.Context, *jobs.Run) error { return nil }
 
-// defaults judges the defaults by themselves, so that a bad one is told once and
-// not for every job.
+// defaults judges the defaults by themselves, so that a bad one is reported once and not for every
+// job.
 func (c *checker) defaults() {
 	d := c.Defaults
 	for _, f := range fieldErrors(probe(jobs.Job{TTL: d.TTL, TimeZone: d.TimeZone})) {
@@ -70,7 +70,7 @@ func (c *checker) together(paths map[string]string) {
 		}
 		plain.Name, plain.Func, plain.Limit = j.Name, noWork, j.Limit
 		if plain.Validate() != nil {
-			plain.Limit = jobs.Limit{} // it was told
+			plain.Limit = jobs.Limit{} // already reported
 		}
 		if len(j.After) > 0 {
 			follower := plain
@@ -79,7 +79,7 @@ func (c *checker) together(paths map[string]string) {
 				continue
 			}
 		}
-		// A name that is refused here was told already, and so was an after.
+		// A refused name was already reported, and so was an after.
 		_ = reg.Add(plain)
 	}
 	for _, f := range fieldErrors(reg.Check()) {
@@ -87,7 +87,7 @@ func (c *checker) together(paths map[string]string) {
 	}
 }
 
-// job judges one entry. A fault in a value that came from the defaults was told there.
+// job judges one entry. A fault in a default value was reported with the defaults.
 func (c *checker) job(path string, e jobEntry) jobs.Job {
 	j := c.Defaults.words(e)
 	j.Except, j.Only = c.dates(path+".except", j.Except), c.dates(path+".only", j.Only)
@@ -135,8 +135,8 @@ func (c *checker) zeroes(path string, e jobEntry) {
 	}
 }
 
-// work builds what the job does. A job with no good work gets noWork, so that its
-// other faults are told too.
+// work builds the job's function. A job without valid work gets noWork, so that its other faults
+// are reported too.
 func (c *checker) work(path string, e Handler) jobs.Func {
 	switch {
 	case e.HTTP != nil && e.Exec != nil:

@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/notify"
 )
 
-// notify judges who is told of jobs that are not well, and makes the library's form of it.
+// notify judges the targets of notifications, and makes the library's form of them.
 func (c *checker) notify() {
 	n := c.Notify
 	cfg := notify.Config{

@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestAnotherKindOfRedis wants a fault of the configuration, with what to write, where the Redis that answers is of another
-// kind than the address says: no repetition helps.
+// TestAnotherKindOfRedis expects a fault of the configuration, with the remedy, where the Redis
+// that answers is of another kind than the address: no repetition helps.
 func TestAnotherKindOfRedis(t *testing.T) {
 	t.Parallel()
 	one, c := redistest.Start(t).Addr(), redistest.StartCluster(t)
@@ -20,7 +20,7 @@ func TestAnotherKindOfRedis(t *testing.T) {
 	}
 	for _, s := range c.Servers() {
 		if s.Addr() == home.Addr() {
-			continue // what is asked first is there
+			continue // the key of the first request is there
 		}
 		wantMistaken(t, "redis://"+s.Addr(), "Redis at "+s.Addr()+" is a server of a Cluster: write redis+cluster://"+s.Addr()+"/ (or redis.mode: cluster)")
 		break

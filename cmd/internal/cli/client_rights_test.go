@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// Whoever may not do something in Redis is told which right is missing.
+// An error for a missing right in Redis names the right.
 func TestLackingRights(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})

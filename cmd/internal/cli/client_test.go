@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestEvictionIsToldOf: a node and a command under a lock say so when Redis may drop what they rely on.
+// TestEvictionIsToldOf: a node and a command under a lock warn when Redis may drop their records.
 func TestEvictionIsToldOf(t *testing.T) {
 	t.Parallel()
 	const words = "allkeys-lru"

@@ -27,7 +27,7 @@ func TestRunOnACluster(t *testing.T) {
 	}
 	names := strings.Split("abcdefghijklmnop", "")
 	jobs := secondly(names, "")
-	// Most of the addresses that the nodes have are of servers that take connections and say nothing.
+	// Most of the nodes' addresses are of servers that take connections and send nothing.
 	addrs := append(mute(t, 3), c.Options().Addrs[:2]...)
 	theirs := append(slices.Clone(env), "ESCAPEMENT_REDIS_ADDRS="+strings.Join(addrs, ","))
 	var nodes []*process
@@ -40,7 +40,7 @@ func TestRunOnACluster(t *testing.T) {
 	all := func(after time.Time) func() bool {
 		return func() bool {
 			code, stdout, stderr := call(env, "", "runs", "list", "--outcome", "succeeded", "-o", "json")
-			if code == exitUnreachable { // a server that has not heard of the new master yet
+			if code == exitUnreachable { // a server that still has the old master
 				return false
 			}
 			var runs []runJSON
@@ -91,8 +91,9 @@ func TestRunOnACluster(t *testing.T) {
 	once(t, env)
 }
 
-// TestToolsBesideASilentMaster takes a master of a Cluster and its replica away, for good. Whoever lists things is shown those of the
-// other masters, is told what is left out, and learns it from the exit code; what lives elsewhere is operated as ever.
+// TestToolsBesideASilentMaster takes a master of a Cluster and its replica away, for good. Lists
+// show the records of the other masters, and name what is left out; the exit code shows it too.
+// Jobs of the other masters are operated as ever.
 func TestToolsBesideASilentMaster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -172,7 +173,7 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 	}
 }
 
-// mute are addresses of servers that take connections and say nothing.
+// mute returns addresses of servers that take connections and send nothing.
 func mute(t *testing.T, n int) (addrs []string) {
 	t.Helper()
 	for range n {

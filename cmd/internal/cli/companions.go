@@ -50,9 +50,9 @@ func hostsOf(urls ...string) string {
 	return strings.Join(all, ",")
 }
 
-// override applies a source over those below it. Where the source names other servers than these, their companions are
-// dropped: a secret goes only to the servers that it was written for. A source below that names no servers gives
-// companions to those of the source above.
+// override applies a source over the sources below it. Where it names other servers than they do,
+// the companions of their servers are dropped: a secret goes only to the servers that it was
+// written for. A source below without servers gives its companions to the servers above.
 func (l *loaded) override(apply func()) {
 	before, at := l.Config, maps.Clone(l.from.at)
 	apply()

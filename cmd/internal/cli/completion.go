@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// shells are those that completion knows, with what writes the script for each.
+// shells are the known shells, with the function that writes the script for each.
 var shells = map[string]func(root *cobra.Command, w io.Writer) error{
 	"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
 	"zsh":        (*cobra.Command).GenZshCompletion,
@@ -87,13 +87,13 @@ func (a *app) names(list func(t tool) ([]string, error)) completer {
 	}
 }
 
-// ask asks for names and says nothing else.
+// ask lists names, without any output.
 func (a *app) ask(cmd *cobra.Command, list func(t tool) ([]string, error)) (found []string) {
 	quiet := *a
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
 	quiet.stderr, quiet.ctx = io.Discard, ctx
-	_ = quiet.inspect(func(t tool) (err error) { // a shell has no place for what is wrong
+	_ = quiet.inspect(func(t tool) (err error) { // a shell has no place for errors
 		found, err = list(t)
 		return err
 	})(cmd, nil)

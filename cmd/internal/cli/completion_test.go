@@ -78,7 +78,7 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// silentPort is an address where somebody listens and says nothing.
+// silentPort is the address of a server that listens and sends nothing.
 func silentPort(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -31,31 +31,32 @@ type Config struct {
 	Jobs     []jobEntry         `yaml:"jobs"`
 }
 
-// Redis says which Redis holds the ledger.
+// Redis is the Redis that holds the ledger.
 type Redis struct {
 	// URL is in one of addressForms: redis:// and so on for one server; redis+cluster:// and
-	// redis+sentinel:// say by themselves what Mode, Addrs and MasterName say else. It may hold
-	// a password and is never printed whole. Empty: embedded, for dev only. Default "".
+	// redis+sentinel:// contain Mode, Addrs and MasterName. It may hold a password and is never
+	// printed whole. Empty: embedded, for dev only. Default "".
 	//
 	// In mode sentinel and cluster it may be empty, and never has a host, wherever it comes from
-	// (--redis as well): redis://USER:PASSWORD@/0 gives the master's user, password and
-	// database, and rediss speaks TLS with the master and the sentinels. The sentinels
-	// are not told the master's password: SentinelPassword is theirs. A Cluster has no database but 0.
+	// (--redis as well): redis://USER:PASSWORD@/0 gives the master's user, password and database,
+	// and rediss uses TLS for the master and the sentinels. The sentinels do not get the master's
+	// password: SentinelPassword is theirs. A Cluster has no database but 0.
 	URL string `yaml:"url" secret:"true"`
-	// Next is where the namespace is going to move, a URL in one of addressForms that says all
-	// by itself: nodes go on there as soon as `move open` has opened it. Default "": nowhere.
+	// Next is where the namespace is going to move, a complete URL in one of addressForms: nodes go
+	// on there as soon as `move open` has opened it. Default "": nowhere.
 	Next string `yaml:"next" secret:"true"`
-	// Mode: standalone is one server, sentinel the master that sentinels name, cluster a
-	// Redis Cluster. Default standalone.
+	// Mode: standalone is one server, sentinel the master that sentinels name, cluster a Redis
+	// Cluster. Default standalone.
 	Mode string `yaml:"mode" words:"standalone sentinel cluster"`
 	// Addrs are the sentinels in mode sentinel, some servers of the Cluster in mode cluster, each
-	// HOST:PORT, at least one; the others are learnt from it. In mode standalone it is empty.
+	// HOST:PORT, at least one; further addresses are learnt from them. In mode standalone it is
+	// empty.
 	Addrs []string `yaml:"addrs"`
-	// MasterName is what the sentinels in mode sentinel call the master. In another mode
-	// it is empty.
+	// MasterName is the name of the master in mode sentinel. In another mode it is empty.
 	MasterName string `yaml:"master_name"`
-	// SentinelUser and SentinelPassword are for sentinels that want a password themselves, in mode sentinel or where URL
-	// begins with redis+sentinel://. No user is the default one. Default "": they are asked without.
+	// SentinelUser and SentinelPassword are for sentinels with a password of their own, in mode
+	// sentinel or where URL begins with redis+sentinel://. An empty user is the default user.
+	// Default "": no password.
 	SentinelUser     string `yaml:"sentinel_user"`
 	SentinelPassword string `yaml:"sentinel_password" secret:"true"`
 	// TLS is for the connections to servers and sentinels of a URL that begins with rediss, and to Addrs, which need no URL then. In
@@ -63,11 +64,12 @@ type Redis struct {
 	TLS TLS `yaml:"tls"`
 	// Confirm: whether a majority of all copies of a master must have a grant before its run or command begins.
 	Confirm string `yaml:"confirm" words:"none replicas"`
-	// Replicas is how many replicas each master is meant to have, for Confirm: a majority is one of as many and the master, however
-	// many are connected. 0 to 200, default 0: those that are connected when the process starts.
+	// Replicas is how many replicas each master is meant to have, for Confirm: a majority is
+	// counted of as many and the master, however many are connected. 0 to 200, default 0: the
+	// replicas connected when the process starts.
 	Replicas int `yaml:"replicas"`
-	// Partitions is fixed when the namespace is created; a move changes it. 0 to 1024, default 0: what is stored, or for a
-	// new namespace 1, on a Cluster 64.
+	// Partitions is fixed when the namespace is created; a move changes it. 0 to 1024, default 0:
+	// the stored number, or for a new namespace 1, on a Cluster 64.
 	Partitions int `yaml:"partitions"`
 }
 
@@ -76,19 +78,21 @@ type Node struct {
 	// Name shows in lists and logs: letters, digits and . _ : / -. Default: the host name.
 	Name string `yaml:"name"`
 	// Generation is the label of the deployed cluster: letters, digits and . _ -, at most 64 bytes.
-	// The first in a namespace is active, others wait until they are promoted. Default "", which is one as well.
+	// The first in a namespace is active, further ones wait until they are promoted. Default "",
+	// which is a generation as well.
 	Generation string `yaml:"generation"`
 	// Revision orders definitions. Default: the time of the build's commit.
 	Revision string            `yaml:"revision"`
 	Labels   map[string]string `yaml:"labels"`
-	// Weight is the node's share of the jobs against the others'. 1 to 1000, default 1.
+	// Weight is the node's share of the jobs, relative to the other nodes. 1 to 1000, default 1.
 	Weight int `yaml:"weight"`
 	// MaxRunning bounds the runs at once on this node. 1 to 100000, default 512.
 	MaxRunning int `yaml:"max_running"`
-	// Grace is how late a tick is before others than its owner take it. 10ms to 1m, default 500ms.
+	// Grace is how late a tick is before nodes other than its owner take it. 10ms to 1m, default
+	// 500ms.
 	Grace time.Duration `yaml:"grace"`
-	// ClaimAhead is how long before they are due this node asks for ticks: a duration up to 500ms, off, or auto for what the claims
-	// of one instant have taken lately. Default auto.
+	// ClaimAhead is how long before they are due this node claims ticks: a duration up to 500ms,
+	// off, or auto for as long as the claims of one instant have taken lately. Default auto.
 	ClaimAhead string `yaml:"claim_ahead"`
 	// SweepEvery is the pause between two looks for overdue work. 10ms to 1m, default 250ms.
 	SweepEvery time.Duration `yaml:"sweep_every"`
@@ -98,33 +102,36 @@ type Node struct {
 	// From max_skew to 24h, default 60s.
 	MaxStep time.Duration `yaml:"max_step"`
 	// FailoverHold is how long this node claims nothing, at most, after Redis was restarted or
-	// failed over: until all nodes have told what they run. 100ms to 1m, default 3s.
+	// failed over: until all nodes have reported their runs. 100ms to 1m, default 3s.
 	FailoverHold time.Duration `yaml:"failover_hold"`
-	// DrainTimeout is how long runs may go on after a stop was asked for. 1ms to 24h, default 30s.
+	// DrainTimeout is how long runs may go on after the order to stop. 1ms to 24h, default 30s.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 }
 
-// HTTP says where health, API and console are served, and who may use the API. Without a token, a user and a proxy's header everybody
-// who reaches the address is an operator.
+// HTTP is where health, API and console are served, and who may use the API. Without a token, a
+// user and a proxy's header every client that reaches the address is an operator.
 type HTTP struct {
 	// Listen is HOST:PORT; port 0 takes a free one; empty: none. Default 127.0.0.1:8080.
 	Listen string `yaml:"listen"`
-	// BasePath is below what path a proxy shows all of this, such as /ops; for one that leaves the path in its requests. Health is also
-	// served without it. Default "": none.
+	// BasePath is the path under which a proxy shows all of this, such as /ops; for a proxy that
+	// leaves the path in its requests. Health is also served without it. Default "": none.
 	BasePath string `yaml:"base_path"`
 	// OperatorToken and ViewerToken are bearer tokens: an operator may change things, a viewer only reads. Default "": none.
 	OperatorToken string `yaml:"operator_token" secret:"true"`
 	ViewerToken   string `yaml:"viewer_token" secret:"true"`
-	// Users are those of basic authentication: NAME: ROLE:PASSWORD, with viewer or operator for ROLE. Default none.
+	// Users are the users of basic authentication: NAME: ROLE:PASSWORD, with viewer or operator for
+	// ROLE. Default none.
 	Users map[string]string `yaml:"users" secret:"true"`
-	// ProxyHeader is the header in which a proxy in front says who it is, which no client may reach around. Default "": none.
+	// ProxyHeader is the header in which a proxy in front names the user; no client may bypass the
+	// proxy. Default "": none.
 	ProxyHeader string `yaml:"proxy_header"`
-	// ProxyRole is the role of those whom the proxy names. Default viewer.
+	// ProxyRole is the role of users named by the proxy. Default viewer.
 	ProxyRole string `yaml:"proxy_role" words:"viewer operator"`
 	// ProxyRoleHeader is a header with the role instead. Default "": none.
 	ProxyRoleHeader string `yaml:"proxy_role_header"`
-	// Hosts are names by which the node may be called where everybody is an operator, beside localhost, addresses and the host of
-	// Listen: for the API, the console, /metrics, /readyz and /version. Default none.
+	// Hosts are further names of the node where every client is an operator, beside localhost,
+	// addresses and the host of Listen: for the API, the console, /metrics, /readyz and /version.
+	// Default none.
 	Hosts []string `yaml:"hosts"`
 	// MetricsJobs is how many jobs have metrics of their own; those beyond share some. 0 to 100000, default 1000.
 	MetricsJobs int `yaml:"metrics_jobs"`
@@ -149,7 +156,7 @@ type Log struct {
 	Format string `yaml:"format" words:"auto console json"`
 }
 
-// History bounds what is kept of the past, per job; whichever is reached first counts.
+// History bounds the recorded history, per job; whichever bound is reached first counts.
 type History struct {
 	// Keep is a number of rows. 16 to 100000, default 200.
 	Keep int `yaml:"keep"`
@@ -157,32 +164,33 @@ type History struct {
 	KeepFor time.Duration `yaml:"keep_for"`
 }
 
-// Notify says who is told of jobs that are not well. What its fields mean stands at notify.Config.
+// Notify is who is notified of jobs that are not well. notify.Config documents its fields.
 type Notify struct {
 	// Every is the pause between two looks. 1s to 1h, default 5s.
 	Every time.Duration `yaml:"every"`
-	// GroupFor is how long the first event of a message waits for others. 0s to 1h, default 10s.
+	// GroupFor is how long the first event of a message waits for further events. 0s to 1h, default
+	// 10s.
 	GroupFor time.Duration `yaml:"group_for"`
 	// LateAfter is how long a tick must have been due before its job is late or overdue. 10s to 24h, default 1m.
 	LateAfter time.Duration `yaml:"late_after"`
 	// AtMost is the number of messages that a target gets in an hour. 1 to 1000, default 20.
 	AtMost int `yaml:"at_most"`
-	// Targets are who is told. Default none: nobody is.
+	// Targets are the receivers. Default none: no notifications.
 	Targets []Target `yaml:"targets"`
 }
 
-// Target is somebody to tell. What its fields mean stands at notify.Target.
+// Target is a receiver of notifications. notify.Target documents its fields.
 type Target struct {
 	Name string   `yaml:"name"`
 	Jobs string   `yaml:"jobs"`
 	On   []string `yaml:"on"`
-	// Messages says whether each event is a message of its own. Default grouped.
+	// Messages is whether each event is a message of its own. Default grouped.
 	Messages string   `yaml:"messages" words:"grouped each"`
 	Webhook  *Webhook `yaml:"webhook" secret:"true"`
 	Command  []string `yaml:"command" secret:"true"`
 }
 
-// Webhook is an HTTP call to somebody who is told. What its fields mean stands at notify.Webhook.
+// Webhook is an HTTP call to a receiver. notify.Webhook documents its fields.
 type Webhook struct {
 	URL     string            `yaml:"url" secret:"true"`
 	Headers map[string]string `yaml:"headers" secret:"true"`
@@ -192,7 +200,7 @@ type Webhook struct {
 	SecretFile string `yaml:"secret_file"`
 }
 
-// Defaults apply to every job that does not say otherwise.
+// Defaults apply to every job without settings of its own.
 type Defaults struct {
 	// TTL is the lease time. 3s to 1h, default 15s.
 	TTL     time.Duration `yaml:"ttl"`

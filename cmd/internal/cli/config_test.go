@@ -67,8 +67,7 @@ func TestSampleShowsJobSettings(t *testing.T) {
 	}
 }
 
-// TestWords holds the words that config.go allows to those that are understood
-// where they end up.
+// TestWords compares the words that config.go allows with the words that their readers accept.
 func TestWords(t *testing.T) {
 	understand := map[string]func(string) error{
 		"overlap":  text(new(jobs.Overlap)),

@@ -1,14 +1,16 @@
 package cli
 
-// Locks says where locks are: those of the command lock, and those that runs of jobs with a guard hold besides.
+// Locks is the store of locks: locks of the command lock, and locks that runs of jobs with a guard
+// hold besides.
 type Locks struct {
 	// Driver is the kind of the store. Default redis.
 	Driver string `yaml:"driver" words:"redis redlock zookeeper etcd postgres"`
-	// Servers are those of the store: URLs for redis, redlock, etcd and postgres, HOST:PORT for zookeeper. Default, for redis: that
-	// of redis.url.
+	// Servers are the servers of the store: URLs for redis, redlock, etcd and postgres, HOST:PORT
+	// for zookeeper. Default, for redis: the server of redis.url.
 	Servers []string `yaml:"servers" secret:"true"`
-	// User and Password are for all of Servers: a user of Redis, etcd or PostgreSQL, or of the scheme digest of ZooKeeper, whose
-	// nodes then belong to this user alone. A password in Servers is then refused. Default "": those in Servers.
+	// User and Password are for all of Servers: a user of Redis, etcd or PostgreSQL, or of the
+	// scheme digest of ZooKeeper, whose nodes then belong to this user alone. A password in Servers
+	// is then refused. Default "": user and password in Servers.
 	User     string `yaml:"user"`
 	Password string `yaml:"password" secret:"true"`
 	// Schema of the tables, for postgres. Give the locks one in which no other role may create. Default public.
@@ -20,7 +22,7 @@ type Locks struct {
 
 // TLS names files in PEM and a name, for connections with TLS.
 type TLS struct {
-	// CAFile has the authorities to trust. Default "": those of the system.
+	// CAFile has the authorities to trust. Default "": the system's.
 	CAFile string `yaml:"ca_file"`
 	// CertFile and KeyFile are the certificate that is shown to servers, and its key; they are read again for each connection.
 	// Default "": none.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a list shows when nobody says how many: less to people than to programs.
+// The default lengths of a list: fewer rows for people than for programs.
 const (
 	tableRows = 100
 	jsonRows  = 1000
@@ -24,7 +24,7 @@ func limitFlag(cmd *cobra.Command, limit *int) {
 	cmd.Flags().Var((*count)(limit), "limit", "at most so many, 0: all; default 100, with -o json 1000")
 }
 
-// limit is how many rows a list has at most: what was given, or the default.
+// limit returns how many rows a list has at most: the flag's number, or the default.
 func (a *app) limit(cmd *cobra.Command, given int) int {
 	switch {
 	case cmd.Flags().Changed("limit"):
@@ -35,7 +35,7 @@ func (a *app) limit(cmd *cobra.Command, given int) int {
 	return tableRows
 }
 
-// sayMore says where the next page begins, if there is one.
+// sayMore prints where the next page begins, if there is one.
 func (a *app) sayMore(shown int, next string) {
 	if next == "" {
 		return
@@ -46,7 +46,7 @@ func (a *app) sayMore(shown int, next string) {
 	a.say("%s shown; there are more: add --after %s, or --limit 0 for all", many(int64(shown), "row"), next)
 }
 
-// count is the number behind a flag that says how many rows a list may have: 0 for all.
+// count is the number behind a flag for the most rows of a list: 0 for all.
 type count int
 
 func (c *count) String() string { return strconv.Itoa(int(*c)) }

@@ -43,8 +43,8 @@ was set carries a note. Neither Redis nor a configuration is looked at.
 	return a.group("cron COMMAND", "explain schedules", explain)
 }
 
-// wantsExpression tells who forgot the quotes what to do; the shell has then perhaps put
-// file names in the place of the stars.
+// wantsExpression refuses an expression without quotes; the shell may then have put file names in
+// the place of the stars.
 func wantsExpression(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return fmt.Errorf("EXPR is one argument; put it in quotes: escapement cron explain %s", quote("*/5 * * * *"))

@@ -12,8 +12,8 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// decoder fills the configuration from a YAML tree. It goes on after a fault, so
-// that all are told at once, and notes the line of everything it was given.
+// decoder fills the configuration from a YAML tree. It goes on after a fault, so that all faults
+// are reported at once, and notes the line of every setting.
 type decoder struct {
 	origins
 	faults faultList
@@ -28,7 +28,7 @@ type setting struct {
 	words []string // the only texts allowed; none: any
 	value reflect.Value
 
-	secret bool // no message shows what was written
+	secret bool // no message shows the value
 }
 
 // settings lists the fields of a section, in the order of the struct.
@@ -106,7 +106,7 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 	})
 }
 
-// unknown says that a key is not one of its section's.
+// unknown reports a key that its section does not have.
 func (d *decoder) unknown(key *yaml.Node, path string, known []setting) {
 	if key.Value == "<<" {
 		d.fault(key, join(path, "<<"), "merge keys are not read; write the settings out, or set them for all jobs under defaults")
@@ -186,10 +186,9 @@ func (d *decoder) list(n *yaml.Node, path string, v reflect.Value, secret bool) 
 // plainName is a name that can stand in a path without being misread.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9]*[A-Za-z._:/-][A-Za-z0-9._:/-]*$`)
 
-// itemLabels names the items of a sequence for messages: by the item's own name
-// where it has a plain one that no earlier item has, else by its index from 0.
-// A name of digits only would be taken for an index. Earlier items of the sequence,
-// from other files, have the labels before.
+// itemLabels names the items of a sequence for messages: by the item's own name, if it is plain and
+// no earlier item has it, else by its index from 0. A name of digits only would be taken for an
+// index. before has the labels of earlier items of the sequence, from other files.
 func itemLabels(n *yaml.Node, before []string) []string {
 	labels, taken := make([]string, len(n.Content)), map[string]bool{}
 	for _, label := range before {
@@ -208,9 +207,8 @@ func itemLabels(n *yaml.Node, before []string) []string {
 	return labels
 }
 
-// scalar reads a single value. A text may be written as a number or as true,
-// what counts is what was typed: labels, params and env are full of those. A
-// number may not be written as a text.
+// scalar reads a single value. A text may be written as a number or as true, and is read as typed:
+// such values are common in labels, params and env. A number may not be written as a text.
 func (d *decoder) scalar(n *yaml.Node, path string, s setting) {
 	number := s.value.Kind() != reflect.String && s.value.Type() != durationType
 	switch tag := n.ShortTag(); {
@@ -254,7 +252,7 @@ func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, s setting) bool 
 // workSections are examples of sections, for who writes a single value there.
 var workSections = map[string]string{".webhook": "{url: ...}", ".exec": "{command: [./job]}", ".http": "{url: ...}"}
 
-// plainTags are those that say no more than what is there: the parser gives them to what has none.
+// plainTags are the tags that the parser gives to values without a written tag.
 var plainTags = map[yaml.Kind][]string{
 	yaml.ScalarNode:   {"!!str", "!!int", "!!float", "!!bool", "!!timestamp", "!!null", "!!merge"},
 	yaml.MappingNode:  {"!!map"},
@@ -275,7 +273,7 @@ func (d *decoder) plain(n *yaml.Node, path string, secret bool) bool {
 	return false
 }
 
-// describe says what a node is, in words for a person.
+// describe returns a node in words for a person.
 func describe(n *yaml.Node) string {
 	switch {
 	case n.Kind != yaml.ScalarNode:

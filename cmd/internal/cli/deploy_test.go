@@ -97,7 +97,7 @@ type placed struct {
 	args   []string
 	env    map[string]string
 	grace  time.Duration // from SIGTERM to SIGKILL
-	port   string        // where others look for it
+	port   string        // port of the probes
 	probes []string      // paths
 	config string        // the text of config.yaml
 }
@@ -228,7 +228,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// image is what a Dockerfile says about the process.
+// image is a Dockerfile's settings of the process.
 type image struct{ command, health []string }
 
 // dockerfile reads the exec forms of a Dockerfile, which are the same in all its stages.

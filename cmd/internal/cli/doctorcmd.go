@@ -55,7 +55,8 @@ func (a *app) doctor(t tool) error {
 	return nil
 }
 
-// problemText is a paragraph for each problem: what is wrong and where, and indented below it the cure.
+// problemText returns a paragraph for each problem: the problem and its place, and indented below
+// it the cure.
 func problemText(found []ops.Problem) string {
 	var b strings.Builder
 	for k, p := range found {

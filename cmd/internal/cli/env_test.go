@@ -26,7 +26,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestSecretFromFile reads a setting from the file that a variable names. What is wrong with such a file is in testdata/cli.
+// TestSecretFromFile reads a setting from the file that a variable names. Faults of such a file are
+// in testdata/cli.
 func TestSecretFromFile(t *testing.T) {
 	dir := t.TempDir()
 	secret, huge := filepath.Join(dir, "secret"), filepath.Join(dir, "huge")
@@ -45,7 +46,8 @@ func TestSecretFromFile(t *testing.T) {
 	}
 }
 
-// Variables of others begin as ours do: a job's command has those of its run, and a pod those of services.
+// Variables of other programs begin as ours do: a job's command has its run's variables, and a pod
+// the variables of services.
 func TestVariablesOfOthers(t *testing.T) {
 	env := map[string]string{}
 	for _, name := range []string{"JOB", "TICK_MS", "TOKEN", "LOCK", "AUTHOR", "MOVE_TO_FILE", "SERVICE_HOST", "SERVICE_PORT_HTTP", "PORT",

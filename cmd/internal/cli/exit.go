@@ -52,7 +52,8 @@ func (e usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// endedError ends the program with a code that is not one of the program's own. What there was to say has been said.
+// endedError ends the program with a code that is not one of the program's own. All messages have
+// been printed.
 type endedError int
 
 func (e endedError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -68,7 +69,7 @@ var errInterrupted = errors.New("interrupted")
 // errAwaited is returned when the run that a command waited for did not succeed.
 var errAwaited = errors.New("the run did not succeed")
 
-// exitCode names an error by a number that scripts can tell apart.
+// exitCode returns the exit code of an error, by which scripts distinguish errors.
 func exitCode(err error) int {
 	var usage usageError
 	var config configError
@@ -86,7 +87,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &config):
 		return exitConfig
-	case errors.Is(err, ops.ErrNotAudited): // it may wrap why, which is no answer to what was asked
+	case errors.Is(err, ops.ErrNotAudited): // the reason that it may wrap is not the command's result
 		return exitFailed
 	case errors.Is(err, errAwaited):
 		return exitRunFailed

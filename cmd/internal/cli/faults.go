@@ -28,12 +28,12 @@ func (p place) seenFrom(other place) string {
 type fault struct {
 	place
 	path string // "redis.mode", "jobs[report].schedule"
-	msg  string // what is wrong and what to write instead
+	msg  string // the fault and the remedy
 }
 
-// String is the line a person reads: FILE:LINE: PATH: what is wrong, or
-// VARIABLE: what is wrong, or --flag: what is wrong. A default that does not go
-// with something else, and no file: PATH: what is wrong.
+// String is the line a person reads: FILE:LINE: PATH: the fault, or VARIABLE: the fault, or --flag:
+// the fault. For a default that conflicts with another setting, and without a file: PATH: the
+// fault.
 func (f fault) String() string { return f.at(f.path) + ": " + f.msg }
 
 // at names the place of a setting for messages: the flag or the variable, or the line and the path.
@@ -121,7 +121,8 @@ func newOrigins(file string) origins {
 
 func (o origins) line(path string, line int) { o.at[path] = place{file: o.file, line: line} }
 
-// from notes the flag or variable that has replaced all of the path, whatever a file said of its parts.
+// from records the flag or variable that has replaced all of the path, and drops the places of its
+// parts in a file.
 func (o origins) from(path, name string) {
 	for p := range o.at {
 		if strings.HasPrefix(p, path+".") || strings.HasPrefix(p, path+"[") {

@@ -43,7 +43,7 @@ func (a *app) generationsList(t tool) error {
 	return a.printDifferences(views)
 }
 
-// promoting is the state, and what is being promoted.
+// promoting returns the state, with the pattern of the jobs that are being promoted.
 func promoting(g ops.GenerationView) string {
 	if p := g.Promotion; p != nil && p.Pattern != "" {
 		return g.State + " " + p.Pattern
@@ -83,7 +83,7 @@ func (a *app) printDifferences(views []ops.GenerationView) error {
 	return out.flush()
 }
 
-// more is a row for those that a list leaves out.
+// more is a row with the number of entries that a list leaves out.
 func more(n int, what string, g ops.GenerationView, row func(ops.GenerationView, ...string)) {
 	if n > 0 {
 		row(g, fmt.Sprintf("and %d more", n), what)
@@ -150,7 +150,7 @@ func (a *app) promote(t tool, o ops.PromoteOptions) error {
 	return err
 }
 
-// sayPromoted says what a promotion has come to, and what may be next.
+// sayPromoted prints the result of a promotion, and possible next steps.
 func (a *app) sayPromoted(p ops.Promotion) {
 	who := "generation " + cell(p.Generation)
 	if p.Resumed {

@@ -16,7 +16,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
-// healthWithin is how long a node may take to say how it is.
+// healthWithin is how long a node may take to answer.
 const healthWithin = 5 * time.Second
 
 // health is the JSON of the health command.
@@ -79,7 +79,8 @@ func noHealth(err error) error {
 	return err
 }
 
-// askHealth asks one node. An error beside a URL is that of a node that does not answer. It follows no redirect and uses no proxy.
+// askHealth requests the health of one node. An error with a URL means that the node does not
+// answer. The request follows no redirect and uses no proxy.
 func askHealth(address string, ready bool) (health, error) {
 	u, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(address, "/"), strings.TrimSuffix(opshttp.Prefix, "/")))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -135,7 +136,7 @@ func (a *app) sayHealth(h health) error {
 	}
 	if !h.OK {
 		a.say("%s", strings.Join(h.Reasons, "\n"))
-		return endedError(exitFailed) // why has been said
+		return endedError(exitFailed) // the reason has been printed
 	}
 	return nil
 }

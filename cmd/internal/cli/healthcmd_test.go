@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestHealthCommand asks a node that lives and is not ready, one that is not there, and addresses that are none.
+// TestHealthCommand checks a node that lives and is not ready, a missing node, and bad addresses.
 func TestHealthCommand(t *testing.T) {
 	t.Parallel()
 	n := &fakeNode{name: "a", err: errors.Join(errors.New("draining"), errors.New("clock"))}

@@ -24,7 +24,8 @@ type jobEntry struct {
 
 var jobEntryType = reflect.TypeFor[jobEntry]()
 
-// entrySettings are the settings of an entry under jobs: all but those of stored jobs.
+// entrySettings are the settings of an entry under jobs: all settings but the ones of stored jobs
+// alone.
 var entrySettings = jobs.Settings.Only(isEntrySetting, "exec", "http")
 
 func isEntrySetting(s spec.Setting) bool { return !s.Handled }
@@ -131,7 +132,8 @@ func (d *decoder) settingNode(n *yaml.Node, path, name string) *spec.Node {
 	return node
 }
 
-// tableNode is a YAML node for the table: its kind, its line, and a single value as it was written. What is in it is for the caller.
+// tableNode is a YAML node for the table: its kind, its line, and a single value as it was written.
+// The caller adds the contents.
 func tableNode(n *yaml.Node) *spec.Node {
 	node := &spec.Node{Line: n.Line, Text: n.Value}
 	quoted := n.Style & (yaml.TaggedStyle | yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle)
@@ -144,7 +146,7 @@ func tableNode(n *yaml.Node) *spec.Node {
 		node.Kind = spec.NodeNull
 	case tag == "!!bool":
 		node.Kind = spec.NodeBool
-	case tag == "!!int", tag == "!!float", quoted == 0 && isNumber(n.Value): // also one that no float64 holds, which YAML takes for a text
+	case tag == "!!int", tag == "!!float", quoted == 0 && isNumber(n.Value): // or beyond float64: a text in YAML
 		node.Kind = spec.NodeNumber
 	default:
 		node.Kind = spec.NodeText

@@ -50,7 +50,7 @@ func (d *decoder) readJobFiles(c *Config) {
 		if err != nil {
 			d.faults.add(place{file: d.file}, "", "%v", err)
 			if errors.Is(err, boundedfile.ErrNoAnswer) {
-				return // the others have the same file system
+				return // further files have the same file system
 			}
 			continue
 		}
@@ -71,25 +71,26 @@ func (d *decoder) jobFile(key, value *yaml.Node, c *Config, config string) {
 	c.Jobs = append(c.Jobs, list...)
 }
 
-// fileStamp is what the file system says of the files of a configuration, by which a change is noticed.
+// fileStamp is the file system's data about the files of a configuration, by which a change is
+// noticed.
 type fileStamp struct {
 	files     []string
 	infos     []fs.FileInfo // nil for a file that cannot be seen
-	calendars []string      // those of the files that calendars name
-	hang      bool          // a file did not answer, and no further one was asked for
+	calendars []string      // the calendars' files
+	hang      bool          // a file did not answer, and no further one was read
 }
 
 // stampOf looks at the files of a configuration where symbolic links lead. So the swap of a link is a change, as Kubernetes does
 // it with a ConfigMap.
 func stampOf(config string) (s fileStamp) {
-	files, _ := jobFiles(config) // what is wrong with the folder is told when it is read
+	files, _ := jobFiles(config) // a fault of the folder is reported when it is read
 	for _, file := range append([]string{config}, files...) {
 		s.add(file)
 	}
 	return s
 }
 
-// again looks at the files of a configuration anew, and at those of its calendars.
+// again reads the stamp of the configuration's files anew, with its calendars' files.
 func (s fileStamp) again(config string) fileStamp {
 	now := stampOf(config)
 	for _, file := range s.calendars {

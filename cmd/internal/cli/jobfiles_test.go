@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestJobFiles wants the jobs of jobs.d behind those of the configuration, in the order of the files' names, with its defaults.
+// TestJobFiles expects the jobs of jobs.d behind the jobs of the configuration, in the order of the
+// files' names, with its defaults.
 func TestJobFiles(t *testing.T) {
 	config := write(t, "defaults: {ttl: 20s}\n"+jobsOf("first"))
 	dir := filepath.Join(filepath.Dir(config), jobsDir)
@@ -59,7 +60,8 @@ func TestJobFilesAreRefused(t *testing.T) {
 	}
 }
 
-// TestStamp wants every change of the files noticed, also one that leaves time and size as they are, and nothing noticed without one.
+// TestStamp expects every change of the files to be noticed, also a change that leaves time and
+// size as they are, and nothing without one.
 func TestStamp(t *testing.T) {
 	v := newVolume(t, jobsOf("first"))
 	more := filepath.Join(v.dir, jobsDir, "more.yaml")

@@ -51,7 +51,7 @@ func (t tool) near(name string, err error) error {
 	if unread != nil && names == nil {
 		return err // it only was to help
 	}
-	if slices.Contains(names, name) { // then the error says why that is not the one
+	if slices.Contains(names, name) { // then the error explains why this job is unknown
 		return err
 	}
 	return fmt.Errorf("%w%s", err, spec.DidYouMean(name, names))
@@ -82,7 +82,7 @@ func (a *app) printJobs(views []ops.JobView) error {
 	return out.flush()
 }
 
-// schedule says when a job runs.
+// schedule returns when a job runs.
 func schedule(j ops.JobView) string {
 	if len(j.After) > 0 {
 		return "after " + strings.Join(j.After, ", ")
@@ -132,7 +132,7 @@ func (a *app) jobsGet(t tool) error {
 	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)
 }
 
-// policies are the names and values of a job's policies. What does not apply is "-".
+// policies are the names and values of a job's policies. A policy that does not apply is "-".
 func policies(j ops.JobView) []string {
 	catchUp, onCrash, retry := j.CatchUp.String(), j.OnCrash.String(), ""
 	if len(j.After) > 0 {
@@ -174,7 +174,7 @@ func stallAfter(j ops.JobView) string {
 	return lasting(j.StallAfter) + ", " + j.OnStall.String()
 }
 
-// ofMaxRuns says how many of a job's ticks have run, of how many.
+// ofMaxRuns returns how many of a job's ticks have run, of how many.
 func ofMaxRuns(j ops.JobView) string {
 	switch {
 	case j.MaxRuns == 0:
@@ -208,7 +208,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// warnLeftAlone says that a history has records which are not shown.
+// warnLeftAlone warns that a history has records which are not shown.
 func (a *app) warnLeftAlone(n int) {
 	if n > 0 {
 		a.say("%s of the history cannot be read by this version and %s left alone; ledger verify names them",
@@ -228,7 +228,7 @@ func paused(j ops.JobView) string {
 	return fmt.Sprintf("since %s until %s by %s: %s", stamp(j.Pause.Since), until, j.Pause.Author, j.Pause.Reason)
 }
 
-// history says where the recorded history begins.
+// history returns where the recorded history begins.
 func history(j ops.JobView) string {
 	switch {
 	case j.HistoryFrom == nil:

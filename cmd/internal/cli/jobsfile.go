@@ -18,7 +18,7 @@ import (
 // maxJobsFile bounds a file of stored jobs, in bytes.
 const maxJobsFile = 64 << 20
 
-// fileJob is a job as it stands in a file, with what is wrong by itself.
+// fileJob is a job in a file, with its own faults.
 type fileJob struct {
 	node   *spec.Node
 	faults []spec.Fault

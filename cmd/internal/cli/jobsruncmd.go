@@ -79,7 +79,8 @@ func (a *app) jobsRun(t tool, payload []byte, w when, o triggerOptions) error {
 	return a.follow(t, ops.RunView{Run: id, Job: name}, o.waiting)
 }
 
-// askedBefore says how the run stands that a unique key names, if it was there before.
+// askedBefore prints the state of an earlier run with the same unique key, and reports whether
+// there is one.
 func (a *app) askedBefore(t tool, id string, found bool) bool {
 	run, err := t.in.GetRun(t.ctx, id)
 	switch {
@@ -92,7 +93,7 @@ func (a *app) askedBefore(t tool, id string, found bool) bool {
 	return found
 }
 
-// warnRun says what a person may not expect of the run that was just asked for.
+// warnRun warns of reasons why the requested run may start earlier or later than expected.
 func (a *app) warnRun(t tool, name string, at time.Time) {
 	if now, err := t.in.Now(t.ctx); err == nil && !at.IsZero() && at.Before(now) {
 		a.say("%s is over by Redis' clock: the run is due at once", ops.Stamp(at))
@@ -158,7 +159,7 @@ func runOrWhyNot(r ops.RunView, most int, at func(*ops.Stamp) string) string {
 	return strings.TrimSpace(r.Run + " " + strings.Join(apart, ", "))
 }
 
-// marked is what a mark in the history says.
+// marked returns the text of a mark in the history.
 func marked(r ops.RunView, at func(*ops.Stamp) string) string {
 	switch {
 	case r.Reason == "rewound":
@@ -169,7 +170,7 @@ func marked(r ops.RunView, at func(*ops.Stamp) string) string {
 	return r.Reason + "; no tick was owed"
 }
 
-// payload reads what --payload says, and wants JSON.
+// payload reads the value of --payload, and requires JSON.
 func (a *app) payload(text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil

@@ -61,7 +61,8 @@ func instantText(n *yaml.Node) string {
 // yamlPair is a key of a mapping with its value.
 type yamlPair struct{ key, value *yaml.Node }
 
-// pairsOf are the pairs of a mapping, and those that it merges (<<), over which its own win.
+// pairsOf returns the pairs of a mapping, and the pairs that it merges (<<), over which its own
+// win.
 func pairsOf(n *yaml.Node) (pairs []yamlPair) {
 	add := func(p yamlPair) {
 		if !slices.ContainsFunc(pairs, func(has yamlPair) bool { return has.key.Value == p.key.Value }) {

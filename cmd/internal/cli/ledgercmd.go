@@ -93,7 +93,8 @@ func violationText(found []ops.Violation) string {
 	return b.String()
 }
 
-// verdict says on stderr that all was well, and what was not checked because of a loss, or returns what was not well.
+// verdict prints that all promises hold, and the part that a loss left unchecked, or returns the
+// violations.
 func (a *app) verdict(x ops.Verification, loss string) error {
 	checked := fmt.Sprintf("%s, %s, %s", many(x.Jobs, "job"), many(x.Rows, "row"), many(x.Ticks, "tick"))
 	var wrong []string
@@ -113,8 +114,8 @@ func (a *app) verdict(x ops.Verification, loss string) error {
 	return errors.New(checked + ": " + strings.Join(wrong, "; "))
 }
 
-// sorted tells violations from what cannot be verified, because records of the job cannot be read: it
-// returns how many of the former there are, and the names of the jobs of the latter.
+// sorted separates violations from findings that cannot be verified, because records of the job
+// cannot be read. It returns the number of the violations, and the names of the unverified jobs.
 func sorted(x ops.Verification) (broken int64, unverified []string) {
 	unverified = slices.Clone(x.Unverified)
 	for _, v := range x.Violations {

@@ -16,17 +16,17 @@ import (
 // maxFile bounds a configuration file, in bytes: some ten thousand jobs.
 const maxFile = 1 << 20
 
-// source says where a configuration comes from.
+// source is where a configuration comes from.
 type source struct {
 	file     string // "" reads no file
 	naming   string // how the file is named: "--config FILE"
 	optional bool   // an absent file is no fault: its settings keep their defaults
-	tool     bool   // only the connection is needed: what a node does is not read, and not judged
+	tool     bool   // only the connection is needed: settings of a node are neither read nor judged
 	env      map[string]string
 	flags    map[string]flagValue // by path of the setting
 }
 
-// flagValue is what a flag said.
+// flagValue is the value of a flag.
 type flagValue struct {
 	flag string // "--redis"
 	text string
@@ -45,7 +45,7 @@ type loaded struct {
 
 	handlers map[string]jobs.Func
 
-	notify notify.Config // without targets: nobody is told
+	notify notify.Config // without targets: no notifications
 }
 
 // load puts a configuration together: defaults, files, environment, flags, each
@@ -118,7 +118,7 @@ func readLimited(name string, limit int64) ([]byte, error) {
 	return data, plainPathError(err)
 }
 
-// applyFlags sets what flags say.
+// applyFlags sets the values of flags.
 func applyFlags(c *Config, flags map[string]flagValue, from origins, faults *faultList) {
 	for _, l := range leaves(c) {
 		f, ok := flags[l.path]

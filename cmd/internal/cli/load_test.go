@@ -16,8 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected texts in testdata")
 
-// TestFaults reads every file of testdata/config and compares what is said about
-// it with the .want beside it.
+// TestFaults reads every file of testdata/config and compares its faults with the .want beside it.
 func TestFaults(t *testing.T) {
 	files, err := filepath.Glob("testdata/config/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -146,8 +145,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// sameAfterPrinting prints a configuration and reads it again. What was masked is
-// stays masked. file is overwritten.
+// sameAfterPrinting prints a configuration and reads it again. Masked values stay masked. file is
+// overwritten.
 func sameAfterPrinting(t *testing.T, file string, l *loaded) {
 	t.Helper()
 	var first, second bytes.Buffer

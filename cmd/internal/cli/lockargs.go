@@ -11,8 +11,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// helpFlag asks for our help, unless it stands behind a word of the command: then
-// nobody is to take our help for the command's success.
+// helpFlag requests our help, unless it stands behind a word of the command: our help must not pass
+// for the command's success.
 type helpFlag struct {
 	lock  *cobra.Command
 	asked bool
@@ -29,8 +29,7 @@ func (h *helpFlag) Set(text string) (err error) {
 	return err
 }
 
-// dashMissing tells whoever wrote no -- what to write; args begin with NAME and
-// the command's first word.
+// dashMissing explains the missing --; args begin with NAME and the command's first word.
 func dashMissing(args []string) error {
 	return fmt.Errorf("-- is missing, and without it the command's flags are taken for ours; write %s %s -- %s ...", lockName, quote(args[0]), quote(args[1]))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// lockMargin is by how much a holder is told before Redis gives its lock away.
+// lockMargin is how long before Redis gives a lock away its holder's lease ends.
 const lockMargin = time.Second
 
 // lockName is the command that exits with the code of another one.
@@ -89,7 +89,8 @@ passed on to. What it leaves running there is ended before the lock is given bac
 	return lock
 }
 
-// tellOurs says that an exit code is not the command's. Nobody may read it.
+// tellOurs prints that an exit code is not the command's. It waits for a reader for wordsWithin at
+// most.
 func (a *app) tellOurs(code int) {
 	why, front := "the command was not run", ""
 	if code == exitLost {
@@ -106,7 +107,7 @@ func (a *app) tellOurs(code int) {
 	}
 }
 
-// thisProcess says who does something, for people: what it is, the machine and the process.
+// thisProcess names the caller for people: its kind, the machine and the process.
 func thisProcess(what string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -136,15 +137,15 @@ func (a *app) lockInRedis(l *loaded, client redis.UniversalClient, name string, 
 type lockStore struct {
 	locker *locking.Locker
 	close  func()
-	ready  func(ctx context.Context) // before the lock is asked for; nil: nothing
+	ready  func(ctx context.Context) // before the lock is acquired; nil: nothing
 	evicts <-chan string             // gets the policy by which the store drops locks; nil: it drops none
-	listed bool                      // locks get knows the locks
+	listed bool                      // locks get lists the locks
 }
 
 // lock runs a command under a lock of a store.
 func (a *app) lock(open func(ctx context.Context) (lockStore, error), name string, args []string, o locking.Options) error {
 	child := exec.Command(args[0], args[1:]...) //nolint:gosec // it is what was asked for
-	if child.Err != nil {                       // nobody waits for a lock to be told of a slip of the keyboard
+	if child.Err != nil {                       // a mistyped command is reported before the wait for the lock
 		return a.notStarted(args[0], child.Err)
 	}
 	signals := catch()
@@ -166,10 +167,10 @@ func (a *app) lock(open func(ctx context.Context) (lockStore, error), name strin
 	released := u.release()
 	switch {
 	case u.lost:
-		if u.killAt.IsZero() { // else it was said at that time
+		if u.killAt.IsZero() { // else it was printed at that time
 			a.say("lock %q was lost before it could be given back", name)
 		}
-		if err == nil { // else the command was not run, which is what the code says
+		if err == nil { // else the command was not run, which the code shows
 			return endedError(exitLost)
 		}
 	case released != nil:
@@ -198,10 +199,10 @@ func (a *app) sayEvicts(evicts <-chan string) {
 	}
 }
 
-// catch returns the signals that are passed on to the command. One that whoever
-// started us wants to be ignored (nohup) stays ignored. A word to a pipe that
-// nobody reads any more must not end us, and leave the command to itself: to the
-// end of the program SIGPIPE does nothing here, and to the command what it always does.
+// catch returns the signals that are passed on to the command. A signal that our parent has set to
+// be ignored (nohup) stays ignored. A message to a pipe without a reader must not end us, and leave
+// the command alone: until the end of the program SIGPIPE has no effect here, and the usual effect
+// on the command.
 func catch() chan os.Signal {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 8)

@@ -7,7 +7,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestRedisConfirm wants redis.confirm to hold for commands under a lock, and to be refused where nobody could confirm anything.
+// TestRedisConfirm expects redis.confirm to hold for commands under a lock, and to be refused
+// without replicas that could confirm.
 func TestRedisConfirm(t *testing.T) {
 	t.Parallel()
 	confirm := "ESCAPEMENT_REDIS_CONFIRM=replicas"

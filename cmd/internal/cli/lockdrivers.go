@@ -33,8 +33,9 @@ type LockConfig struct {
 	Check     bool // only judge the servers, without a connection: no locker is needed
 }
 
-// Driver makes a locker. The second function ends the locker and its connections. An error says what is wrong with the
-// servers, and holds no password; it wraps locking.ErrUnreachable when the servers do not answer.
+// Driver makes a locker. The second function ends the locker and its connections. The error names
+// the fault of the servers, and holds no password; it wraps locking.ErrUnreachable when the servers
+// do not answer.
 type Driver func(c LockConfig) (*locking.Locker, func(), error)
 
 const (
@@ -44,7 +45,7 @@ const (
 	driverPostgres = "postgres"
 )
 
-// drivers are those that every program has. Main adds others.
+// drivers are the drivers of every program. Main adds further ones.
 var drivers = map[string]Driver{driverRedis: oneRedis, driverRedlock: severalRedis}
 
 // driverFlag is where a command's own store comes from.
@@ -56,7 +57,7 @@ const fullProgram = "escapement-full"
 // inRedis reports whether the locks are in the Redis of the configuration.
 func (l Locks) inRedis() bool { return l.Driver == driverRedis && len(l.Servers) == 0 }
 
-// fault is what is wrong with the store: the setting's key, and words.
+// fault returns the fault of the store's settings: the setting's key, and words.
 func (l Locks) fault() (key, words string) {
 	open, known := drivers[l.Driver]
 	switch {
@@ -246,7 +247,7 @@ majority votes it does nothing. With servers that may remember, it says how long
 	return c
 }
 
-// driverFlags are those that say where locks are, besides locks in config.yaml.
+// driverFlags adds the flags for the store of locks, besides locks in config.yaml.
 func driverFlags(c *cobra.Command) {
 	c.Flags().String("driver", "", "the `store` of the locks: redis, redlock, zookeeper, etcd or postgres; default: locks.driver, which is redis")
 	c.Flags().String("servers", "", "the store's servers, a `list` with commas; default: locks.servers; for redis --redis")

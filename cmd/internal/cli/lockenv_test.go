@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestLockKeepsSecretsFromTheCommand: a command under a lock gets no variable that holds a secret of this program, and all
-// others.
+// TestLockKeepsSecretsFromTheCommand: a command under a lock gets all variables except the secrets
+// of this program.
 func TestLockKeepsSecretsFromTheCommand(t *testing.T) {
 	t.Parallel()
 	server, err := redistest.StartProcess(redistest.ProcessConfig{Dir: t.TempDir(), Args: []string{"--requirepass", "hunter2"}})

@@ -85,7 +85,7 @@ func (a *app) locksRelease(t tool, token locking.Token, o ops.ReleaseOptions) er
 	return printJSON(a.stdout, releasedJSON{r.Lock.Name, r.Lock.Kind, r.Lock.Token, r.Did != ops.ReleaseLapses})
 }
 
-// allHeld is what is held by the name of l.
+// allHeld returns every lock held by the name of l.
 func allHeld(l ops.LockView) []ops.LockView {
 	return append([]ops.LockView{l}, l.Also...)
 }
@@ -95,7 +95,7 @@ func sameGrant(l ops.LockView) func(ops.LockView) bool {
 	return func(o ops.LockView) bool { return o.Kind == l.Kind && o.Run == l.Run && o.Token == l.Token }
 }
 
-// awaitLock waits until a lock is not that grant's any more, which was asked to end.
+// awaitLock waits until the revoked grant no longer has the lock.
 func (a *app) awaitLock(t tool, l ops.LockView) error {
 	longest := l.Left()
 	if now, err := t.in.GetLock(t.ctx, l.Name); err == nil { // it may have been renewed before it was revoked
@@ -139,8 +139,8 @@ func (a *app) awaitLease(t tool, l ops.LockView) error {
 	return err
 }
 
-// until looks until something is over, through outages of Redis too; at most for
-// a time, 0 for no limit. what is waited for stays asked for when this ends.
+// until looks until something is over, through outages of Redis too; at most for a time, 0 for no
+// limit. The request stays in force when until ends.
 func (a *app) until(t tool, most time.Duration, what string, look func() (over bool, err error)) error {
 	began, told := time.Now(), false
 	for {
@@ -148,7 +148,7 @@ func (a *app) until(t tool, most time.Duration, what string, look func() (over b
 		switch {
 		case over:
 			return nil
-		case t.ctx.Err() != nil: // asked below
+		case t.ctx.Err() != nil: // checked below
 		case err != nil && !errors.Is(err, locking.ErrUnreachable):
 			return err
 		case most > 0 && time.Since(began) > most:

@@ -27,10 +27,10 @@ const (
 	// the machine sleeps, nor right when it wakes up.
 	lookEvery = 100 * time.Millisecond
 
-	// clearEvery is how often a group that was told to end is looked at.
+	// clearEvery is how often a group is checked that was ordered to end.
 	clearEvery = 20 * time.Millisecond
 
-	// wordsWithin is how long the end waits for words that nobody reads.
+	// wordsWithin is how long the end waits for messages without a reader.
 	wordsWithin = time.Second
 
 	// stuckAfter is how long SIGKILL may take.
@@ -51,13 +51,13 @@ type underLock struct {
 	words  sync.WaitGroup
 }
 
-// tell says something without waiting for whoever reads it: a pipe that nobody
-// empties must not keep the command alive.
+// tell prints a message without waiting for its reader: a full pipe must not keep the command
+// alive.
 func (u *underLock) tell(format string, args ...any) {
 	u.words.Go(func() { u.say(format, args...) })
 }
 
-// told waits until all has been said, but not for long.
+// told waits until all messages are printed, for wordsWithin at most.
 func (u *underLock) told() {
 	done := make(chan struct{})
 	go func() { u.words.Wait(); close(done) }()
@@ -67,8 +67,8 @@ func (u *underLock) told() {
 	}
 }
 
-// run returns when the command, and all of its process group, has ended; the
-// error says why it was not started.
+// run returns when the command, and all of its process group, has ended; the error is why it was
+// not started.
 func (u *underLock) run() (code int, err error) {
 	u.group = newGroup(u.child)
 	u.group.EndWith(u.lease)
@@ -129,7 +129,7 @@ func (u *underLock) lose() {
 	u.group.Terminate()
 	u.killAt = time.Now()
 	if told := u.lease.Deadline(); told.Before(u.killAt) {
-		u.killAt = told // we did not execute when we were to be told
+		u.killAt = told // this process stood still when the lease ended
 	}
 	u.killAt = u.killAt.Add(killAfter)
 	u.tell("the command is ended, within %s: %v", killAfter, context.Cause(u.lease.Context()))
@@ -178,9 +178,9 @@ func (u *underLock) clear() {
 	}
 }
 
-// release gives the lock back, also one that was lost: it may not have lapsed
-// yet, and the command has ended. That is not worth more than one call. Where
-// something of the command still runs, the lock is left to lapse.
+// release gives the lock back, also a lost one: it may not have lapsed yet, and the command has
+// ended. For a lost lock one call is enough. Where a process of the command still runs, the lock is
+// left to lapse.
 func (u *underLock) release() error {
 	defer u.told()
 	if u.stuck {
@@ -193,7 +193,7 @@ func (u *underLock) release() error {
 		return err
 	}
 	answered := make(chan error, 1)
-	go func() { answered <- u.lease.Release(context.Background()) }() // it asks three times, whatever its context says
+	go func() { answered <- u.lease.Release(context.Background()) }() // three calls; ctx does not end them
 	select {
 	case err := <-answered:
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// What the last line of lock says of a code that is not the command's.
+// The last line of lock for a code that is not the command's.
 const (
 	notRun  = "the command was not run"
 	wasLost = "the lock was lost"
@@ -38,8 +38,8 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// TestLockTellsOurCodes has lock end with each code of its own before the command is run. The others are in TestLockLost and
-// TestLockSignals.
+// TestLockTellsOurCodes has lock end with each code of its own before the command is run.
+// TestLockLost and TestLockSignals have the other codes.
 func TestLockTellsOurCodes(t *testing.T) {
 	redis, dir := redistest.Start(t), t.TempDir()
 	held := holding(t, redis, "held", locking.Options{})
@@ -81,7 +81,7 @@ func TestLockIsSilentOfTheCommandsCodes(t *testing.T) {
 			t.Errorf("exit %d, want %d, and nothing of ours in %q", got, code, stderr)
 		}
 	}
-	// There is something to say, and the code is the command's all the same.
+	// There is a message, and the code is still the command's.
 	dir := t.TempDir()
 	p := locked(t, redis, true, "a", "--ttl", "30s", "--", "sh", "-c", fmt.Sprintf("echo in; while [ ! -e %s/go ]; do sleep 0.01; done; exit 5", dir))
 	if err := redis.Kill(); err != nil {
@@ -137,8 +137,8 @@ func TestLockPassword(t *testing.T) {
 	says(t, []string{"ESCAPEMENT_REDIS_URL=redis://" + closedPort(t), "PATH=" + os.Getenv("PATH")}, exitUnreachable, "cannot reach Redis", "lock", "unauthenticated", "--", "true")
 }
 
-// TestLockOutlivesItsReader loses the lock while its stderr is a pipe that is full, or that nobody reads any more: the command is
-// ended all the same, before the lock lapses.
+// TestLockOutlivesItsReader loses the lock while its stderr is a pipe that is full or has no
+// reader: the command is still ended before the lock lapses.
 func TestLockOutlivesItsReader(t *testing.T) {
 	t.Parallel()
 	dir, err := program()

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// takeTerminal lets a command that a person runs at a terminal read from there:
-// only the terminal's foreground group may. It is the shell's habit, which takes
-// the terminal back when we have ended. Stopping the command from the keyboard
-// is ignored, because that would keep the lock for nobody knows how long.
+// takeTerminal lets a command that a person runs at a terminal read from it: only the terminal's
+// foreground group may. A shell does the same, and takes the terminal back when we have ended.
+// Stopping the command from the keyboard is ignored, because a stopped command would keep the lock
+// without limit.
 func takeTerminal(child *exec.Cmd) {
 	me, err := readStat("/proc/self/stat")
 	if err != nil || me.group != os.Getpid() || me.foreground != me.group || !me.talksTo(child.Stdin) || !me.talksTo(child.Stdout) {
@@ -26,7 +26,7 @@ func takeTerminal(child *exec.Cmd) {
 	child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, int(in.Fd())
 }
 
-// procStat is a part of what /proc/PID/stat says of a process.
+// procStat is a part of the fields of /proc/PID/stat.
 type procStat struct {
 	group, foreground int // foreground: the group that its terminal listens to
 	terminal          int // its terminal's number, 0 for none

@@ -21,7 +21,8 @@ func (neverRenew) Renew(context.Context, []locking.Renewal) ([]locking.RenewAnsw
 	return nil, locking.ErrUnreachable
 }
 
-// Where the program stood still between the grant and the start, the lock is somebody else's by now: no command begins beside it.
+// Where the program stood still between the grant and the start, the lock may have another holder:
+// no command begins beside it.
 func TestLockLostBeforeTheCommand(t *testing.T) {
 	k := locking.NewKeeper(neverRenew{}, locking.KeeperConfig{Margin: lockMargin})
 	lease := k.Hold(t.Context(), locking.Grant{Name: "a", Owner: "o", Token: 1, TTL: 3 * time.Second, Asked: time.Now().Add(-time.Minute)})

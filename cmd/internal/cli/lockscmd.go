@@ -92,7 +92,7 @@ func (a *app) locksGet(t tool) error {
 	return unread
 }
 
-// kindOf is what is held, and of a semaphore or a read-write lock, how.
+// kindOf returns the kind of the lock; for a semaphore or a read-write lock, also how it is held.
 func kindOf(l ops.LockView) string {
 	switch {
 	case l.Permits > 0:
@@ -103,7 +103,8 @@ func kindOf(l ops.LockView) string {
 	return l.Kind
 }
 
-// leftOf is the time left for a table; of a lock under a key without an end, which is not ours, nobody knows it.
+// leftOf returns the time left for a table; for a lock under a key without an end, which is not
+// ours, it is unknown.
 func leftOf(l ops.LockView) string {
 	if l.Kind == ops.LockKind && l.TTLMS == 0 {
 		return ""
@@ -111,7 +112,7 @@ func leftOf(l ops.LockView) string {
 	return brief(l.Left())
 }
 
-// holder is who holds it, and that it was asked to end.
+// holder returns the lock's holder, and whether it was ordered to end.
 func holder(l ops.LockView) string {
 	switch {
 	case !l.Revoked:

@@ -21,7 +21,8 @@ type worded struct {
 func (w worded) Error() string { return w.text }
 func (w worded) Unwrap() error { return w.err }
 
-// notHad says why a lock could not be had, in the words of the command line. listed: locks get knows it.
+// notHad returns why a lock could not be had, in the words of the command line. listed: locks get
+// lists it.
 func notHad(name string, wait time.Duration, listed bool, err error) error {
 	var held *locking.HeldError
 	if errors.As(err, &held) {
@@ -30,7 +31,7 @@ func notHad(name string, wait time.Duration, listed bool, err error) error {
 			waited = "waited for " + spec.FormatDuration(wait) + " in vain: wait longer with --wait"
 		}
 		until := ""
-		if held.Until > 0 { // else nobody knows
+		if held.Until > 0 { // else unknown
 			until = ", for " + brief(held.Until) + " more unless it is renewed"
 		}
 		if listed {
@@ -41,7 +42,7 @@ func notHad(name string, wait time.Duration, listed bool, err error) error {
 	return asInput(err)
 }
 
-// who names a holder: what it said of itself, or its owner value.
+// who names a holder: its own text, or its owner value.
 func who(holder, owner string) string { return cmp.Or(holder, "owner "+owner) }
 
 // brief is a time left, to the tenth of a second.
@@ -49,7 +50,7 @@ func brief(d time.Duration) string {
 	return spec.FormatDuration(max(0, d).Round(100 * time.Millisecond))
 }
 
-// notStarted says why a command was not run; the exit code is the one a shell has for that.
+// notStarted returns why a command was not run; the exit code is the one a shell has for that.
 func (a *app) notStarted(command string, err error) error {
 	code, words := exitNotRunnable, "cannot be executed"
 	var looked *exec.Error
@@ -60,7 +61,7 @@ func (a *app) notStarted(command string, err error) error {
 	}
 	switch {
 	case looked != nil:
-		err = looked.Err // the others have the command once more
+		err = looked.Err // other errors have the command once more
 	case started != nil:
 		err = started.Err
 	}

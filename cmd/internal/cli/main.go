@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// Main carries out the command line of the process, and ends the process. The drivers are added to those of every program.
+// Main carries out the command line of the process, and ends the process. It adds the given drivers
+// to the drivers of every program.
 func Main(more map[string]Driver) {
 	maps.Copy(drivers, more)
 	os.Exit(new(app).Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))

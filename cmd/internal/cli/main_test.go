@@ -83,7 +83,7 @@ type process struct {
 	ended          chan struct{}
 }
 
-// stream is what a process said, line by line.
+// stream is the output of a process, line by line.
 type stream struct {
 	mu    sync.Mutex
 	lines []string
@@ -126,7 +126,7 @@ func (s *stream) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// start runs the program. What is left of it ends with the test.
+// start runs the program. It is killed at the end of the test.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	dir, err := program()
@@ -149,7 +149,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 	}
 	p.stdout, p.stderr = newStream(stdout), newStream(stderr)
 	go func() {
-		for _, s := range []*stream{p.stdout, p.stderr} { // Wait closes the pipes, so what is in them comes first
+		for _, s := range []*stream{p.stdout, p.stderr} { // Wait closes the pipes, so their contents are read first
 			for done := false; !done; {
 				var more chan struct{}
 				if _, done, more = s.seen(); !done {

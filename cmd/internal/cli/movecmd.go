@@ -49,7 +49,7 @@ type moveTool struct {
 	mover    *move.Mover
 	ns       string
 	from, to string        // for messages
-	notes    []*ops.Client // whose audits are told: of both sides
+	notes    []*ops.Client // the clients whose audits get the step: both sides
 }
 
 func (a *app) moveCommand() *cobra.Command {
@@ -120,7 +120,7 @@ func drainOption(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// moved carries out a step, shows how both sides stand then, and says what is next.
+// moved carries out a step, prints the state of both sides then, and the next step.
 func (a *app) moved(t moveTool, name string, step func(context.Context) (move.Status, error)) error {
 	s, err := step(t.ctx)
 	result := err
@@ -139,7 +139,7 @@ func (a *app) moveStatus(t moveTool) error {
 	if err != nil && len(s.Problems) == 0 {
 		return err
 	}
-	return errors.Join(a.showMove(t, s), err) // what the side that answers knows comes beside the error
+	return errors.Join(a.showMove(t, s), err) // the records of the side that answers come with the error
 }
 
 func (a *app) showMove(t moveTool, s move.Status) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// Nothing is sealed where the other side cannot be reached, and nothing is said of a seal.
+// Nothing is sealed where the other side cannot be reached, and no message mentions a seal.
 func TestSealChecksTheTargetFirst(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
@@ -20,7 +20,7 @@ func TestSealChecksTheTargetFirst(t *testing.T) {
 	}
 }
 
-// A step that fails at one side is named, with the advice that it has given, beside what is wrong with that side.
+// An error of a step names the step, with its advice, and the fault of the failed side.
 func TestFailedStepIsNamed(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})

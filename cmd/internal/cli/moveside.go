@@ -100,7 +100,7 @@ func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (moveSide, error) {
 	return side, nil
 }
 
-// ownSide is the configured Redis, where nothing else says where a move begins.
+// ownSide is the configured Redis, the default origin of a move.
 func (l *loaded) ownSide() (moveSide, error) {
 	if l.Redis.Mode == modeStandalone && l.Redis.URL == "" {
 		return moveSide{}, usagef("--from is missing; name the Redis to move from with it, %s, or redis.url", moveFromVariable)
@@ -109,7 +109,7 @@ func (l *loaded) ownSide() (moveSide, error) {
 	return moveSide{at, l.redisFrom()}, err
 }
 
-// nextSide is redis.next, where nothing else says where a move goes.
+// nextSide is redis.next, the default destination of a move.
 func (l *loaded) nextSide() (moveSide, error) {
 	if l.Redis.Next == "" {
 		return moveSide{}, usagef("--to is missing; name the Redis to move to with it, %s, or redis.next", moveToVariable)

@@ -48,7 +48,7 @@ func (a *app) nodesList(t tool) error {
 	if a.json() {
 		err = printJSON(a.stdout, list(views))
 	} else {
-		closed, _ := t.in.Closed(t.ctx) // what is wrong with it is said below the list
+		closed, _ := t.in.Closed(t.ctx) // its error is printed below the list
 		err = a.printNodes(views, closed != "")
 	}
 	if len(drains) > 0 { // such a node would do nothing when it comes back
@@ -57,7 +57,7 @@ func (a *app) nodesList(t tool) error {
 	return errors.Join(err, a.sayLacks(unread))
 }
 
-// alive says whether a node has not gone.
+// alive reports whether a node has not gone.
 func alive(n ops.NodeView) bool { return n.State != "gone" }
 
 // printNodes prints nodes of a namespace, which a move may have closed.
@@ -95,7 +95,7 @@ func (t *table) nodeNote(n ops.NodeView, closed bool) string {
 	return strings.Join(notes, "; ")
 }
 
-// drainNote is who drained a node and why, "" for one that is not drained.
+// drainNote returns who drained a node and why, "" for a node that is not drained.
 func drainNote(d *ops.DrainView) string {
 	switch {
 	case d == nil:
@@ -172,7 +172,8 @@ func (a *app) inspectNode(f func(tool) error) func(*cobra.Command, []string) err
 	})
 }
 
-// nodeStands says how a node stands now: in words, or as nodes list has it, where more than one may have its name.
+// nodeStands prints the state of a node: in words, or as in nodes list, where several nodes may
+// have its name.
 func (a *app) nodeStands(t tool, words string) error {
 	if !a.json() {
 		a.say("node %s %s", t.args[0], words)
@@ -197,7 +198,7 @@ func (a *app) awaitRest(t tool) error {
 		drains, lost := t.in.Drains(t.ctx)
 		_, drained := drains[name]
 		switch err = cmp.Or(err, lost); {
-		case t.ctx.Err() != nil: // asked below
+		case t.ctx.Err() != nil: // checked below
 		case errors.Is(err, locking.ErrUnreachable) && !told:
 			told = true
 			a.say("Redis does not answer; still waiting for node %s, until interrupted: %v", name, err)
@@ -215,7 +216,8 @@ func (a *app) awaitRest(t tool) error {
 	}
 }
 
-// sayRuns says what a drain waits for, and whether there was anything to say: a node may only be handing over yet.
+// sayRuns prints the runs that a drain waits for, and reports whether there are any: a node may
+// only be handing over yet.
 func (a *app) sayRuns(t tool) bool {
 	running := 0
 	views, _ := t.in.ListNodes(t.ctx) // it only is to help

@@ -33,7 +33,7 @@ type nodeSlot struct {
 	api      atomic.Pointer[opshttp.Server] // of the Redis that the slot is at
 	ops      atomic.Pointer[ops.Client]
 	metrics  *metrics.Collector              // of the node that is there now
-	notifier atomic.Pointer[notify.Notifier] // the same; nil where nobody is to be told
+	notifier atomic.Pointer[notify.Notifier] // the same; nil without targets
 
 	changing sync.Mutex // guards jobs, refused, the revision of cfg, and node while it is replaced
 	jobs     []jobs.Job // as last loaded
@@ -88,7 +88,8 @@ func (s *nodeSlot) sit() error {
 	return nil
 }
 
-// change changes the node's jobs to those of a configuration that was loaded again. After a move the next node has them too.
+// change changes the node's jobs to the jobs of a reloaded configuration. After a move the next
+// node has them too.
 func (s *nodeSlot) change(all []jobs.Job, c scheduler.Change) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -107,10 +108,10 @@ func (s *nodeSlot) refuse(where string) {
 	s.node.Load().SetRefused(where)
 }
 
-// ServeHTTP answers what is asked of the API.
+// ServeHTTP serves the API.
 func (s *nodeSlot) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.Load().ServeHTTP(w, r) }
 
-// guard lets through those who have a role, see api.Server.Guard.
+// guard lets through clients with a role, see api.Server.Guard.
 func (s *nodeSlot) guard(role opshttp.Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.Load().Guard(role, next).ServeHTTP(w, r) })
 }
@@ -121,10 +122,11 @@ func (s *nodeSlot) Name() string { return s.node.Load().Name() }
 // Registered reports whether the node that is there now has joined.
 func (s *nodeSlot) Registered() bool { return s.node.Load().Registered() }
 
-// Ready is what the node says that is there now.
+// Ready returns the state of the current node.
 func (s *nodeSlot) Ready() error { return s.node.Load().Ready() }
 
-// run runs the node, and after a move of the namespace the one that goes on where it is: there and back, if need be.
+// run runs the node, and after a move of the namespace the node at the other side: there and back,
+// if need be.
 func (s *nodeSlot) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		readMetrics := func(ctx context.Context) error { return s.metrics.Run(ctx, s.ops.Load()) }

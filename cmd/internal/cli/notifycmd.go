@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/scheduler/notify"
 )
 
-// errNoTarget is returned when nobody of that name is to be told.
+// errNoTarget is returned when no target has the name.
 var errNoTarget = errors.New("no such target")
 
 func (a *app) notifyCommand() *cobra.Command {

@@ -43,7 +43,8 @@ notify:
 	}
 }
 
-// TestNotifierKilled: a node is killed while it tells that a job has failed. Another one tells it, under the same key.
+// TestNotifierKilled: a node is killed while it notifies of a failed job. Another node sends the
+// message, under the same key.
 func TestNotifierKilled(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// authorVariable names whoever operates, before the user of the operating system.
+// authorVariable names the operator; it goes before the user of the operating system.
 const authorVariable = envPrefix + "AUTHOR"
 
 // authorFlag adds --author to a command whose author is kept.
@@ -42,7 +42,7 @@ func (a *app) actor() ops.Actor {
 	return ops.Actor{Name: a.author(""), Via: "cli", Reason: a.reason}
 }
 
-// noted notes in the audit what was done with Redis itself.
+// noted records an operation on Redis itself in the audit.
 func (a *app) noted(l *loaded, client redis.UniversalClient, what ops.Action, result error) error {
 	in, err := ops.New(client, l.Namespace)
 	if err != nil {
@@ -51,8 +51,8 @@ func (a *app) noted(l *loaded, client redis.UniversalClient, what ops.Action, re
 	return in.As(a.actor()).Note(context.Background(), what, result)
 }
 
-// filled refuses flags that were given without a text, as with a script's variable that is not set: a command would do
-// more without them than was asked for.
+// filled refuses flags that were given without a text, as with a script's unset variable: without
+// them a command would do more than was meant.
 func filled(cmd *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
@@ -182,7 +182,7 @@ also while a run of it is in flight.`
 	return remove
 }
 
-// operated says how a job stands now: in words, or as jobs get has it.
+// operated prints the state of a job: in words, or as in jobs get.
 func (a *app) operated(t tool, words string) error {
 	j, err := t.in.GetJob(t.ctx, t.args[0])
 	if err = a.sayUnheard(err); err != nil {

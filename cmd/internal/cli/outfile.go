@@ -109,7 +109,7 @@ func (t outFile) failed(err error) error {
 	return fmt.Errorf("write %s: %w", t.path, plainPathError(err))
 }
 
-// writeThrough writes to a device or a pipe, until ctx ends. A pipe that nobody reads is refused: a
+// writeThrough writes to a device or a pipe, until ctx ends. A pipe without a reader is refused: a
 // writer would wait for ever.
 func (t outFile) writeThrough(ctx context.Context, write func(io.Writer) error) error {
 	flags := os.O_WRONLY

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// TestOutFile: output replaces no file unless the command is told to, and no device, pipe or link
-// ever.
+// TestOutFile: output replaces a file only with the flag for it, and never a device, pipe or link.
 func TestOutFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// Nobody reads what a node says: its stderr is a pipe that is full, or broken. It runs its jobs, and drains when it is told to. Its
-// commands end by SIGPIPE as ever.
+// A node's stderr is a pipe that is full, or broken. The node runs its jobs, and drains when it is
+// stopped. Its commands end by SIGPIPE as ever.
 func TestNobodyReads(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -60,7 +60,7 @@ func cell(text string) string {
 	return harmless(text)
 }
 
-// harmless writes control characters as escapes, and those that turn the direction of what follows.
+// harmless escapes control characters, and characters that change the direction of text.
 func harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -106,7 +106,8 @@ func output(text string, terminal bool) string {
 	return printable(text, terminal)
 }
 
-// printable is a part of what a run wrote. For a terminal, what would move its cursor or change its state is written as an escape.
+// printable is a part of a run's output. For a terminal, characters that move its cursor or change
+// its state are escaped.
 func printable(text string, terminal bool) string {
 	if !terminal {
 		return text

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPipesAreRefused: a named pipe in the place of any file that this program reads is refused,
-// and nobody waits for its writer.
+// without a wait for its writer.
 func TestPipesAreRefused(t *testing.T) {
 	t.Parallel()
 	const refused = ": is a named pipe, and no regular file"

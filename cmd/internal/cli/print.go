@@ -17,12 +17,12 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// masked stands where a secret would. The arguments and the environment of a command, and the path,
-// headers and body of a call, are masked whole: nothing tells which of them is secret.
+// masked stands in the place of a secret. The arguments and the environment of a command, and the
+// path, headers and body of a call, are masked whole: which of them is secret is unknown.
 const masked = mask.Text
 
-// printConfig writes a configuration as YAML, in the order of the sample, with
-// the secrets masked. Of a job only what was given is written.
+// printConfig writes a configuration as YAML, in the order of the sample, with the secrets masked.
+// Of a job only written settings appear.
 func printConfig(w io.Writer, c *Config) error {
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
@@ -178,7 +178,8 @@ func textNode(text string) *yaml.Node {
 	return &n
 }
 
-// maskServer is a server of locks.servers without what may be a password: all but the scheme and the host.
+// maskServer returns a server of locks.servers without a possible password: only the scheme and the
+// host.
 func maskServer(text string) string {
 	text, query, some := strings.Cut(text, "?")
 	if some && query != "" {

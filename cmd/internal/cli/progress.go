@@ -6,7 +6,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// percent is how far a run is, behind its outcome in a table: " 60%", or " 120" of nobody knows how many; "" when it has not said so.
+// percent is how far a run is, behind its outcome in a table: " 60%", or " 120" without a known
+// total; "" without reported progress.
 func percent(p *ops.ProgressView) string {
 	switch {
 	case p == nil:

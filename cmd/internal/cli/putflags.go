@@ -12,8 +12,9 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// putFlags adds a flag for each setting of a stored job. It has the setting's name in config.yaml with dashes: max_runs is --max-runs, and
-// retry.max is --retry-max. The name is the argument; boundFlags adds those of instants, and jobs put that of the payload.
+// putFlags adds a flag for each setting of a stored job. It has the setting's name in config.yaml
+// with dashes: max_runs is --max-runs, and retry.max is --retry-max. The name is the argument;
+// boundFlags adds the flags of instants, and jobs put the flag of the payload.
 func putFlags(cmd *cobra.Command, j *jobs.Job) {
 	for _, s := range spec.All() {
 		if s.Name != "name" && s.Kind != spec.Instant && s.Kind != spec.JSON {
@@ -30,7 +31,8 @@ type settingFlag struct {
 	list spec.Node // what the flag was given so far, of a setting with several values
 }
 
-// oneEach reports that the flag of a list takes one element each time: --param for params. Others take them with commas.
+// oneEach reports whether the flag of a list takes one element each time: --param for params. Other
+// flags take them with commas.
 func oneEach(s spec.Setting) bool { return s.Flag()+"s" == s.Name }
 
 // Set sets the setting of the job. A flag of a list or of labels may come several times.
@@ -127,8 +129,8 @@ func flagUsage(s spec.Setting) string {
 	return usage
 }
 
-// boundFlags adds the flags of the first and the last instant of a job's ticks. read reads what was given, and resolve puts it into j,
-// by Redis' clock.
+// boundFlags adds the flags of the first and the last instant of a job's ticks. read reads their
+// values, and resolve puts them into j, by Redis' clock.
 func boundFlags(cmd *cobra.Command, j *jobs.Job) (read func() (resolve func(t tool) error, err error)) {
 	start := addTimeFlag(cmd, "start-at", fromNow, "no tick before `T`")
 	end := addTimeFlag(cmd, "end-at", fromNow, "no tick after `T`")

@@ -54,7 +54,7 @@ func TestPutFlags(t *testing.T) {
 	}
 }
 
-// What is no value of a flag is refused with the flag; the rest is the API's to judge.
+// An invalid value of a flag is refused with the flag; all else is judged by the API.
 func TestPutFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{

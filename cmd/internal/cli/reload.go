@@ -25,15 +25,15 @@ type reloader struct {
 	slots    []*nodeSlot
 	log      *slog.Logger
 	asked    chan os.Signal
-	terminal func() bool // there is a terminal, and SIGHUP may say that it is gone
+	terminal func() bool // there is a terminal, and SIGHUP may mean that it is gone
 	load     func(source) (*loaded, error)
 	busy     chan struct{} // closed when the call of files before has returned; nil before the first
 
 	started *loaded   // whose settings outside the jobs the nodes have
 	now     *loaded   // whose jobs they have
 	read    fileStamp // of the files that were read last
-	seen    fileStamp // of the files that somebody may still be writing
-	ignored string    // the settings that were last said to need a restart
+	seen    fileStamp // of files that may still be written
+	ignored string    // the last settings that were logged to need a restart
 }
 
 // newReloader listens for SIGHUP from now on. end gives the signal back.
@@ -133,7 +133,8 @@ func (r *reloader) look(ctx context.Context) {
 	}
 }
 
-// reload reads the files, and changes the jobs of the nodes to those that are there. Files that are refused change nothing.
+// reload reads the files, and changes the nodes' jobs to the files' jobs. Refused files change
+// nothing.
 func (r *reloader) reload(ctx context.Context) {
 	src, load := r.now.src, r.load
 	var l *loaded
@@ -189,15 +190,15 @@ func (r *reloader) guarded(l *loaded) error {
 // maxTold bounds the log lines of a kind about one reload.
 const maxTold = 100
 
-// announce has the nodes say where the files are wrong; "" when they were not refused.
+// announce has the nodes announce where the files are wrong; "" when they were not refused.
 func (r *reloader) announce(where string) {
 	for _, s := range r.slots {
 		s.refuse(where)
 	}
 }
 
-// refuse logs what is wrong with the files, and has the nodes announce where the first fault is: all who may read the namespace see that,
-// and a file's text may be secret.
+// refuse logs the faults of the files, and has the nodes announce where the first fault is: every
+// reader of the namespace sees the announcement, and a file's text may be secret.
 func (r *reloader) refuse(err error) {
 	const words = "configuration refused: the node keeps its jobs"
 	var wrong configError
@@ -229,7 +230,7 @@ func (r *reloader) refuse(err error) {
 	}
 }
 
-// needRestart names the settings outside the jobs that differ from those of the start, once.
+// needRestart logs the settings outside the jobs that differ from the settings at the start, once.
 func (r *reloader) needRestart(l *loaded) {
 	names := strings.Join(changedSettings(&r.started.Config, &l.Config), ", ")
 	if names != r.ignored && names != "" {

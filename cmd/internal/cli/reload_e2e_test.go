@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// volume is a folder whose files are swapped by one symbolic link, as those of a ConfigMap.
+// volume is a folder whose files are swapped by one symbolic link, as in a ConfigMap.
 type volume struct {
 	t   *testing.T
 	dir string

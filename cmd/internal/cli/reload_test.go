@@ -119,12 +119,12 @@ func TestReloadChangesAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestHangUp reloads at SIGHUP, and stops at the one that says that the terminal is gone.
+// TestHangUp reloads at SIGHUP, and stops at a SIGHUP for a terminal that is gone.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		has   []bool // whether there is a terminal, each time when somebody looks
+		has   []bool // whether there is a terminal, at each check
 		stops bool
 	}{{"no terminal", []bool{false, false}, false}, {"a terminal", []bool{true, true}, false}, {"one that is gone", []bool{true, false}, true}} {
 		t.Run(tt.name, func(t *testing.T) {

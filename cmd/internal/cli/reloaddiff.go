@@ -13,7 +13,7 @@ import (
 // jobsChange is how the jobs of two configurations differ.
 type jobsChange struct {
 	added, changed, removed []jobChange
-	in                      map[string]bool // names to add; those of changed jobs are in both
+	in                      map[string]bool // names to add; names of changed jobs are in both
 	out                     []string        // names to remove
 }
 
@@ -81,7 +81,8 @@ func (c *Config) withDates(list []string) (dates []string) {
 	return dates
 }
 
-// words is an entry with the words of the defaults that it leaves out. A word that is none is left out: it was told.
+// words returns an entry with the default words that it leaves out. An invalid word is left out: it
+// was already reported.
 func (d Defaults) words(e jobEntry) jobs.Job {
 	j := e.settings
 	for name, word := range map[string]string{"overlap": d.Overlap, "catch_up": d.CatchUp} {
@@ -138,7 +139,8 @@ func alike(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// changedSettings names the settings in which two configurations differ, apart from those of jobs: their defaults, and the revision.
+// changedSettings names the settings in which two configurations differ, apart from jobs, their
+// defaults, and the revision.
 func changedSettings(was, is *Config) (names []string) {
 	other := leaves(is)
 	for i, l := range leaves(was) {

@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestCompareJobs wants the settings of each job that differ, a secret by its name alone, and no difference in what is only written
-// otherwise.
+// TestCompareJobs expects the settings of each job that differ, a secret by its name alone, and no
+// difference between two ways to write one value.
 func TestCompareJobs(t *testing.T) {
 	compare := func(was, is string) (c jobsChange, settings []string) {
 		t.Helper()

@@ -34,7 +34,7 @@ there, in the same process, as soon as move open has opened it.`
 	return c
 }
 
-// runNode runs the one node of a process, and tells the supervisor about it.
+// runNode runs the one node of a process, and reports its state to the supervisor.
 func runNode(l *loaded, cfg scheduler.Config, told *supervisor) error {
 	client, err := l.newClient()
 	if err != nil {

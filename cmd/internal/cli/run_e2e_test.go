@@ -79,8 +79,8 @@ func get(t *testing.T, url string) (code int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// TestRunDrains stops a node in the middle of a run: the run ends and is recorded,
-// the node says while it drains that it is not ready, and exits 0.
+// TestRunDrains stops a node in the middle of a run: the run ends and is recorded, the node is not
+// ready while it drains, and exits 0.
 func TestRunDrains(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -114,7 +114,7 @@ jobs:
 	}
 }
 
-// TestDrainTimeout cancels what does not end by itself.
+// TestDrainTimeout cancels a run that does not end by itself.
 func TestDrainTimeout(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -88,7 +88,8 @@ func (a *app) printRuns(views []ops.RunView, zone *time.Location) error {
 	columns := []column{instant("TICK"), whole("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), whole("NODE"), wide("TOKEN"),
 		whole("LAG"), whole("DURATION"), whole("RUN, OR WHY NOT"), wide("WHY")}
 	const shards, runs = 2, 10
-	columns[shards].wide = !slices.ContainsFunc(views, func(r ops.RunView) bool { return r.Shards > 1 }) // it says something
+	// The column is shown where a run has shards.
+	columns[shards].wide = !slices.ContainsFunc(views, func(r ops.RunView) bool { return r.Shards > 1 })
 	out := a.newTable(columns...)
 	out.zone = zone
 	if out.wide {
@@ -171,7 +172,7 @@ granted yet is recorded as cancelled.`
 func (a *app) runsCancel(t tool, o ops.CancelOptions) error {
 	was, err := t.in.GetRun(t.ctx, t.args[0])
 	if err != nil {
-		was = ops.RunView{Run: t.args[0]} // what is wrong with it, Cancel says
+		was = ops.RunView{Run: t.args[0]} // Cancel returns its error
 	}
 	did, err := t.in.Cancel(t.ctx, t.args[0], o)
 	if err != nil {
@@ -256,7 +257,8 @@ func ticks(r ops.RunView) string {
 	return fmt.Sprintf("%s to %s (%d)", stamp(r.Tick), stamp(r.Until), *r.Count)
 }
 
-// ticks is that of a row; of a range, where there is little room, the first tick and how many they are.
+// ticks returns the tick of a row; for a range, where there is little room, the first tick and the
+// count.
 func (t *table) ticks(r ops.RunView) string {
 	switch {
 	case r.Mark():

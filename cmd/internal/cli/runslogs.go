@@ -86,7 +86,7 @@ func (a *app) runsFollow(t tool, run ops.RunView) error {
 		switch {
 		case t.ctx.Err() != nil:
 			return fmt.Errorf("follow run %s, which goes on: %w", run.Run, errInterrupted)
-		case next.Run != "": // an error beside it is of others
+		case next.Run != "": // an error beside it is of other masters
 			run = next
 		case !errors.Is(err, locking.ErrUnreachable):
 			return err
@@ -106,7 +106,8 @@ func (a *app) runsFollow(t tool, run ops.RunView) error {
 	return nil
 }
 
-// lookAgain reads a run again. One that was handed back goes on under another id, which that has which it was asked for.
+// lookAgain reads a run again. A run that was handed back goes on under another id; the requested
+// id leads to it.
 func (t tool) lookAgain(run string) (ops.RunView, error) {
 	next, err := t.in.GetRun(t.ctx, run)
 	if errors.Is(err, ops.ErrUnknownRun) && run != t.args[0] {
@@ -115,8 +116,8 @@ func (t tool) lookAgain(run string) (ops.RunView, error) {
 	return next, err
 }
 
-// fresh is what a text has that was not shown, when only the last jobs.MaxOutput bytes are known of either. cut says that it does not
-// follow on what was shown.
+// fresh returns the part of a text that was not shown, when only the last jobs.MaxOutput bytes are
+// known of either. cut reports that the part does not follow on the shown text.
 func fresh(shown, text string) (more string, cut bool) {
 	if rest, follows := strings.CutPrefix(text, shown); follows {
 		return rest, false
@@ -131,7 +132,7 @@ func fresh(shown, text string) (more string, cut bool) {
 
 // overlap is the length of the longest end of a that b begins with (Knuth, Morris, Pratt).
 func overlap(a, b string) int {
-	back := make([]int, len(b)+1) // of each beginning of b: the longest shorter one that it ends with
+	back := make([]int, len(b)+1) // of each prefix of b: its longest proper suffix that is also a prefix
 	k := 0
 	for i := 1; i < len(b); i++ {
 		for k > 0 && b[i] != b[k] {

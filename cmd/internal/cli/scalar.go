@@ -13,7 +13,8 @@ import (
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// wordsOf returns the only texts that a field may have: those of its words tag, or those of the job's setting in its setting tag.
+// wordsOf returns the only texts that a field may have: the words of its words tag, or of the job's
+// setting in its setting tag.
 func wordsOf(tag reflect.StructTag) []string {
 	if name := tag.Get("setting"); name != "" {
 		return spec.WordsOf(name)
@@ -76,8 +77,8 @@ func setFlat(v reflect.Value, words []string, text string) error {
 	}
 }
 
-// bracketed says whether a list is written as in a file, or the beginning of one that a shell cut. An address such
-// as [::1]:26379 is neither.
+// bracketed reports whether a list is written as in a file, or is the beginning of a list that a
+// shell cut. An address such as [::1]:26379 is neither.
 func bracketed(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "[") && (strings.HasSuffix(text, "]") || !strings.Contains(text, "]"))
@@ -93,5 +94,5 @@ func splitComma(text string) []string {
 	return list
 }
 
-// quote puts what somebody typed into a message.
+// quote puts a user's text into a message.
 func quote(text string) string { return strconv.Quote(spec.Clip(text)) }

@@ -31,7 +31,7 @@ type schemer struct {
 // explained are the structs whose comments stand elsewhere.
 var explained = map[string]string{"Call": "httpjob.Options", "Target": "notify.Target", "Webhook": "notify.Webhook"}
 
-// section is the schema of a struct. Defaults are those of v, where it has some.
+// section returns the schema of a struct. Defaults are the values of v, where it has any.
 func (s *schemer) section(t reflect.Type, v reflect.Value) schemaObject {
 	properties := schemaObject{}
 	for k := range t.NumField() {
@@ -119,7 +119,7 @@ func inDefaults(row spec.Setting) bool {
 	return slices.ContainsFunc(settings(reflect.ValueOf(Defaults{})), func(s setting) bool { return s.key == row.Name })
 }
 
-// rowText says what a setting does, its bounds, and what it needs.
+// rowText describes a setting: its effect, its bounds, and the settings it needs.
 func rowText(row spec.Setting) string {
 	text := strings.ToUpper(row.Sentence[:1]) + row.Sentence[1:] + "."
 	if bounds := row.Bounds(); bounds != "" {
@@ -192,7 +192,7 @@ func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 
 var plainTypes = []string{"string", "number", "boolean"}
 
-// durationPattern is not all that parseDuration refuses: editors are to find slips.
+// durationPattern is less strict than parseDuration: it lets editors find slips.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h|d))+$`
 
 // fieldComments are the comments of structs and their fields in a file.
@@ -330,7 +330,8 @@ func plainValue(t *testing.T, n *yaml.Node) any {
 	return n.Value // a time is a text to an editor
 }
 
-// TestSchema: the sample and every file of testdata without a fault are valid, and what is wrong in kind is not.
+// TestSchema: the sample and every file of testdata without a fault are valid, and a value of the
+// wrong kind is not.
 func TestSchema(t *testing.T) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft7)

@@ -87,7 +87,7 @@ func keyName(key string) string {
 	return spec.Clip(key)
 }
 
-// hasSecret reports whether a section, or what is in it, has a setting that is secret.
+// hasSecret reports whether a section, or any section in it, has a secret setting.
 func hasSecret(t reflect.Type) bool {
 	switch t.Kind() { //nolint:exhaustive // the others hold no settings
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -102,7 +102,7 @@ func hasSecret(t reflect.Type) bool {
 	return false
 }
 
-// nodeKind says what a node is without what is in it.
+// nodeKind returns the kind of a node in words, without its contents.
 func nodeKind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -22,7 +22,7 @@ const (
 // masterPattern is what Sentinel takes as a name without quotes.
 var masterPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// hostPort says whether a text is a host and a port to connect to.
+// hostPort reports whether a text is a host and a port to connect to.
 func hostPort(addr string) bool {
 	_, _, err := net.SplitHostPort(addr)
 	_, wrong := redisconn.Parse("redis+cluster://" + addr)
@@ -35,7 +35,8 @@ func (c *checker) mode() {
 	switch r.Mode {
 	case modeSentinel, modeCluster:
 		c.servers(r)
-		sample := Redis{Mode: r.Mode, URL: r.URL, Addrs: []string{"any:1"}, MasterName: "any", TLS: r.TLS} // so that what is wrong is the URL
+		// Addrs and MasterName are valid in the sample, so that any fault is the URL's.
+		sample := Redis{Mode: r.Mode, URL: r.URL, Addrs: []string{"any:1"}, MasterName: "any", TLS: r.TLS}
 		_, err := sample.several()
 		c.redisFault(err)
 	default:
@@ -63,7 +64,7 @@ func (c *checker) mode() {
 	}
 }
 
-// redisFault notes what is wrong with redis.url, or with a setting of redis.tls.
+// redisFault reports the fault of redis.url, or of a setting of redis.tls.
 func (c *checker) redisFault(err error) {
 	if of := new(redisconn.TLSError); errors.As(err, &of) && c.Redis.TLS.has(of.Setting) {
 		c.fault("redis.tls."+of.Setting, "%v", of.Err)
@@ -77,7 +78,7 @@ func (t TLS) has(key string) bool {
 	return slices.ContainsFunc(settings(reflect.ValueOf(t)), func(s setting) bool { return s.key == key && s.value.String() != "" })
 }
 
-// asksSentinels says whether sentinels are asked for the master.
+// asksSentinels reports whether sentinels name the master.
 func (r Redis) asksSentinels() bool {
 	a, err := redisconn.Parse(r.URL)
 	return r.Mode == modeSentinel || r.Mode == modeStandalone && err == nil && a.Sentinel != nil

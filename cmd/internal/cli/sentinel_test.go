@@ -15,7 +15,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestSentinelOptions wants a client that the library accepts, and from the URL what is the master's.
+// TestSentinelOptions expects a client that the library accepts, with the master's settings from
+// the URL.
 func TestSentinelOptions(t *testing.T) {
 	r := Redis{Mode: modeSentinel, Addrs: []string{"10.0.0.1:26379"}, MasterName: "main"}
 	for text, want := range map[string]redis.FailoverOptions{
@@ -52,7 +53,7 @@ func TestSentinelOptions(t *testing.T) {
 	}
 }
 
-// TestRunWithSentinel runs a node that asks real sentinels for the master, and the tools beside it.
+// TestRunWithSentinel runs a node that finds the master by real sentinels, and the tools beside it.
 func TestRunWithSentinel(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinels(t)
@@ -91,7 +92,8 @@ func TestRunWithSentinel(t *testing.T) {
 	}
 }
 
-// TestSentinelPassword asks real sentinels that want a password of their own, and a master that wants another one.
+// TestSentinelPassword uses real sentinels with a password of their own, and a master with another
+// one.
 func TestSentinelPassword(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinels(t)

@@ -90,7 +90,7 @@ func (s *server) wait(ctx context.Context) error {
 	}
 }
 
-// stop answers what was asked, then closes.
+// stop answers the open requests, then closes.
 func (s *server) stop() {
 	if s == nil {
 		return
@@ -98,11 +98,11 @@ func (s *server) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close() // somebody is slow; the process ends
+		_ = s.http.Close() // a client is slow; the process ends
 	}
 }
 
-// node is what the health endpoints ask.
+// node is what the health endpoints need of a node.
 type node interface {
 	Name() string
 	Ready() error // nil, or the reason why not
@@ -131,7 +131,7 @@ func healthHandler[N node](nodes []N) http.Handler {
 	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(thisBuild()) // the asker went away; nobody is left to tell
+		_ = json.NewEncoder(w).Encode(thisBuild()) // the client has gone away
 	})
 	return mux
 }

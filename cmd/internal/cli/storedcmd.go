@@ -93,7 +93,7 @@ func storedDocuments(stored []ops.StoredJob, versions bool) ([]json.RawMessage, 
 	return shown, nil
 }
 
-// inUse reports whether a setting with the default word says something about a job.
+// inUse reports whether a setting with the default word applies to a job.
 func inUse(j *jobs.Job, s spec.Setting) bool {
 	if s.Kind != spec.Word || s.Unscheduled && len(j.After) > 0 {
 		return false
@@ -123,9 +123,9 @@ flight goes on; the history then stays until jobs remove deletes it. Jobs that f
 	return remove
 }
 
-// followersOf are the jobs that follow the one that a command names, as far as they can be read.
+// followersOf returns the readable followers of the job that a command names.
 func followersOf(t tool) []string {
-	graph, _ := t.in.Graph(t.ctx) // the command goes on without: it tells what else there is
+	graph, _ := t.in.Graph(t.ctx) // the command goes on without it
 	for _, j := range graph {
 		if j.Name == t.args[0] {
 			return j.Followers

@@ -12,17 +12,19 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Variables in which systemd says where it listens, and how often it wants to hear from whom.
+// Variables in which systemd passes its socket, and how often it expects a sign of life from which
+// process.
 const (
 	notifySocket = "NOTIFY_SOCKET"
 	watchdogUsec = "WATCHDOG_USEC"
 	watchdogPID  = "WATCHDOG_PID"
 )
 
-// startedEvery is how often the supervisor's watch asks whether all nodes have registered.
+// startedEvery is how often the supervisor's watch checks whether all nodes have registered.
 const startedEvery = 50 * time.Millisecond
 
-// supervisor is a service manager that speaks the protocol of sd_notify: datagrams to a socket. A nil one is told nothing.
+// supervisor is a service manager that speaks the protocol of sd_notify: datagrams to a socket. A
+// nil one gets nothing.
 type supervisor struct {
 	socket string
 	period time.Duration // of the watchdog, half of what it permits; 0 for none
@@ -39,20 +41,21 @@ func supervisorOf(env map[string]string) *supervisor {
 	}
 	s := &supervisor{socket: env[notifySocket]}
 	if pid := env[watchdogPID]; pid == "" || pid == strconv.Itoa(os.Getpid()) {
-		usec, _ := strconv.ParseInt(env[watchdogUsec], 10, 64) // what is no number asks for no watchdog
+		usec, _ := strconv.ParseInt(env[watchdogUsec], 10, 64) // a text that is no number means no watchdog
 		s.period = max(0, redisconn.Duration(usec, time.Microsecond)/2)
 	}
 	return s
 }
 
-// watched is what the supervisor is told about.
+// watched is a node whose state the supervisor gets.
 type watched interface {
 	node
 	Registered() bool
 }
 
-// watch tells the supervisor when all nodes have registered, then that they live, and at the end of ctx that they stop. A
-// supervisor that does not listen is logged, and keeps no node from its work.
+// watch notifies the supervisor when all nodes have registered, then that they live, and at the end
+// of ctx that they stop. A supervisor that does not listen is logged, and keeps no node from its
+// work.
 func watch[N watched](ctx context.Context, s *supervisor, log *slog.Logger, nodes []N) error {
 	defer func() { <-ctx.Done() }()
 	if s == nil {
@@ -81,7 +84,7 @@ func watch[N watched](ctx context.Context, s *supervisor, log *slog.Logger, node
 	return nil
 }
 
-// every calls f at once and then once a period, until it says that it is done or ctx ends.
+// every calls f at once and then once a period, until it returns true or ctx ends.
 func every(ctx context.Context, period time.Duration, f func() (done bool)) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()

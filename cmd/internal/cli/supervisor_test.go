@@ -42,7 +42,7 @@ func heardState(t *testing.T, conn *net.UnixConn) string {
 	return string(buf[:n])
 }
 
-// watchedNode registers when it is told to.
+// watchedNode registers when the test sets it.
 type watchedNode struct {
 	fakeNode
 	registered atomic.Bool
@@ -52,7 +52,7 @@ type watchedNode struct {
 func (n *watchedNode) Registered() bool { return n.registered.Load() }
 func (n *watchedNode) Ready() error     { n.asked.Add(1); return n.fakeNode.Ready() }
 
-// TestSupervisor tells what a node does, over a path and over an abstract socket.
+// TestSupervisor reports a node's states, over a path and over an abstract socket.
 func TestSupervisor(t *testing.T) {
 	for _, name := range []string{filepath.Join(t.TempDir(), "notify"), "@escapement-" + strconv.Itoa(os.Getpid())} {
 		if name[0] == '@' && runtime.GOOS != "linux" {
@@ -91,7 +91,8 @@ func TestSupervisor(t *testing.T) {
 	}
 }
 
-// TestSupervisorIsNotTold: before all nodes have registered nothing is said but that they stop. One that does not listen harms nobody.
+// TestSupervisorIsNotTold: before all nodes have registered only the stop is reported. A supervisor
+// that does not listen harms no node.
 func TestSupervisorIsNotTold(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "notify")
 	systemd := listenAsSystemd(t, name)

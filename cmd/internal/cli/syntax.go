@@ -69,9 +69,9 @@ var (
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
-// yamlFault turns the parser's error into a line and a sentence. The parser
-// counts some of its lines from 0, knows a tab only as a character that cannot
-// start a token, and an alias to nothing has no line at all.
+// yamlFault turns the parser's error into a line and a sentence. The parser counts some of its
+// lines from 0, reports a tab only as a character that cannot start a token, and an alias to
+// nothing without a line.
 func yamlFault(err error, text []byte) (line int, msg string) {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -91,7 +91,7 @@ func yamlFault(err error, text []byte) (line int, msg string) {
 	if u := unknownAnchor.FindStringSubmatch(msg); u != nil {
 		for i, l := range lines {
 			if strings.Contains(l, "*"+u[1]) {
-				// Its name is not told: it may be a password.
+				// Its name is not printed: it may be a password.
 				return i + 1, "anchors and aliases (&NAME, *NAME) are not read; write the value out, or quote it if it is a text"
 			}
 		}
@@ -128,8 +128,8 @@ func unquoted(lines []string, stopped int) (line int, words string) {
 	return 0, ""
 }
 
-// plainPathError drops the file's name, which the fault says already, and the
-// name of the system call.
+// plainPathError drops the file's name, which the fault has already, and the name of the system
+// call.
 func plainPathError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -23,7 +23,7 @@ const (
 // column is what a table shows below a heading.
 type column struct {
 	heading string
-	whole   bool // its cells are never cut: somebody copies them
+	whole   bool // its cells are never cut: people copy them
 	wide    bool // -o wide alone has it
 	instant bool // its cells are instants: the heading names the zone
 }

@@ -43,7 +43,8 @@ jobs: [{name: often, schedule: "@every 500ms", exec: {command: ["true"]}}]
 	p.logged("run ended", `"outcome":"succeeded"`)
 }
 
-// TestTLSRefused: what is wrong with a setting of TLS is refused before anything is connected, with its key.
+// TestTLSRefused: a fault in a setting of TLS is refused before anything is connected, with its
+// key.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCertificates(t)

@@ -27,7 +27,7 @@ var errSecondSignal = errors.New("second signal: exiting at once, runs are left 
 // fleet is the nodes of one process and what they hold on to.
 type fleet struct {
 	slots      []*nodeSlot
-	supervisor *supervisor // told how the nodes are; nil for none
+	supervisor *supervisor // gets the nodes' states; nil for none
 	several    bool        // there will be several nodes: metrics carry their names
 }
 
@@ -48,7 +48,7 @@ func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 func (f *fleet) handler(cfg HTTP) http.Handler {
 	mux, all, access := http.NewServeMux(), http.NewServeMux(), f.slots[0].l.HTTP.access()
 	health := healthHandler(f.slots)
-	all.Handle("/healthz", health) // by any name: it tells no more than that somebody listens
+	all.Handle("/healthz", health) // by any name: it only shows that a server listens
 	all.Handle("/", access.Named(mux))
 	for _, path := range []string{"/readyz", "/version"} {
 		mux.Handle(path, health)
@@ -89,7 +89,7 @@ func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error 
 	defer signal.Stop(signals)
 	return untilSignalled(signals, log, func(ctx context.Context) error {
 		err := together(ctx, parts...)
-		srv.stop() // after the nodes: /readyz tells of the drain while it lasts
+		srv.stop() // after the nodes: /readyz shows the drain while it lasts
 		for _, s := range f.slots {
 			s.close()
 		}
@@ -100,8 +100,8 @@ func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error 
 	})
 }
 
-// together runs the parts at once. The first to return ends the others; it
-// returns when all have, with what they returned.
+// together runs the parts at once. The first to return ends the other parts; together returns when
+// all have, with their errors.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestTogether ends all parts when one returns, waits for the slow and tells both errors.
+// TestTogether ends all parts when one returns, waits for the slow part and returns both errors.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, late := errors.New("first"), errors.New("late")
@@ -67,7 +67,7 @@ func TestSignals(t *testing.T) {
 				if took := time.Since(begin); !errors.Is(err, tt.want) || took != tt.took {
 					t.Errorf("got %v after %v, want %v after %v", err, took, tt.want, tt.took)
 				}
-				<-stopped // in the process itself nobody waits for it
+				<-stopped // in the process itself no code waits for it
 			})
 		})
 	}

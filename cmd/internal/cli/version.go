@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build says which program this is; it is also the answer of /version.
+// build is the version of this program; it is also the answer of /version.
 type build struct {
 	Version  string `json:"version"`  // the module's, "(devel)" when built from a checkout
 	Revision string `json:"revision"` // the commit

@@ -38,12 +38,12 @@ func addTimeFlag(cmd *cobra.Command, name string, side int, usage string) *timeF
 	return f
 }
 
-// zone is that of --tz.
+// zone returns the time zone of --tz.
 func (f *timeFlag) zone() (*time.Location, error) {
 	return parseZone(f.cmd.Flags().Lookup("tz").Value.String())
 }
 
-// when reads what was given; nothing is the zero time.
+// when reads the flag; an empty one is the zero time.
 func (f *timeFlag) when() (when, error) {
 	zone, err := f.zone()
 	if err != nil {
@@ -110,7 +110,8 @@ func (w when) resolve(now time.Time) time.Time {
 	return now.Add(w.from).Truncate(time.Millisecond)
 }
 
-// instant asks Redis for its now when that matters: ticks are due by that clock, not by this machine's.
+// instant resolves a relative time by Redis' clock: ticks are due by that clock, not by this
+// machine's.
 func (t tool) instant(w when) (time.Time, error) {
 	if !w.relative {
 		return w.at, nil
