@@ -48,11 +48,12 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.ActiveRuns{}
 	r.inbox = inbox
 	answers, beat, lost := make(chan *work.Batch), make(chan struct{}, 1), make(chan struct{}, 1)
+	record := cluster.NewControlRecord(l, n.moves, n.state, c.Generation)
 	r.lanes = lane.New(lane.Config{
 		Ledger: l, ID: n.id, Name: c.Name, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
 		Answers: answers, Nodes: view, Runs: live, Listener: n.events, Labels: c.Labels, Stopping: n.state.Stopping.Load,
 		TakesWork: func() bool { return n.state.Drain.Load() == nil && !closed() }, Closed: closed,
-		Beat: beat, Lost: lost, Restore: func(ctx context.Context, parts []int) error { return r.cluster.Restore(ctx, parts) },
+		Beat: beat, Lost: lost, Restore: record.RestoreParts,
 		MaxSkew: c.MaxSkew, Grace: c.Grace, SweepEvery: c.SweepEvery, FailoverHold: c.FailoverHold, Log: n.log,
 	})
 	r.limits = redislock.New(n.client, redislock.Config{Namespace: c.Namespace, Margin: c.MaxSkew, Logger: n.log})
@@ -65,11 +66,11 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 		Labels: c.Labels, Weight: c.Weight, Grace: c.Grace, DrainTimeout: c.DrainTimeout, FailoverHold: c.FailoverHold, Wall: c.seam.Wall, ZoneData: c.seam.ZoneData(),
 		Ledger: l, Roster: roster.New(n.client, roster.Config{Namespace: c.Namespace, TTL: cluster.RosterTTL}),
 		Lanes: r.lanes, Clock: n.clock, Health: n.health, Jobs: n.jobs, Slots: r.slots, Inbox: inbox,
-		Moves: n.moves, View: view, State: n.state, Beat: beat, Lost: lost, Log: n.log,
+		Moves: n.moves, Record: record, View: view, State: n.state, Beat: beat, Lost: lost, Log: n.log,
 		Stalled: func() []roster.Stall { return stalled(r.runner) },
 	})
 	r.agenda = agenda.New(agenda.Config{
-		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Lanes: r.lanes, Turns: cluster.Turns{N: r.cluster},
+		Jobs: n.jobs, Clock: n.clock, Slots: r.slots, Inbox: inbox, Lanes: r.lanes, Order: r.cluster.TakeoverOrder(),
 		Listener: n.events, Registrar: r.cluster, Answers: answers,
 		MaxSkew: c.MaxSkew, Ahead: c.ClaimAhead, NewID: c.seam.NewID, Log: n.log,
 	})

@@ -48,9 +48,9 @@ type Lanes interface {
 	Blocked(part int) bool
 }
 
-// Turns reports whether this node may take work that is late. The node that goes first for the work
+// TakeoverOrder reports whether this node may take work that is late. The node that goes first for the work
 // may take it at once, the others in the order of their rank.
-type Turns interface {
+type TakeoverOrder interface {
 	Tick(j *work.Job, first bool, late time.Duration) bool
 	Shard(j *work.Job, shard int, first bool, late time.Duration) bool
 }
@@ -73,7 +73,7 @@ type Config struct {
 	Slots     *Slots
 	Inbox     *Inbox
 	Lanes     Lanes
-	Turns     Turns
+	Order     TakeoverOrder
 	Listener  Listener
 	Registrar Registrar
 	Answers   <-chan *work.Batch // from the lanes
@@ -97,85 +97,85 @@ type Agenda struct {
 	inflight int              // batches that were sent and are not answered
 	rejected []work.Rejection // by the batch whose answers are being handled
 
-	waiting    map[string]*candidate // pending runs and shards, by run
-	elsewhere  map[string]time.Time  // runs that other nodes are to take first, and until when that is remembered
-	shortage   slotShortage
-	answers    answerCounts // the one part that other goroutines read
-	loggedFull time.Time    // when a lack of room in the ledger was last logged
+	waiting        map[string]*candidate // pending runs and shards, by run
+	retryElsewhere map[string]time.Time  // runs that other nodes are to take first, and until when that is remembered
+	shortage       slotShortage
+	answers        answerCounts // the one part that other goroutines read
+	loggedFull     time.Time    // when a lack of room in the ledger was last logged
 }
 
 // New makes an agenda. None of its jobs is registered yet.
 func New(c Config) *Agenda {
-	e := &Agenda{
+	a := &Agenda{
 		Config: c, states: make(map[*work.Job]*jobState, c.Jobs.Len()), byName: make(map[string]*jobState, c.Jobs.Len()), lead: lead{fixed: c.Ahead},
-		waiting: make(map[string]*candidate), elsewhere: make(map[string]time.Time),
+		waiting: make(map[string]*candidate), retryElsewhere: make(map[string]time.Time),
 	}
 	for _, j := range c.Jobs.All() {
-		e.add(j)
+		a.add(j)
 	}
-	return e
+	return a
 }
 
 // Run sends claims until ctx ends. Then it waits for the claims in flight and returns.
-func (e *Agenda) Run(ctx context.Context) {
-	defer close(e.Inbox.done)
+func (a *Agenda) Run(ctx context.Context) {
+	defer close(a.Inbox.done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(e.fire())
+		timer.Reset(a.fire())
 		select {
 		case <-ctx.Done():
-			for e.inflight > 0 {
+			for a.inflight > 0 {
 				select {
-				case b := <-e.Answers:
-					e.takeAnswers(b)
-				case ev := <-e.Inbox.events: // no sender waits for the drain, least of all the heartbeat
-					ev.apply(e)
+				case b := <-a.Answers:
+					a.takeAnswers(b)
+				case ev := <-a.Inbox.events: // no sender waits for the drain, least of all the heartbeat
+					ev.apply(a)
 				}
 			}
 			return
 		case <-timer.C:
-		case ev := <-e.Inbox.events:
-			ev.apply(e)
-		case b := <-e.Answers:
-			e.takeAnswers(b)
+		case ev := <-a.Inbox.events:
+			ev.apply(a)
+		case b := <-a.Answers:
+			a.takeAnswers(b)
 		}
 	}
 }
 
 // fire claims what is due while slots are free. It returns how long the agenda may sleep.
-func (e *Agenda) fire() time.Duration {
-	now := e.Clock.Past()
-	if e.Clock.Usable() != nil || e.Lanes.Holding() != nil {
+func (a *Agenda) fire() time.Duration {
+	now := a.Clock.Past()
+	if a.Clock.Usable() != nil || a.Lanes.Holding() != nil {
 		return maxSleep / 10
 	}
-	for c := e.queue.next(now.UnixMilli()); c != nil && e.ask(c, now); {
-		c = e.queue.next(now.UnixMilli())
+	for c := a.queue.next(now.UnixMilli()); c != nil && a.ask(c, now); {
+		c = a.queue.next(now.UnixMilli())
 	}
-	for _, b := range e.open {
-		e.send(b)
+	for _, b := range a.open {
+		a.send(b)
 	}
-	e.open = slices.Delete(e.open, 0, len(e.open))
-	return e.queue.wait(now, maxSleep)
+	a.open = slices.Delete(a.open, 0, len(a.open))
+	return a.queue.wait(now, maxSleep)
 }
 
 // ask claims a candidate that is due, or puts it off. It returns false when no slot is free.
-func (e *Agenda) ask(c *candidate, now time.Time) bool {
-	j, blocked := c.job, e.Lanes.Blocked(c.job.Part)
+func (a *Agenda) ask(c *candidate, now time.Time) bool {
+	j, blocked := c.job, a.Lanes.Blocked(c.job.Part)
 	switch {
 	case c.kind != tick && (blocked || j.unclaimable):
-		e.forget(c) // the next sweep finds it again
+		a.forget(c) // the next sweep finds it again
 	case blocked:
 		late := now.Sub(time.UnixMilli(j.cursor))
-		e.queue.put(c, now.Add(min(maxSleep, max(blockedDelay, late/10))).UnixMilli())
+		a.queue.put(c, now.Add(min(maxSleep, max(blockedDelay, late/10))).UnixMilli())
 	case c.kind == pending && j.claiming:
-		e.queue.drop(c) // one claim of a job at a time; the answer queues the run again
-	case !e.takeSlot():
+		a.queue.drop(c) // one claim of a job at a time; the answer queues the run again
+	case !a.takeSlot():
 		return false
 	case c.kind != tick:
-		e.claim(c, pendingClaim(j, c.run, now), j.StartBy(c.run))
+		a.claim(c, pendingClaim(j, c.run, now), j.StartBy(c.run))
 	default:
-		e.claimTick(c, now.UnixMilli())
+		a.claimTick(c, now.UnixMilli())
 	}
 	return true
 }
@@ -187,23 +187,23 @@ const logEvery = 10 * time.Second
 
 // take takes a slot, and logs a shortage that lasts. Functions that never return look from outside
 // as if nothing were due.
-func (e *Agenda) takeSlot() bool {
+func (a *Agenda) takeSlot() bool {
 	//guard:suspended-takes-nothing P2 a node whose machine cannot begin runs leaves them to others
-	if e.Slots.suspended(time.Now()) {
+	if a.Slots.suspended(time.Now()) {
 		return false
 	}
-	if e.Slots.take() {
-		e.shortage = slotShortage{}
+	if a.Slots.take() {
+		a.shortage = slotShortage{}
 		return true
 	}
-	f, now := &e.shortage, time.Now()
+	f, now := &a.shortage, time.Now()
 	if now.Sub(f.last) > 2*maxSleep { // another node took that work meanwhile
 		f.since, f.logged = now, now
 	}
 	if f.last = now; now.Sub(f.logged) >= logEvery {
 		f.logged = now
-		e.Log.Warn("nothing is claimed: all slots hold runs that have not ended; raise max_running, or find out why these runs do not end",
-			"slots", e.Slots.size, "for", now.Sub(f.since).Round(time.Millisecond))
+		a.Log.Warn("nothing is claimed: all slots hold runs that have not ended; raise max_running, or find out why these runs do not end",
+			"slots", a.Slots.size, "for", now.Sub(f.since).Round(time.Millisecond))
 	}
 	return false
 }

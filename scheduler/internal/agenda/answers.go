@@ -32,8 +32,8 @@ func (c *answerCounts) count(b *work.Batch) {
 
 // AnswerCounts is how many claims got which answer: by the words of the claim script, "clock" for those that Redis' clock or
 // the node's refused, "not_sent" for those that were too old to be sent, and "error" for the rest.
-func (e *Agenda) AnswerCounts() map[string]int64 {
-	c := &e.answers
+func (a *Agenda) AnswerCounts() map[string]int64 {
+	c := &a.answers
 	all := map[string]int64{"clock": c.clock.Load(), "not_sent": c.notSent.Load(), "error": c.error.Load()}
 	for v := ledger.Granted; v <= ledger.Foreign; v++ {
 		all[v.String()] = c.verdicts[v].Load()

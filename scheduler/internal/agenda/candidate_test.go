@@ -97,7 +97,7 @@ func newWorld(size int, names ...string) *world {
 	}
 	slots := NewSlots(size)
 	w.Agenda = New(Config{
-		Jobs: work.NewJobs(w.jobs, ""), Clock: idle{}, Slots: slots, Inbox: NewInbox(slots), Lanes: idle{claims: w.claims}, Turns: idle{}, Listener: idle{},
+		Jobs: work.NewJobs(w.jobs, ""), Clock: idle{}, Slots: slots, Inbox: NewInbox(slots), Lanes: idle{claims: w.claims}, Order: idle{}, Listener: idle{},
 		NewID: func() string { return "" }, Log: slog.New(slog.DiscardHandler),
 	})
 	w.own(nil)

@@ -14,9 +14,9 @@ var fullReasons = map[string]string{
 }
 
 // logFull logs, at most every ten seconds, that jobs wait for room in the ledger.
-func (e *Agenda) logFull(j *jobState, holder string) {
-	if wait, none := fullReasons[holder]; none && time.Since(e.loggedFull) >= logEvery {
-		e.loggedFull = time.Now()
-		e.Log.Warn("a job waits for room in the ledger, and others of its partition may as well", "job", j.Name, "because", wait)
+func (a *Agenda) logFull(j *jobState, holder string) {
+	if wait, none := fullReasons[holder]; none && time.Since(a.loggedFull) >= logEvery {
+		a.loggedFull = time.Now()
+		a.Log.Warn("a job waits for room in the ledger, and others of its partition may as well", "job", j.Name, "because", wait)
 	}
 }

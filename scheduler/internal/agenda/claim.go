@@ -9,20 +9,20 @@ import (
 )
 
 // claimTick claims a job's next step from its cursor. The caller has taken a slot.
-func (e *Agenda) claimTick(t *candidate, now int64) {
+func (a *Agenda) claimTick(t *candidate, now int64) {
 	j := t.job
-	s := plan(j.Job.Job, j.Schedule, j.cursor, j.windows, max(now, j.cursor, j.windows.busyUntil(now, e.MaxSkew)))
+	s := plan(j.Job.Job, j.Schedule, j.cursor, j.windows, max(now, j.cursor, j.windows.busyUntil(now, a.MaxSkew)))
 	if j.cursor > now && s.tick != j.cursor { // ticks that will not run are recorded when they are due, not ahead
-		e.Slots.release(1)
-		e.queue.put(t, j.cursor)
+		a.Slots.release(1)
+		a.queue.put(t, j.cursor)
 		return
 	}
-	c := claimOf(j, e.NewID())
+	c := claimOf(j, a.NewID())
 	c.From, c.Passes, c.Tick, c.Next, c.Trigger = j.cursor, s.passes, s.tick, s.next, s.trigger
 	if c.Tick != 0 {
-		e.Listener.Due(j.Name, c.Tick)
+		a.Listener.Due(j.Name, c.Tick)
 	}
-	e.claim(t, c, 0)
+	a.claim(t, c, 0)
 }
 
 // claimOf is the part that all claims of a job have in common.
@@ -34,33 +34,33 @@ func claimOf(j *jobState, run string) ledger.Claim {
 
 // claim puts a claim into the batch of its partition. A pending run must start by until (ms, 0 for
 // no limit). The caller has taken a slot.
-func (e *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
+func (a *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
 	j := from.job
-	e.queue.drop(from)
+	a.queue.drop(from)
 	from.inFlight = true
 	j.inFlight++
 	if from.kind != pending {
-		e.queue.lastKind = from.kind
+		a.queue.lastKind = from.kind
 	}
 	if from.kind != shard {
-		e.queue.drop(&j.tick)
+		a.queue.drop(&j.tick)
 		j.claiming, j.endsAtClaim = true, j.ends
 	}
-	at, filling := slices.BinarySearchFunc(e.open, j.Part, func(b *work.Batch, part int) int { return b.Part - part })
+	at, filling := slices.BinarySearchFunc(a.open, j.Part, func(b *work.Batch, part int) int { return b.Part - part })
 	if !filling {
-		e.open = slices.Insert(e.open, at, &work.Batch{Part: j.Part, Created: time.Now()})
+		a.open = slices.Insert(a.open, at, &work.Batch{Part: j.Part, Created: time.Now()})
 	}
-	b := e.open[at]
+	b := a.open[at]
 	b.Jobs, b.Claims, b.StartBy = append(b.Jobs, j.Job), append(b.Claims, c), append(b.StartBy, until)
 	if len(b.Claims) == ledger.BatchMax {
-		e.open = slices.Delete(e.open, at, at+1)
-		e.send(b)
+		a.open = slices.Delete(a.open, at, at+1)
+		a.send(b)
 	}
 }
 
 // send gives a batch to the lanes.
-func (e *Agenda) send(b *work.Batch) {
-	e.lead.sent(e.inflight)
-	e.inflight++
-	e.Lanes.Claim(b)
+func (a *Agenda) send(b *work.Batch) {
+	a.lead.sent(a.inflight)
+	a.inflight++
+	a.Lanes.Claim(b)
 }

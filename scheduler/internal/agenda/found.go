@@ -20,90 +20,90 @@ const (
 )
 
 // consider takes what a sweep found overdue or pending, as far as it is this node's turn.
-func (e *Agenda) consider(f Found) {
-	now := e.Clock.Now()
-	e.forgetOld(now)
+func (a *Agenda) consider(f Found) {
+	now := a.Clock.Now()
+	a.forgetOld(now)
 	//guard:late-ticks P6 a tick that is late is anybody's
 	for _, l := range f.Late {
-		j := e.claimable(l.Job)
-		if j == nil || j.tick.index >= 0 && j.cursor == l.Cursor || !j.owned && now.UnixMilli() < j.tickHeldUntil || !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(l.Cursor))) {
+		j := a.claimable(l.Job)
+		if j == nil || j.tick.index >= 0 && j.cursor == l.Cursor || !j.owned && now.UnixMilli() < j.tickHeldUntil || !a.Order.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(l.Cursor))) {
 			continue
 		}
 		j.cursor = l.Cursor
-		e.queue.put(&j.tick, l.Cursor)
+		a.queue.put(&j.tick, l.Cursor)
 	}
 	//guard:pending-found P6 a run that was handed back starts on another node
-	e.findPending(f, now)
+	a.findPending(f, now)
 }
 
 // findPending takes the pending runs that a sweep found, and drops those that it did not find. Runs
 // that hold their job come first. A claim in flight stays. So do the node's own shards, whose tick
 // may have been opened after the sweep; a stale one costs a claim.
-func (e *Agenda) findPending(f Found, now time.Time) {
-	slices.SortStableFunc(f.Pending, func(a, b ledger.Lease) int { return cmp.Compare(e.priority(&a), e.priority(&b)) })
+func (a *Agenda) findPending(f Found, now time.Time) {
+	slices.SortStableFunc(f.Pending, func(x, y ledger.Lease) int { return cmp.Compare(a.priority(&x), a.priority(&y)) })
 	share, all, chosen := make(map[*jobState]int), [kinds]int{}, make(map[string]bool)
-	for _, c := range e.waiting {
+	for _, c := range a.waiting {
 		if !slices.Contains(f.Parts, c.job.Part) {
 			all[c.kind]++
 		}
 	}
 	for i := range f.Pending {
 		p := &f.Pending[i]
-		j, k, late := e.byName[p.Job], kindOf(p), now.Sub(time.UnixMilli(p.Granted))
+		j, k, late := a.byName[p.Job], kindOf(p), now.Sub(time.UnixMilli(p.Granted))
 		switch {
-		case j == nil || j.unclaimable || all[k] == pendingMax || k == pending && share[j] == pendingShare, !e.mayRetry(j, p, late),
-			k == pending && !e.Turns.Tick(j.Job, j.owned, late), k == shard && !e.Turns.Shard(j.Job, p.Shard, j.ownsShard(p), late):
+		case j == nil || j.unclaimable || all[k] == pendingMax || k == pending && share[j] == pendingShare, !a.mayRetry(j, p, late),
+			k == pending && !a.Order.Tick(j.Job, j.owned, late), k == shard && !a.Order.Shard(j.Job, p.Shard, j.ownsShard(p), late):
 			continue
 		case k == pending:
 			share[j]++
 		}
 		all[k]++
 		chosen[p.Run] = true
-		e.addPending(j, p)
+		a.addPending(j, p)
 	}
-	e.dropPending(func(c *candidate) bool { return !chosen[c.run.Run] && slices.Contains(f.Parts, c.job.Part) })
+	a.dropPending(func(c *candidate) bool { return !chosen[c.run.Run] && slices.Contains(f.Parts, c.job.Part) })
 }
 
 // dropPending drops the pending runs that match, but no claim in flight and no shard for which this
 // node goes first.
-func (e *Agenda) dropPending(some func(*candidate) bool) {
-	for _, c := range e.waiting {
+func (a *Agenda) dropPending(some func(*candidate) bool) {
+	for _, c := range a.waiting {
 		if !c.inFlight && !c.job.ownsShard(c.run) && some(c) {
-			e.forget(c)
+			a.forget(c)
 		}
 	}
 }
 
 // addPending makes a candidate of a pending run, if there is none yet, and queues it unless it is
 // claimed already.
-func (e *Agenda) addPending(j *jobState, p *ledger.Lease) {
-	c := e.waiting[p.Run]
+func (a *Agenda) addPending(j *jobState, p *ledger.Lease) {
+	c := a.waiting[p.Run]
 	if c == nil {
 		c = &candidate{job: j, kind: kindOf(p), index: -1}
-		e.waiting[p.Run] = c
+		a.waiting[p.Run] = c
 		if c.kind == pending {
 			j.pending = append(j.pending, c)
 		}
 	}
 	if c.run = p; !c.inFlight {
-		e.enqueue(c)
+		a.enqueue(c)
 	}
 }
 
 // enqueue queues a pending run at its priority. A run whose job is held waits until the job is
 // claimed again.
-func (e *Agenda) enqueue(c *candidate) {
-	at := e.priority(c.run)
+func (a *Agenda) enqueue(c *candidate) {
+	at := a.priority(c.run)
 	if c.kind == pending {
 		at += max(c.pausedUntil, c.job.pendingHeldUntil)
 	}
-	e.queue.put(c, at)
+	a.queue.put(c, at)
 }
 
 // forget drops a pending run that has ended, or that a later sweep is to find again.
-func (e *Agenda) forget(c *candidate) {
-	e.queue.drop(c)
-	delete(e.waiting, c.run.Run)
+func (a *Agenda) forget(c *candidate) {
+	a.queue.drop(c)
+	delete(a.waiting, c.run.Run)
 	if c.kind == pending {
 		c.job.pending = slices.DeleteFunc(c.job.pending, func(p *candidate) bool { return p == c })
 	}
@@ -113,8 +113,8 @@ func (e *Agenda) forget(c *candidate) {
 // job's holder, 1 a run that held the job before it was handed back or its node crashed, 3 one of a
 // backfill, which has time, 2 any other. Claims of the others are answered held until the holder has run. For shards, 0 are those
 // for which this node goes first.
-func (e *Agenda) priority(p *ledger.Lease) int64 {
-	j := e.byName[p.Job]
+func (a *Agenda) priority(p *ledger.Lease) int64 {
+	j := a.byName[p.Job]
 	switch {
 	case j != nil && (j.holder == p.Run || j.ownsShard(p)):
 		return 0
@@ -138,8 +138,8 @@ func pendingClaim(j *jobState, p *ledger.Lease, now time.Time) ledger.Claim {
 
 // claimable is the job of that name if this node may claim a tick of it now, else nil. A job that
 // follows another has no ticks of its own, even if an outdated record shows one overdue.
-func (e *Agenda) claimable(name string) *jobState {
-	j := e.byName[name]
+func (a *Agenda) claimable(name string) *jobState {
+	j := a.byName[name]
 	if j == nil || j.claiming || j.unclaimable || j.Schedule == nil {
 		return nil
 	}
@@ -148,11 +148,11 @@ func (e *Agenda) claimable(name string) *jobState {
 
 // ownOnly drops what this node would only take over from others: late ticks of their jobs, and
 // pending runs but for the node's own shards.
-func (e *Agenda) ownOnly() {
-	for _, j := range e.order {
+func (a *Agenda) ownOnly() {
+	for _, j := range a.order {
 		if !j.owned {
-			e.queue.drop(&j.tick)
+			a.queue.drop(&j.tick)
 		}
 	}
-	e.dropPending(func(*candidate) bool { return true })
+	a.dropPending(func(*candidate) bool { return true })
 }

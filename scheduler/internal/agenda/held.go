@@ -13,13 +13,13 @@ const heldPause = 2 * time.Second
 // held returns how long a claim waits that was answered held. The wait is a tenth of the lateness:
 // short at first, so that late ticks run in order. Pending runs and ticks of a job wait
 // independently.
-func (e *Agenda) held(r reply) time.Duration {
-	j, now, due := r.job, e.Clock.Now(), r.claim.Tick
+func (a *Agenda) held(r reply) time.Duration {
+	j, now, due := r.job, a.Clock.Now(), r.claim.Tick
 	switch {
 	case r.kind == shard:
 		return 0
-	case r.kind == pending && !e.Turns.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(r.run.Granted))):
-		e.forget(r.candidate) // the node was drained meanwhile
+	case r.kind == pending && !a.Order.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(r.run.Granted))):
+		a.forget(r.candidate) // the node was drained meanwhile
 		return 0
 	case r.kind == pending && r.answer.Detail == ledger.HeldByPause:
 		r.pausedUntil = now.Add(heldPause).UnixMilli() // only this run; others of the job may go on
@@ -27,7 +27,7 @@ func (e *Agenda) held(r reply) time.Duration {
 	case r.kind == pending:
 		due = r.run.Granted
 	}
-	e.logFull(j, r.answer.Detail)
+	a.logFull(j, r.answer.Detail)
 	wait := min(heldPause, max(50*time.Millisecond, now.Sub(time.UnixMilli(due))/10))
 	j.deferred = true
 	switch at := time.UnixMilli(r.claim.Tick); {
@@ -45,21 +45,21 @@ func (e *Agenda) held(r reply) time.Duration {
 }
 
 // reject stops claiming a job until it is registered again.
-func (e *Agenda) reject(j *jobState, why, detail string) {
+func (a *Agenda) reject(j *jobState, why, detail string) {
 	if j.unclaimable { // another shard's answer said so already
 		return
 	}
 	j.unclaimable = true
-	e.queue.drop(&j.tick)
+	a.queue.drop(&j.tick)
 	if why == work.Superseded {
-		e.Listener.Superseded(j.Name, why)
+		a.Listener.Superseded(j.Name, why)
 	}
-	e.rejected = append(e.rejected, work.Rejection{Job: j.Job, Why: why, Detail: detail})
+	a.rejected = append(a.rejected, work.Rejection{Job: j.Job, Why: why, Detail: detail})
 }
 
 // reschedule queues a job's pending runs, notes its cursor, and queues its next tick if this node
 // goes first. The tick is claimed ahead, but not before delay is over.
-func (e *Agenda) reschedule(j *jobState, cursor int64, delay time.Duration) {
+func (a *Agenda) reschedule(j *jobState, cursor int64, delay time.Duration) {
 	if j.unclaimable {
 		return
 	}
@@ -67,18 +67,18 @@ func (e *Agenda) reschedule(j *jobState, cursor int64, delay time.Duration) {
 		j.cursor = 0 // it follows another job
 	}
 	for _, c := range j.pending {
-		e.enqueue(c)
+		a.enqueue(c)
 	}
 	if !j.owned || j.cursor == 0 {
-		e.queue.drop(&j.tick)
+		a.queue.drop(&j.tick)
 		return
 	}
-	at, now := j.cursor, e.Clock.Now()
+	at, now := j.cursor, a.Clock.Now()
 	if now.UnixMilli()-j.pendingHeldAt > maxSleep.Milliseconds() { // else the job is left free for a pending run
-		at -= e.lead.time().Milliseconds()
+		at -= a.lead.time().Milliseconds()
 	}
 	if delay > 0 {
 		at = max(at, now.Add(delay).UnixMilli())
 	}
-	e.queue.put(&j.tick, at)
+	a.queue.put(&j.tick, at)
 }

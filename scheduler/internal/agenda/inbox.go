@@ -10,7 +10,7 @@ import (
 // Event is a message from another role to the agenda.
 type Event interface {
 	// apply handles the event in the agenda's goroutine.
-	apply(e *Agenda)
+	apply(a *Agenda)
 	// afterEnd does what remains to be done when the agenda has ended.
 	afterEnd(s *Slots)
 }
@@ -42,7 +42,7 @@ type Found struct {
 	Parts []int
 }
 
-func (v Found) apply(e *Agenda) { e.consider(v) }
+func (v Found) apply(a *Agenda) { a.consider(v) }
 func (Found) afterEnd(*Slots)   {}
 
 // Owned says for which jobs, and which of their shards, the node goes first from now on.
@@ -51,7 +51,7 @@ type Owned struct {
 	Shards map[*work.Job][]int
 }
 
-func (v Owned) apply(e *Agenda) { e.own(v.Jobs, v.Shards) }
+func (v Owned) apply(a *Agenda) { a.own(v.Jobs, v.Shards) }
 func (Owned) afterEnd(*Slots)   {}
 
 // Registered are jobs whose stored definition is the node's own, with their cursors (ms).
@@ -60,15 +60,15 @@ type Registered struct {
 	Cursors []int64
 }
 
-func (v Registered) apply(e *Agenda) {
+func (v Registered) apply(a *Agenda) {
 	for i, j := range v.Jobs {
-		s := e.states[j]
+		s := a.states[j]
 		if s == nil || s.removed {
 			continue // it was removed meanwhile
 		}
 		s.unclaimable = false
 		if !s.claiming {
-			e.reschedule(s, v.Cursors[i], 0)
+			a.reschedule(s, v.Cursors[i], 0)
 		}
 	}
 }
@@ -77,12 +77,12 @@ func (Registered) afterEnd(*Slots) {}
 // Displaced are jobs of which another definition is known to be stored.
 type Displaced struct{ Jobs []*work.Job }
 
-func (v Displaced) apply(e *Agenda) {
+func (v Displaced) apply(a *Agenda) {
 	for _, j := range v.Jobs {
-		if s := e.states[j]; s != nil && !s.unclaimable {
+		if s := a.states[j]; s != nil && !s.unclaimable {
 			s.unclaimable = true
-			e.queue.drop(&s.tick)
-			e.Listener.Superseded(j.Name, work.Displaced)
+			a.queue.drop(&s.tick)
+			a.Listener.Superseded(j.Name, work.Displaced)
 		}
 	}
 }
@@ -92,10 +92,10 @@ func (Displaced) afterEnd(*Slots) {}
 // added job after the agenda, and of a removed one before.
 type Changed struct{ Added, Removed []*work.Job }
 
-func (v Changed) apply(e *Agenda) {
-	e.remove(v.Removed)
+func (v Changed) apply(a *Agenda) {
+	a.remove(v.Removed)
 	for _, j := range v.Added {
-		e.add(j)
+		a.add(j)
 	}
 }
 func (Changed) afterEnd(*Slots) {}
@@ -107,11 +107,11 @@ type Settled struct {
 	Slots   int
 }
 
-func (v Settled) apply(e *Agenda) {
-	v.afterEnd(e.Slots)
+func (v Settled) apply(a *Agenda) {
+	v.afterEnd(a.Slots)
 	for _, r := range v.Reports {
-		e.leaveToOthers(r)
-		e.freed(e.byName[r.Job])
+		a.leaveToOthers(r)
+		a.freed(a.byName[r.Job])
 	}
 }
 
@@ -120,9 +120,9 @@ func (v Settled) afterEnd(s *Slots) { s.release(v.Slots) }
 // Reaped are jobs of which another node's run was reaped.
 type Reaped struct{ Jobs []*work.Job }
 
-func (v Reaped) apply(e *Agenda) {
+func (v Reaped) apply(a *Agenda) {
 	for _, j := range v.Jobs {
-		e.freed(e.states[j])
+		a.freed(a.states[j])
 	}
 }
 func (Reaped) afterEnd(*Slots) {}
@@ -131,19 +131,19 @@ func (Reaped) afterEnd(*Slots) {}
 // call to a master that is unreachable.
 type SlotsFreed struct{ Slots int }
 
-func (v SlotsFreed) apply(e *Agenda)   { v.afterEnd(e.Slots) }
+func (v SlotsFreed) apply(a *Agenda)   { v.afterEnd(a.Slots) }
 func (v SlotsFreed) afterEnd(s *Slots) { s.release(v.Slots) }
 
 // OwnOnly tells the agenda to drop what it would only take over from other nodes.
 type OwnOnly struct{}
 
-func (OwnOnly) apply(e *Agenda) { e.ownOnly() }
+func (OwnOnly) apply(a *Agenda) { a.ownOnly() }
 func (OwnOnly) afterEnd(*Slots) {}
 
 // own notes for which jobs, and which of their shards, this node goes first.
-func (e *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
-	now := e.Clock.Now()
-	for _, j := range e.order {
+func (a *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
+	now := a.Clock.Now()
+	for _, j := range a.order {
 		j.ownShards = shards[j.Job]
 		if j.owned == owned[j.Job] {
 			continue
@@ -157,29 +157,29 @@ func (e *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 		if j.owned && j.Schedule != nil && j.cursor < now.UnixMilli() {
 			j.cursor = work.Millis(j.Schedule.Next(now))
 		}
-		e.reschedule(j, j.cursor, 0)
+		a.reschedule(j, j.cursor, 0)
 	}
 }
 
 // freed notes the end of a run, and claims at once what waited for its job. Otherwise a run by hand
 // of a busy job would always come too late, and a node that works off another's late ticks would
 // wait for a sweep after each. The job's followers are notified at once too.
-func (e *Agenda) freed(j *jobState) {
+func (a *Agenda) freed(j *jobState) {
 	if j == nil {
 		return // it was removed
 	}
-	if e.Jobs.Followed(j.Name) {
-		e.Lanes.Sweep(j.Part)
+	if a.Jobs.Followed(j.Name) {
+		a.Lanes.Sweep(j.Part)
 	}
 	j.ends++
 	if j.deferred {
 		j.deferred, j.tickHeldUntil, j.pendingHeldUntil = false, 0, 0
 		if !j.claiming {
-			e.reschedule(j, j.cursor, 0)
+			a.reschedule(j, j.cursor, 0)
 		}
 	}
-	late := e.Clock.Now().Sub(time.UnixMilli(j.cursor))
-	if e.claimable(j.Name) != nil && !j.owned && j.cursor != 0 && e.Turns.Tick(j.Job, j.owned, late) { // the next late tick, without a sweep
-		e.queue.put(&j.tick, j.cursor)
+	late := a.Clock.Now().Sub(time.UnixMilli(j.cursor))
+	if a.claimable(j.Name) != nil && !j.owned && j.cursor != 0 && a.Order.Tick(j.Job, j.owned, late) { // the next late tick, without a sweep
+		a.queue.put(&j.tick, j.cursor)
 	}
 }

@@ -38,40 +38,40 @@ type jobState struct {
 }
 
 // add adds a job, which is not registered yet.
-func (e *Agenda) add(j *work.Job) {
+func (a *Agenda) add(j *work.Job) {
 	s := &jobState{Job: j, unclaimable: true}
 	s.tick = candidate{job: s, index: -1}
-	e.states[j], e.byName[j.Name] = s, s
-	e.order = append(e.order, s)
+	a.states[j], a.byName[j.Name] = s, s
+	a.order = append(a.order, s)
 }
 
 // remove removes jobs. Their claims in flight are still answered, and their granted runs go on.
-func (e *Agenda) remove(list []*work.Job) {
+func (a *Agenda) remove(list []*work.Job) {
 	if len(list) == 0 {
 		return
 	}
 	for _, j := range list {
-		s := e.states[j]
+		s := a.states[j]
 		s.unclaimable, s.removed = true, true
-		e.queue.drop(&s.tick)
-		if e.byName[j.Name] == s { // else its successor has the name already
-			delete(e.byName, j.Name)
+		a.queue.drop(&s.tick)
+		if a.byName[j.Name] == s { // else its successor has the name already
+			delete(a.byName, j.Name)
 		}
 	}
-	for _, c := range e.waiting {
+	for _, c := range a.waiting {
 		if c.job.removed && !c.inFlight {
-			e.forget(c)
+			a.forget(c)
 		}
 	}
-	e.order = slices.DeleteFunc(e.order, func(o *jobState) bool { return o.removed })
+	a.order = slices.DeleteFunc(a.order, func(o *jobState) bool { return o.removed })
 	for _, j := range list {
-		e.countAnswers(e.states[j], 0)
+		a.countAnswers(a.states[j], 0)
 	}
 }
 
 // countAnswers counts answers to claims of a job. The last one forgets a removed job.
-func (e *Agenda) countAnswers(s *jobState, n int) {
+func (a *Agenda) countAnswers(s *jobState, n int) {
 	if s.inFlight -= n; s.removed && s.inFlight == 0 {
-		delete(e.states, s.Job)
+		delete(a.states, s.Job)
 	}
 }

@@ -19,47 +19,47 @@ type reply struct {
 }
 
 // takeAnswers handles a batch that came back.
-func (e *Agenda) takeAnswers(b *work.Batch) {
-	e.inflight--
-	e.lead.answered(e.inflight, b)
-	e.answers.count(b)
+func (a *Agenda) takeAnswers(b *work.Batch) {
+	a.inflight--
+	a.lead.answered(a.inflight, b)
+	a.answers.count(b)
 	for i, j := range b.Jobs {
-		s := e.states[j]
+		s := a.states[j]
 		r := reply{candidate: &s.tick, claim: b.Claims[i], batch: b}
 		if r.claim.Pending {
-			r.candidate = e.waiting[r.claim.Run]
+			r.candidate = a.waiting[r.claim.Run]
 		}
 		if b.Err == nil {
 			r.answer = b.Answers[i]
 		}
 		if !b.SlotsFreed && (b.Err != nil || !b.Started[i]) { // else the run has the slot
-			e.Slots.release(1)
+			a.Slots.release(1)
 		}
 		r.inFlight = false
 		if r.kind == shard || r.kind == pending && r.answer.Verdict != ledger.Held {
-			e.forget(r.candidate)
+			a.forget(r.candidate)
 		}
-		cursor, delay := e.verdict(r)
+		cursor, delay := a.verdict(r)
 		if r.kind != shard {
 			r.job.claiming = false
-			e.reschedule(r.job, cursor, delay)
+			a.reschedule(r.job, cursor, delay)
 		}
-		e.countAnswers(s, 1)
+		a.countAnswers(s, 1)
 	}
-	if len(e.rejected) > 0 {
-		e.Registrar.Rejected(e.rejected)
-		e.rejected = nil
+	if len(a.rejected) > 0 {
+		a.Registrar.Rejected(a.rejected)
+		a.rejected = nil
 	}
 }
 
 // verdict handles the answer to a claim. It returns the job's cursor and how long to wait before
 // the next claim from there. The next sweep finds shards again that have to wait.
-func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
-	j, c, a := r.job, r.claim, r.answer
-	if cursor = a.Cursor; r.kind != tick {
+func (a *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
+	j, c, answer := r.job, r.claim, r.answer
+	if cursor = answer.Cursor; r.kind != tick {
 		cursor = j.cursor
 	}
-	switch a.Verdict {
+	switch answer.Verdict {
 	case 0:
 		if !errors.Is(r.batch.Err, work.ErrNotSent) { // else it was too old to be sent, and is planned anew
 			delay = time.Second
@@ -67,42 +67,42 @@ func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 		return j.cursor, delay
 	case ledger.Granted: // the runner has it already
 		if r.kind == tick {
-			e.reportSkipped(j, c.Passes)
+			a.reportSkipped(j, c.Passes)
 			j.windows.busy = ledger.Window{} // it belongs to the last run
 			j.refused, cursor = 0, c.Next
 		}
 	case ledger.Opened:
-		e.opened(r)
+		a.opened(r)
 	case ledger.Skipped:
-		e.reportSkipped(j, append(c.Passes, ledger.SkippedRange{
+		a.reportSkipped(j, append(c.Passes, ledger.SkippedRange{
 			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,
 		}))
 	case ledger.Passed:
 		switch {
 		case r.kind != tick:
-			c.Passes = []ledger.SkippedRange{recorded(c, a)}
-		case a.Detail == ledger.ReasonMaxRuns:
-			e.Log.Info("the job has no more ticks: max_runs of them have been run", "job", j.Name, "max_runs", j.MaxRuns)
+			c.Passes = []ledger.SkippedRange{recorded(c, answer)}
+		case answer.Detail == ledger.ReasonMaxRuns:
+			a.Log.Info("the job has no more ticks: max_runs of them have been run", "job", j.Name, "max_runs", j.MaxRuns)
 			c.Passes = nil
 		}
-		e.reportSkipped(j, c.Passes)
+		a.reportSkipped(j, c.Passes)
 	case ledger.Stale:
 		if r.kind == tick {
-			delay = e.replan(r)
+			delay = a.replan(r)
 		}
 	case ledger.Early:
-		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(e.Clock.Now()) - ledger.AheadMax
+		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(a.Clock.Now()) - ledger.AheadMax
 		return j.cursor, max(time.Millisecond, min(due, maxSleep))
 	case ledger.Held:
-		return j.cursor, e.held(r)
+		return j.cursor, a.held(r)
 	case ledger.Superseded:
-		e.reject(j, work.Superseded, "")
+		a.reject(j, work.Superseded, "")
 	case ledger.Closed:
-		e.reject(j, work.Sealed, a.Detail)
+		a.reject(j, work.Sealed, answer.Detail)
 	case ledger.Unknown:
-		e.reject(j, work.Lost, "")
+		a.reject(j, work.NotStored, "")
 	default:
-		e.reject(j, work.UnknownFormat, "")
+		a.reject(j, work.UnknownFormat, "")
 	}
 	return cursor, delay
 }
@@ -113,21 +113,21 @@ func (e *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 // that do not claim, and the others take them in turn.
 
 // opened notes that a tick is open, and queues this node's shards of it.
-func (e *Agenda) opened(r reply) {
+func (a *Agenda) opened(r reply) {
 	j, c, id := r.job, r.claim, r.answer.Detail
 	if r.kind == tick {
 		if id == c.Run { // this claim opened it
-			e.reportSkipped(j, c.Passes)
+			a.reportSkipped(j, c.Passes)
 		}
 		j.windows.busy = ledger.Window{}
 	}
-	now, trigger := e.Clock.Now().UnixMilli(), ""
+	now, trigger := a.Clock.Now().UnixMilli(), ""
 	if r.kind == pending {
 		trigger = r.run.Trigger
 	}
-	room := min(len(j.ownShards), max(0, pendingMax-len(e.queue.heaps[shard]))) // the sweep finds the rest
+	room := min(len(j.ownShards), max(0, pendingMax-len(a.queue.heaps[shard]))) // the sweep finds the rest
 	for _, n := range j.ownShards[:room] {
-		e.addPending(j, &ledger.Lease{Run: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, Of: id, Granted: now, Trigger: trigger})
+		a.addPending(j, &ledger.Lease{Run: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, Of: id, Granted: now, Trigger: trigger})
 	}
 }
 
@@ -142,10 +142,10 @@ func recorded(c ledger.Claim, a ledger.Answer) ledger.SkippedRange {
 // replan notes the cursor and the windows that the ledger answered. It returns how long to wait. If
 // the node knew them already, the plan was at fault and is not repeated at once; or the claim only
 // asked whether an earlier one had been granted.
-func (e *Agenda) replan(r reply) (delay time.Duration) {
-	j, a := r.job, r.answer
-	now := windows{pause: a.Pause, busy: a.Busy}
-	if a.Cursor == j.cursor && now == j.windows {
+func (a *Agenda) replan(r reply) (delay time.Duration) {
+	j, answer := r.job, r.answer
+	now := windows{pause: answer.Pause, busy: answer.Busy}
+	if answer.Cursor == j.cursor && now == j.windows {
 		if !r.batch.Unanswered {
 			j.refused++
 		}
@@ -154,7 +154,7 @@ func (e *Agenda) replan(r reply) (delay time.Duration) {
 		j.refused = 0
 	}
 	if j.refused == 20 {
-		e.Log.Error("the ledger refuses this node's plan for the job, though both agree on its cursor; the nodes may differ in version or in time zone data",
+		a.Log.Error("the ledger refuses this node's plan for the job, though both agree on its cursor; the nodes may differ in version or in time zone data",
 			"job", j.Name, "cursor", time.UnixMilli(j.cursor).UTC())
 	}
 	j.windows = now
@@ -163,10 +163,10 @@ func (e *Agenda) replan(r reply) (delay time.Duration) {
 
 // reportSkipped logs ranges of ticks that were recorded as not run, and reports them to the
 // listener.
-func (e *Agenda) reportSkipped(j *jobState, passes []ledger.SkippedRange) {
+func (a *Agenda) reportSkipped(j *jobState, passes []ledger.SkippedRange) {
 	for _, p := range passes {
-		e.Log.Info("ticks not run", "job", j.Name, "tick", time.UnixMilli(p.First).UTC(), "until", time.UnixMilli(p.Last).UTC(),
+		a.Log.Info("ticks not run", "job", j.Name, "tick", time.UnixMilli(p.First).UTC(), "until", time.UnixMilli(p.Last).UTC(),
 			"count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)
-		e.Listener.Skipped(j.Name, p)
+		a.Listener.Skipped(j.Name, p)
 	}
 }

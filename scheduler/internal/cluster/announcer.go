@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
 
@@ -32,17 +33,32 @@ type announcement struct {
 	names   map[string]string
 }
 
-// announcer keeps what the node holds announced in every partition, and tidies the partitions for
+// announcerConfig holds what an announcer needs.
+type announcerConfig struct {
+	id, generation string
+	ledger         *ledger.Ledger
+	roster         *roster.Roster
+	lanes          interface {
+		At(role string, part int, call func() error) error
+	}
+	jobs  *work.Jobs
+	view  *LatestView
+	moves *Moves
+	clock Clock
+	beat  chan<- struct{} // holds one signal: send a heartbeat now
+}
+
+// announcer keeps the node's jobs announced in every partition, and tidies the partitions for
 // which this node goes first. Only the registrar calls it; others may read what is announced.
 type announcer struct {
-	n      *Cluster
+	announcerConfig
 	now    atomic.Pointer[announcement] // what is announced; nil before the node joins
 	next   []time.Time                  // by partition, when it is announced again
 	tidied []time.Time                  // by partition, when it is tidied again
 }
 
-func newAnnouncer(n *Cluster) *announcer {
-	a := &announcer{n: n, next: make([]time.Time, n.Ledger.Partitions())}
+func newAnnouncer(c announcerConfig) *announcer {
+	a := &announcer{announcerConfig: c, next: make([]time.Time, c.ledger.Partitions())}
 	for range a.next {
 		a.tidied = append(a.tidied, time.Now().Add(tidyAfter))
 	}
@@ -51,12 +67,12 @@ func newAnnouncer(n *Cluster) *announcer {
 
 // holds lists what the node holds now.
 func (a *announcer) holds() *announcement {
-	of := &announcement{version: a.n.Jobs.Version(), names: make(map[string]string)}
-	held := make(map[string]string, a.n.Jobs.Len())
-	for _, j := range a.n.Jobs.All() {
+	of := &announcement{version: a.jobs.Version(), names: make(map[string]string)}
+	held := make(map[string]string, a.jobs.Len())
+	for _, j := range a.jobs.All() {
 		held[j.Name] = j.Digest
 	}
-	of.chunks = a.n.Ledger.Chunks(held)
+	of.chunks = a.ledger.Chunks(held)
 	for _, chunks := range of.chunks {
 		for _, c := range chunks {
 			of.names[refOf(c)] = c.Digest
@@ -84,7 +100,7 @@ func (a *announcer) repeat() { clear(a.next) }
 // that is sealed, or whose master is unreachable, comes with the next call.
 func (a *announcer) announce(ctx context.Context) error {
 	now, of := time.Now(), a.now.Load()
-	changed := of == nil || of.version != a.n.Jobs.Version()
+	changed := of == nil || of.version != a.jobs.Version()
 	if changed {
 		of = a.holds()
 		a.repeat()
@@ -93,7 +109,7 @@ func (a *announcer) announce(ctx context.Context) error {
 		if len(chunks) == 0 || now.Before(a.next[part]) {
 			continue
 		}
-		err := a.n.Lanes.At("register", part, func() error { return a.announceIn(ctx, chunks) })
+		err := a.lanes.At("register", part, func() error { return a.announceIn(ctx, chunks) })
 		switch {
 		case err == nil:
 			a.next[part] = now.Add(announceEvery)
@@ -104,11 +120,11 @@ func (a *announcer) announce(ctx context.Context) error {
 	if !changed {
 		return nil
 	}
-	if err := a.n.Roster.Announce(ctx, of.set, of.names); err != nil {
+	if err := a.roster.Announce(ctx, of.set, of.names); err != nil {
 		return redisconn.Classify("announce the node's jobs", err)
 	}
 	a.now.Store(of)
-	wait.Signal(a.n.Beat) // the others must learn the new set
+	wait.Signal(a.beat) // the others must learn the new set
 	return nil
 }
 
@@ -117,21 +133,21 @@ func (a *announcer) announce(ctx context.Context) error {
 func (a *announcer) announceIn(ctx context.Context, chunks []ledger.Chunk) error {
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout+time.Duration(len(chunks))*10*time.Millisecond)
 	defer cancel()
-	return a.n.Ledger.Announce(call, a.n.Generation, a.n.Jobs.Revision(), chunks)
+	return a.ledger.Announce(call, a.generation, a.jobs.Revision(), chunks)
 }
 
 // tidy removes what no node holds any more, in the partitions for which this node goes first.
 func (a *announcer) tidy(ctx context.Context) error {
 	now := time.Now()
 	for part := range a.tidied {
-		if now.Before(a.tidied[part]) || a.n.Moves.isClosed() {
+		if now.Before(a.tidied[part]) || a.moves.isClosed() {
 			continue
 		}
 		a.tidied[part] = now.Add(announceEvery)
-		if first, ok := sharding.Owner(fmt.Sprint("partition ", part), a.n.View.Living()); !ok || first.ID != a.n.ID {
+		if first, ok := sharding.Owner(fmt.Sprint("partition ", part), a.view.Living()); !ok || first.ID != a.id {
 			continue
 		}
-		err := a.n.Lanes.At("register", part, func() error { return a.n.Ledger.Tidy(ctx, part, a.n.Clock.Now().UnixMilli()) })
+		err := a.lanes.At("register", part, func() error { return a.ledger.Tidy(ctx, part, a.clock.Now().UnixMilli()) })
 		if err != nil && !errors.Is(err, lane.ErrBreaker) && !errors.Is(err, ledger.ErrClosed) {
 			return err
 		}

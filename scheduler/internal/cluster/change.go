@@ -14,17 +14,17 @@ func (n *Cluster) Changed() {
 
 // changes updates the list of the node's jobs.
 func (r *registrar) changes() {
-	has := make(map[*work.Job]bool, r.n.Jobs.Len())
-	for _, j := range r.n.Jobs.All() {
+	has := make(map[*work.Job]bool, r.jobs.Len())
+	for _, j := range r.jobs.All() {
 		if has[j] = true; !r.has[j] {
 			r.unclaimable[j] = work.Unregistered
 		}
 	}
 	for j := range r.has {
 		if !has[j] {
-			r.n.Lanes.Displaced(j)
+			r.lanes.Displaced(j)
 			if j.Def.Stored > 0 && r.unclaimable[j] != "" {
-				r.unsettled = append(r.unsettled, j)
+				r.lostBeforeRegistered = append(r.lostBeforeRegistered, j)
 			}
 		}
 	}

@@ -5,15 +5,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
-	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
@@ -32,13 +29,14 @@ type Config struct {
 	ZoneData            string // version of its time zone rules
 	Ledger              *ledger.Ledger
 	Roster              *roster.Roster
-	Lanes               *lane.Lanes
-	Clock               *lane.Clock
-	Health              *lane.Health
+	Lanes               Lanes
+	Clock               Clock
+	Health              Health
 	Jobs                *work.Jobs
 	Slots               *agenda.Slots
 	Inbox               *agenda.Inbox
 	Moves               *Moves
+	Record              *ControlRecord
 	View                *LatestView
 	State               *NodeState
 	Stalled             func() []roster.Stall // the node's runs that have stalled
@@ -47,12 +45,28 @@ type Config struct {
 	Log                 *slog.Logger
 }
 
+// Lanes are the node's connections to the masters.
+type Lanes interface {
+	registrarLanes
+	heartbeatLanes
+	// Overdue is how late something of a partition counts for the order of takeovers.
+	Overdue(part int, by time.Duration) time.Duration
+}
+
+// Clock estimates Redis' time.
+type Clock interface {
+	Now() time.Time
+	Ahead() time.Duration      // how far Redis' clock is ahead of the node's wall clock
+	Unbelieved() time.Duration // how far it is ahead of the estimate, while the node does not believe it
+}
+
 // NodeState is the state of the node that several roles read.
 type NodeState struct {
 	Stopping   atomic.Bool                    // the node is to stop; it still claims until it has handed over
 	Registered atomic.Bool                    // the first registration is complete
 	Drain      atomic.Pointer[roster.Drained] // who drained the node's name; nil when nobody did
 	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
+	Standby    atomic.Bool                    // all jobs are on standby
 	Owned      atomic.Int64                   // for how many jobs the node goes first
 	// Unclaimable is how many jobs are not claimed, by the reason; nil before the first registration. The map does not
 	// change.
@@ -64,56 +78,50 @@ type NodeState struct {
 // Cluster is a node's side of the cluster.
 type Cluster struct {
 	Config
-	announcer *announcer
-	members   *members
+	heartbeat *heartbeat
 	registrar *registrar
 }
 
 // New makes a node that has not joined yet.
 func New(c Config) *Cluster {
-	n := &Cluster{Config: c}
-	n.announcer = newAnnouncer(n)
-	n.registrar = newRegistrar(n)
-	n.members = newMembers(n)
-	return n
+	promoted, viewChanged := make(chan struct{}, 1), make(chan struct{}, 1)
+	a := newAnnouncer(announcerConfig{
+		id: c.ID, generation: c.Generation, ledger: c.Ledger, roster: c.Roster, lanes: c.Lanes, jobs: c.Jobs, view: c.View, moves: c.Moves,
+		clock: c.Clock, beat: c.Beat,
+	})
+	return &Cluster{
+		Config: c,
+		registrar: newRegistrar(registrarConfig{
+			id: c.ID, namespace: c.Namespace, generation: c.Generation, ledger: c.Ledger, roster: c.Roster, lanes: c.Lanes, jobs: c.Jobs,
+			announcer: a, record: c.Record, view: c.View, moves: c.Moves, state: c.State, clock: c.Clock, health: c.Health, inbox: c.Inbox,
+			failoverHold: c.FailoverHold, log: c.Log, beat: c.Beat, redisLost: c.Lost, promoted: promoted, viewChanged: viewChanged,
+		}),
+		heartbeat: newHeartbeat(heartbeatConfig{
+			identity: identity{
+				id: c.ID, name: c.Name, version: c.Version, generation: c.Generation, labels: c.Labels, weight: c.Weight, zoneData: c.ZoneData, started: c.Wall(),
+			},
+			ledger: c.Ledger, roster: c.Roster, lanes: c.Lanes, jobs: c.Jobs, announcer: a, view: c.View, state: c.State, clock: c.Clock, slots: c.Slots,
+			inbox: c.Inbox, failoverHold: c.FailoverHold, stalled: c.Stalled, log: c.Log,
+			beatNow: c.Beat, redisLost: c.Lost, promoted: promoted, viewChanged: viewChanged,
+		}),
+	}
 }
 
 // Join adds the node to the roster.
-func (n *Cluster) Join(ctx context.Context) error { return n.members.join(ctx) }
+func (n *Cluster) Join(ctx context.Context) error { return n.heartbeat.join(ctx) }
 
 // Leave removes the node from the roster, so that the others take over at once.
 func (n *Cluster) Leave(ctx context.Context) {
-	if err := n.members.leave(context.WithoutCancel(ctx)); err != nil {
+	if err := n.heartbeat.leave(context.WithoutCancel(ctx)); err != nil {
 		n.Log.Warn("the node could not leave the roster; the others drop it from there", "error", err, "after", RosterTTL)
 	}
 }
 
 // Attend sends heartbeats until ctx ends.
-func (n *Cluster) Attend(ctx context.Context) { n.members.run(ctx) }
+func (n *Cluster) Attend(ctx context.Context) { n.heartbeat.run(ctx) }
 
 // Register stores definitions until ctx ends.
 func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
-
-// Restore writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions. It returns
-// ledger.ErrClosed when a move has taken the namespace away. While the master of the control record is away, Restore notes that, does
-// nothing, and returns nil: only the record shows that no move has closed the namespace.
-func (n *Cluster) Restore(ctx context.Context, parts []int) error {
-	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
-	defer cancel()
-	if n.Moves.isClosed() {
-		_, err := n.registrar.restore(call)
-		return err
-	}
-	control, err := n.Ledger.RestoreControl(call, n.registrar.active())
-	switch {
-	case err == nil:
-		return n.Ledger.RestoreParts(call, control, parts)
-	case n.Ledger.Clustered() && errors.Is(err, locking.ErrUnreachable):
-		n.Lanes.Beaten(err) // it is the control record's master, not that of the partitions
-		return nil
-	}
-	return err
-}
 
 // Rejected notes jobs that cannot be claimed until they are registered again. It does not wait.
 func (n *Cluster) Rejected(all []work.Rejection) { n.registrar.Rejected(all) }
@@ -124,17 +132,16 @@ func (n *Cluster) HandOver() {
 	n.State.Stopping.Store(true)
 	wait.Signal(n.Beat)
 	if !n.Lanes.Unreachable() && !n.Moves.Moved() {
-		wait.Within(n.members.handover.over, min(handOver, n.DrainTimeout/2)) // the other half is for the runs
+		wait.Within(n.heartbeat.handover.over, min(handOver, n.DrainTimeout/2)) // the other half is for the runs
 	}
 }
 
 // problemMax bounds the text of a problem in the node's record, in bytes.
 const problemMax = 200
 
-// problem says, for the node's record in the roster, why the node claims nothing, or not
+// problem is the text, for the node's record in the roster, of an error because of which the node claims nothing, or not
 // everything; "" for none.
-func (n *Cluster) problem() string {
-	err := n.Lanes.Err()
+func problem(err error) string {
 	if err == nil {
 		return ""
 	}

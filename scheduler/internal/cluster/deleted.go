@@ -41,12 +41,12 @@ func (r *registrar) recheck(ctx context.Context, results []result) ([]result, er
 
 // recheckLost does this for the jobs that the node lost before it knew whether they were registered.
 func (r *registrar) recheckLost(ctx context.Context) error {
-	_, err := r.deleted(ctx, r.unsettled)
+	_, err := r.deleted(ctx, r.lostBeforeRegistered)
 	switch {
 	case errors.Is(err, lane.ErrBreaker), errors.Is(err, locking.ErrUnreachable):
 		return nil // tried again
 	case err == nil:
-		r.unsettled = nil
+		r.lostBeforeRegistered = nil
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 	versions := make(map[string]int64)
 	for some := range slices.Chunk(names, ledger.CatalogPage) {
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
-		found, err := r.n.Ledger.CatalogDeleted(call, some)
+		found, err := r.ledger.CatalogDeleted(call, some)
 		cancel()
 		if err != nil {
 			return nil, err
@@ -77,10 +77,10 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 			continue
 		}
 		gone[j] = true
-		err := r.n.Lanes.At("register", j.Part, func() error {
+		err := r.lanes.At("register", j.Part, func() error {
 			call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 			defer cancel()
-			return r.n.Ledger.RemoveUnused(call, j.Name, j.Digest)
+			return r.ledger.RemoveUnused(call, j.Name, j.Digest)
 		})
 		if err != nil && !errors.Is(err, lane.ErrBreaker) {
 			return nil, err
@@ -101,7 +101,7 @@ func (r *registrar) otherKind(ctx context.Context, j *work.Job, digest string) s
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	found, err := r.n.Ledger.CatalogJobs(call, j.Name)
+	found, err := r.ledger.CatalogJobs(call, j.Name)
 	if err == nil && found[0].Version == 0 {
 		return ""
 	}

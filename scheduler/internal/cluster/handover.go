@@ -51,113 +51,113 @@ type handover struct {
 
 // noteDrain notes what a heartbeat says of the drain of the node's name. stopping: the heartbeat
 // told the others that the node stops. changes is Lanes.Changes before the heartbeat.
-func (m *members) noteDrain(ctx context.Context, view roster.View, stopping bool, changes int) {
-	n, h := m.n, &m.handover
+func (h *heartbeat) noteDrain(ctx context.Context, view roster.View, stopping bool, changes int) {
+	way := &h.handover
 	if view.Drained != nil {
-		h.seenIn = changes
+		way.seenIn = changes
 	}
-	defer m.auditLostDrain(ctx)
-	was := n.State.Drain.Swap(view.Drained)
+	defer h.auditLostDrain(ctx)
+	was := h.state.Drain.Swap(view.Drained)
 	switch d := view.Drained; {
-	case stopping && !h.stopping:
-		h.stopping = true
-		if !h.on {
-			m.begin(view, m.successors())
+	case stopping && !way.stopping:
+		way.stopping = true
+		if !way.on {
+			h.begin(view, h.successors())
 		}
 	case stopping: // a drain of the name changes nothing now
 	case d != nil && was == nil:
-		n.Log.Warn("drained: nothing new is claimed until the node is resumed; runs go on", "by", d.Author, "reason", d.Reason, "since", instant(work.Millis(d.Since)), "running", n.Slots.Used())
-		m.begin(view, m.n.State.Owned.Load() > 0)
-		wait.Signal(n.Beat) // with a record that says that the node knows
+		h.log.Warn("drained: nothing new is claimed until the node is resumed; runs go on", "by", d.Author, "reason", d.Reason, "since", instant(work.Millis(d.Since)), "running", h.slots.Used())
+		h.begin(view, h.state.Owned.Load() > 0)
+		wait.Signal(h.beatNow) // with a record that says that the node knows
 	case d == nil && was != nil:
-		if view.Unannounced || n.Lanes.Changes() != h.seenIn {
-			h.lost = was
-			n.Log.Warn("the drain of this node was lost with Redis' data: nobody resumed the node, and it claims again", "drained_by", was.Author, "reason", was.Reason)
+		if view.Unannounced || h.lanes.Changes() != way.seenIn {
+			way.lost = was
+			h.log.Warn("the drain of this node was lost with Redis' data: nobody resumed the node, and it claims again", "drained_by", was.Author, "reason", was.Reason)
 		} else {
-			n.Log.Info("resumed: the node claims again", "drained_by", was.Author)
+			h.log.Info("resumed: the node claims again", "drained_by", was.Author)
 		}
-		h.on = false
-		wait.Signal(n.Beat)
+		way.on = false
+		wait.Signal(h.beatNow)
 	}
-	h.othersKnow = !slices.ContainsFunc(view.Members, func(x roster.Member) bool {
-		return x.ID != n.ID && !x.Draining && x.Seen.UnixMilli() <= h.since
+	way.othersKnow = !slices.ContainsFunc(view.Members, func(x roster.Member) bool {
+		return x.ID != h.id && !x.Draining && x.Seen.UnixMilli() <= way.since
 	})
 }
 
 // auditLostDrain notes in the audit which drain was lost, as soon as the node claims: the audit of
 // an epoch before may be lost too.
-func (m *members) auditLostDrain(ctx context.Context) {
-	h := &m.handover
-	if h.lost == nil || m.n.Lanes.Holding() != nil {
+func (h *heartbeat) auditLostDrain(ctx context.Context) {
+	way := &h.handover
+	if way.lost == nil || h.lanes.Holding() != nil {
 		return
 	}
-	err := m.n.Ledger.Audit(ctx, ledger.Action{
-		Author: "Redis", Via: "node " + m.n.Name, Name: "records lost", Target: "node " + m.n.Name,
-		Detail: "the drain of this node is lost, and the node claims again: " + drainedBy(*h.lost),
+	err := h.ledger.Audit(ctx, ledger.Action{
+		Author: "Redis", Via: "node " + h.name, Name: "records lost", Target: "node " + h.name,
+		Detail: "the drain of this node is lost, and the node claims again: " + drainedBy(*way.lost),
 	})
 	if err != nil {
-		m.n.Log.Warn("that the drain was lost is missing in the audit", "error", err)
+		h.log.Warn("that the drain was lost is missing in the audit", "error", err)
 	}
-	h.lost = nil
+	way.lost = nil
 }
 
 // begin starts a handover, if there is something to hand over.
-func (m *members) begin(view roster.View, some bool) {
-	h := &m.handover
-	h.on, h.since, h.until = some, view.NowMS, time.Now().Add(handOver)
-	if h.live {
-		m.n.Inbox.Send(agenda.OwnOnly{})
+func (h *heartbeat) begin(view roster.View, some bool) {
+	way := &h.handover
+	way.on, way.since, way.until = some, view.NowMS, time.Now().Add(handOver)
+	if way.live {
+		h.inbox.Send(agenda.OwnOnly{})
 	}
 }
 
 // reassigns reports whether the jobs are to be assigned again. changed says that the view has
 // changed.
-func (m *members) reassigns(changed bool) bool {
-	h := &m.handover
-	if !h.on {
+func (h *heartbeat) reassigns(changed bool) bool {
+	way := &h.handover
+	if !way.on {
 		return changed
 	}
-	if !h.othersKnow && time.Now().Before(h.until) {
+	if !way.othersKnow && time.Now().Before(way.until) {
 		return false
 	}
-	h.on = false
-	if !h.stopping {
-		wait.Signal(m.n.Beat) // the record shows then that nothing is owned any more
+	way.on = false
+	if !way.stopping {
+		wait.Signal(h.beatNow) // the record shows then that nothing is owned any more
 	}
 	return true
 }
 
 // finished reports whether a stopping node has nothing to hand over and runs nothing. It leaves the
 // roster next, and no heartbeat may come after that.
-func (m *members) finished() bool {
-	if !m.n.State.Stopping.Load() || m.successors() {
+func (h *heartbeat) finished() bool {
+	if !h.state.Stopping.Load() || h.successors() {
 		return false
 	}
-	wait.Signal(m.handover.over)
-	return m.n.Slots.Used() == 0
+	wait.Signal(h.handover.over)
+	return h.slots.Used() == 0
 }
 
 // abandonHandover ends the handover of a stopping node when Redis is unreachable, because no other
 // node can learn of it.
-func (m *members) abandonHandover() {
-	if m.n.State.Stopping.Load() {
-		wait.Signal(m.handover.over)
+func (h *heartbeat) abandonHandover() {
+	if h.state.Stopping.Load() {
+		wait.Signal(h.handover.over)
 	}
 }
 
 // successors reports whether another node can take over something that this node claims. Raced jobs
 // do not count, because every node claims them already.
-func (m *members) successors() bool {
-	c := m.n.View.Load()
+func (h *heartbeat) successors() bool {
+	c := h.view.Load()
 	waits := func(of map[*work.Job]bool) bool {
 		for j := range of {
-			if j.Placement != jobs.PlacementRace && slices.ContainsFunc(c.Holders(j), func(x sharding.Node) bool { return x.ID != m.n.ID }) {
+			if j.Placement != jobs.PlacementRace && slices.ContainsFunc(c.Holders(j), func(x sharding.Node) bool { return x.ID != h.id }) {
 				return true
 			}
 		}
 		return false
 	}
-	return !m.n.Lanes.Unreachable() && m.n.Lanes.Holding() == nil && (waits(m.first) || waits(m.handingOff))
+	return !h.lanes.Unreachable() && h.lanes.Holding() == nil && (waits(h.first) || waits(h.handingOff))
 }
 
 // DrainReason says who drained the node's name; nil when nobody did.

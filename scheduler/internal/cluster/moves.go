@@ -66,57 +66,57 @@ func NewMoves(c MovesConfig) *Moves {
 }
 
 // NoteClosed notes a script's answer that the partition is closed, an error that wraps ledger.ErrClosed. It does not block.
-func (r *Moves) NoteClosed(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed == nil {
-		r.closed = err // the next check finds out more
-		wait.Signal(r.noticed)
+func (m *Moves) NoteClosed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed == nil {
+		m.closed = err // the next check finds out more
+		wait.Signal(m.noticed)
 	}
 }
 
 // Err is why the node is not ready; nil when no move has closed the namespace.
-func (r *Moves) Err() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed != nil && r.nextErr != nil {
-		return fmt.Errorf("%w; next: %w", r.closed, r.nextErr)
+func (m *Moves) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed != nil && m.nextErr != nil {
+		return fmt.Errorf("%w; next: %w", m.closed, m.nextErr)
 	}
-	return r.closed
+	return m.closed
 }
 
 // Moved reports whether the namespace has moved to Next and is open there.
-func (r *Moves) Moved() bool { return r.moved.Load() }
+func (m *Moves) Moved() bool { return m.moved.Load() }
 
 // isClosed reports whether the namespace is closed as far as is known.
-func (r *Moves) isClosed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.closed != nil
+func (m *Moves) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed != nil
 }
 
 // Gone is the error of Run when the namespace has moved.
-func (r *Moves) Gone() error {
-	return fmt.Errorf("scheduler: node %s: %w", r.Name, ErrMoved)
+func (m *Moves) Gone() error {
+	return fmt.Errorf("scheduler: node %s: %w", m.Name, ErrMoved)
 }
 
 // Run checks until ctx ends: every second while there may be a change, else rarely. When the
 // namespace has moved it calls depart and returns.
-func (r *Moves) Run(ctx context.Context, l *ledger.Ledger, depart func()) {
+func (m *Moves) Run(ctx context.Context, l *ledger.Ledger, depart func()) {
 	rarely := time.NewTicker(idleMovesEvery)
 	defer rarely.Stop()
 	for ctx.Err() == nil {
-		if r.Next == nil && !r.isClosed() {
+		if m.Next == nil && !m.isClosed() {
 			select {
 			case <-ctx.Done():
 				return
-			case <-r.noticed:
+			case <-m.noticed:
 			case <-rarely.C:
 			}
 		}
-		if r.check(ctx, l) {
-			r.moved.Store(true)
-			r.Log.Info("the namespace has moved, and is open there: this node stops here", "to", redisconn.Addr(r.Next))
+		if m.check(ctx, l) {
+			m.moved.Store(true)
+			m.Log.Info("the namespace has moved, and is open there: this node stops here", "to", redisconn.Addr(m.Next))
 			depart()
 			return
 		}
@@ -126,162 +126,162 @@ func (r *Moves) Run(ctx context.Context, l *ledger.Ledger, depart func()) {
 
 // check checks the state of the move, logs a change, and reports whether the namespace has moved to
 // Next. It does not need this Redis for that, which may be switched off by then.
-func (r *Moves) check(ctx context.Context, l *ledger.Ledger) bool {
+func (m *Moves) check(ctx context.Context, l *ledger.Ledger) bool {
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	own, err := l.Control(call)
 	cancel()
-	m, unread := ledger.ParseMove(own.Move)
+	move, unread := ledger.ParseMove(own.Move)
 	switch {
 	case errors.Is(err, ledger.ErrNoNamespace):
-		r.vanished()
+		m.vanished()
 	case err != nil: // other roles log it
-	case unread == nil && !m.Closes():
-		r.notClosed(m)
+	case unread == nil && !move.Closes():
+		m.notClosed(move)
 	default:
-		r.close(m, unread)
+		m.close(move, unread)
 	}
-	r.mu.Lock()
-	from, closed := r.from, r.closed != nil
-	r.mu.Unlock()
-	if !closed || from.Move == "" || r.Next == nil {
+	m.mu.Lock()
+	from, closed := m.from, m.closed != nil
+	m.mu.Unlock()
+	if !closed || from.Move == "" || m.Next == nil {
 		return false
 	}
 	call, cancel = context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	there, err := ControlAt(call, r.Next, r.Namespace)
-	r.noteNext(err)
+	there, err := ControlAt(call, m.Next, m.Namespace)
+	m.noteNext(err)
 	return err == nil && ledger.HasMoved(from, there)
 }
 
 // close handles a control record that closes the namespace, or that cannot be read.
-func (r *Moves) close(m ledger.Move, unread error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.noted, r.lost = true, false
-	if r.closed = unread; unread == nil {
-		r.closed = closedBy(m)
+func (m *Moves) close(move ledger.Move, unread error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.noted, m.lost = true, false
+	if m.closed = unread; unread == nil {
+		m.closed = closedBy(move)
 	}
-	r.logStep(m)
+	m.logStep(move)
 }
 
 // refused handles a script's answer that a move has closed the namespace. The control record says
 // the same, unless a failover has lost it.
-func (r *Moves) refused(err error) {
+func (m *Moves) refused(err error) {
 	e := (*ledger.ClosedError)(nil)
 	if !errors.As(err, &e) {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.noted {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.noted {
 		return
 	}
-	if r.closed == nil {
-		wait.Signal(r.noticed)
+	if m.closed == nil {
+		wait.Signal(m.noticed)
 	}
-	r.closed = e
-	m := ledger.Move{ID: e.Move, State: e.State, Peer: e.Where}
+	m.closed = e
+	move := ledger.Move{ID: e.Move, State: e.State, Peer: e.Where}
 	switch e.State {
 	case ledger.MoveSealed:
-		m.Role = ledger.MoveFrom
+		move.Role = ledger.MoveFrom
 	case ledger.MoveFilling, ledger.MoveBurnt:
-		m.Role = ledger.MoveTo
+		move.Role = ledger.MoveTo
 	}
-	r.logStep(m)
+	m.logStep(move)
 }
 
 // logStep logs once what has closed the namespace and what comes next, and remembers it for when
 // this Redis cannot be read.
-func (r *Moves) logStep(m ledger.Move) {
-	if m.Role == ledger.MoveFrom {
-		r.from = ledger.Control{Move: m.String()}
+func (m *Moves) logStep(move ledger.Move) {
+	if move.Role == ledger.MoveFrom {
+		m.from = ledger.Control{Move: move.String()}
 	}
-	step := m.ID + m.Role
-	if m.State == ledger.MoveBurnt {
-		step += m.State
+	step := move.ID + move.Role
+	if move.State == ledger.MoveBurnt {
+		step += move.State
 	}
-	if r.logged == step {
+	if m.logged == step {
 		return
 	}
-	r.logged = step
+	m.logged = step
 	next := "start a node there when the move has opened it, or set Next (redis.next) to that Redis; if the move is undone, this node goes on by itself"
 	switch {
-	case m.State == ledger.MoveBurnt:
+	case move.State == ledger.MoveBurnt:
 		next = "start this node with the Redis that the jobs stayed in"
-	case m.Role == ledger.MoveTo:
+	case move.Role == ledger.MoveTo:
 		next = "this node goes on by itself when the move opens the namespace"
-	case r.Next != nil:
-		next = "this node checks every second whether it is open at " + redisconn.Addr(r.Next) + ", and whether the move was undone"
+	case m.Next != nil:
+		next = "this node checks every second whether it is open at " + redisconn.Addr(m.Next) + ", and whether the move was undone"
 	}
-	r.Log.Warn("a move has closed the namespace: nothing is claimed, runs go on", "error", r.closed, "next", next)
+	m.Log.Warn("a move has closed the namespace: nothing is claimed, runs go on", "error", m.closed, "next", next)
 }
 
 // vanished handles the loss of the control record, and reports whether a move keeps the namespace closed. A namespace that a move has
 // closed is not created again, because its jobs are elsewhere. That holds until there is a record again: a
 // namespace that somebody else creates here has nothing of theirs.
-func (r *Moves) vanished() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed == nil || r.lost {
-		return r.lost // where no move has closed it, the registrar writes the record again
+func (m *Moves) vanished() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed == nil || m.lost {
+		return m.lost // where no move has closed it, the registrar writes the record again
 	}
 	by, e := "a move", (*ledger.ClosedError)(nil)
-	if errors.As(r.closed, &e) && e.Move == "" {
-		r.noted = false
-		r.reopen() // a gate that nobody could read is gone; no move is known
-		wait.Signal(r.maybeOpen)
+	if errors.As(m.closed, &e) && e.Move == "" {
+		m.noted = false
+		m.reopen() // a gate that nobody could read is gone; no move is known
+		wait.Signal(m.maybeOpen)
 		return false
 	} else if e != nil {
 		by = fmt.Sprintf("move %s (the other side is %s)", e.Move, e.Where)
 	}
-	r.noted, r.lost = true, true
-	r.closed = fmt.Errorf("%w: this Redis has lost the namespace during %s, or after it; restart this node with the Redis that has it", ledger.ErrClosed, by)
-	r.Log.Warn("the namespace is not created again here", "error", r.closed)
+	m.noted, m.lost = true, true
+	m.closed = fmt.Errorf("%w: this Redis has lost the namespace during %s, or after it; restart this node with the Redis that has it", ledger.ErrClosed, by)
+	m.Log.Warn("the namespace is not created again here", "error", m.closed)
 	return true
 }
 
-// notClosed handles a control record m that does not close the namespace. After a script answered
+// notClosed handles a control record that does not close the namespace. After a script answered
 // closed, one is called again to see whether it still does.
-func (r *Moves) notClosed(m ledger.Move) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed == nil || r.lost && m.ID == "" {
+func (m *Moves) notClosed(move ledger.Move) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed == nil || m.lost && move.ID == "" {
 		return
 	}
-	r.lost = false // a move has brought it here
-	if r.noted = false; r.Jobs.Len() > 0 {
-		wait.Signal(r.maybeOpen)
+	m.lost = false // a move has brought it here
+	if m.noted = false; m.Jobs.Len() > 0 {
+		wait.Signal(m.maybeOpen)
 	} else {
-		r.reopen()
+		m.reopen()
 	}
 }
 
 // accepted notes that a call was accepted. The namespace is open, unless the control record says
 // otherwise.
-func (r *Moves) accepted() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed != nil && !r.noted {
-		r.reopen()
+func (m *Moves) accepted() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed != nil && !m.noted {
+		m.reopen()
 	}
 }
 
-func (r *Moves) reopen() {
-	if r.logged != "" {
-		r.Log.Info("no move closes the namespace any more; this node goes on")
+func (m *Moves) reopen() {
+	if m.logged != "" {
+		m.Log.Info("no move closes the namespace any more; this node goes on")
 	}
-	r.closed, r.logged, r.nextErr = nil, "", nil
+	m.closed, m.logged, m.nextErr = nil, "", nil
 }
 
 // noteNext notes whether Next could be read, and logs a change.
-func (r *Moves) noteNext(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch was := r.nextErr; {
+func (m *Moves) noteNext(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch was := m.nextErr; {
 	case err != nil && was == nil:
-		r.Log.Warn("the Redis to which the namespace moves cannot be read", "to", redisconn.Addr(r.Next), "error", err)
+		m.Log.Warn("the Redis to which the namespace moves cannot be read", "to", redisconn.Addr(m.Next), "error", err)
 	case err == nil && was != nil:
-		r.Log.Info("the Redis to which the namespace moves can be read again", "to", redisconn.Addr(r.Next))
+		m.Log.Info("the Redis to which the namespace moves can be read again", "to", redisconn.Addr(m.Next))
 	}
-	r.nextErr = err
+	m.nextErr = err
 }

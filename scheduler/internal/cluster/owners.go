@@ -81,13 +81,13 @@ func (c *View) owned(all []*work.Job, id string) map[*work.Job]bool {
 	return owned
 }
 
-// shardsFirst are the shards of a job for which this node goes first. In a race that is all of
+// shardsFirst are the shards of a job for which a node goes first. In a race that is all of
 // them.
-func (n *Cluster) shardsFirst(j *work.Job, holders []sharding.Node) []int {
+func shardsFirst(j *work.Job, holders []sharding.Node, id string) []int {
 	if j.Placement != jobs.PlacementRace {
-		return n.shardsOf(j, holders)
+		return shardsOf(j, holders, id)
 	}
-	if indexOf(holders, n.ID) < 0 {
+	if indexOf(holders, id) < 0 {
 		return nil
 	}
 	all := make([]int, j.Shards)
@@ -120,15 +120,15 @@ func (c *View) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
 	return firsts
 }
 
-// shardsOf are the shards of a job for which this node goes first. Each job's shards are spread
+// shardsOf are the shards of a job for which a node goes first. Each job's shards are spread
 // evenly over its nodes, because they run at the same time.
-func (n *Cluster) shardsOf(j *work.Job, holders []sharding.Node) (mine []int) {
+func shardsOf(j *work.Job, holders []sharding.Node, id string) (mine []int) {
 	keys := make([]string, j.Shards)
 	for shard := range keys {
 		keys[shard] = sharding.Part(j.Name, shard, j.Shards)
 	}
 	for shard, node := range sharding.Assign(keys, holders) {
-		if node >= 0 && holders[node].ID == n.ID {
+		if node >= 0 && holders[node].ID == id {
 			mine = append(mine, shard)
 		}
 	}

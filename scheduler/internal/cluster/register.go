@@ -29,10 +29,10 @@ func (r *registrar) firstDone() {
 		return
 	}
 	r.firstPending = false
-	r.n.State.Registered.Store(true)
-	r.n.Log.Info("node started", "id", r.n.ID, "namespace", r.n.Namespace, "jobs", r.n.Jobs.Len(), "revision", r.n.Jobs.Revision(), "generation", r.n.Generation)
-	if r.n.Jobs.Revision() == "" {
-		r.n.Log.Warn("without a revision, the definition registered last wins; a deploy that is half done may not be ordered right. " +
+	r.state.Registered.Store(true)
+	r.log.Info("node started", "id", r.id, "namespace", r.namespace, "jobs", r.jobs.Len(), "revision", r.jobs.Revision(), "generation", r.generation)
+	if r.jobs.Revision() == "" {
+		r.log.Warn("without a revision, the definition registered last wins; a deploy that is half done may not be ordered right. " +
 			"Build in a git checkout, whose commit time is taken, or set node.revision (Config.Revision), for instance to the build time")
 	}
 }
@@ -46,7 +46,7 @@ func (r *registrar) firstDone() {
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, error) {
 	regs := make([]*Registration, len(list))
 	for i, j := range list {
-		regs[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.n.Jobs.Revision(), Generation: r.n.Generation}}
+		regs[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.jobs.Revision(), Generation: r.generation}}
 	}
 	r.sendTexts = false
 	results, regs, err := r.unchanged(ctx, regs)
@@ -80,7 +80,7 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, e
 func (r *registrar) partition(ctx context.Context, regs []*Registration) (results []result, again []*Registration, err error) {
 	part := regs[0].Job.Part
 	var answers []ledger.Defined
-	err = r.n.Lanes.At("register", part, func() (err error) {
+	err = r.lanes.At("register", part, func() (err error) {
 		answers, err = r.define(ctx, regs)
 		return err
 	})
@@ -119,12 +119,12 @@ func (r *registrar) follow(ctx context.Context, w *Registration, f result) (resu
 		if slices.Contains(f.job.After, before) {
 			continue
 		}
-		if err := r.call(ctx, before, f.job.Name, r.n.Ledger.Unfollow); err != nil {
+		if err := r.call(ctx, before, f.job.Name, r.ledger.Unfollow); err != nil {
 			return f, err
 		}
 	}
 	for _, upstream := range f.job.After {
-		err := r.call(ctx, upstream, f.job.Name, r.n.Ledger.Follow)
+		err := r.call(ctx, upstream, f.job.Name, r.ledger.Follow)
 		if errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed) {
 			f.reason, f.detail, err = work.TooManyFollowers, err.Error(), nil
 		}
@@ -138,17 +138,17 @@ func (r *registrar) follow(ctx context.Context, w *Registration, f result) (resu
 // call calls the partition of a job that is followed; lane.ErrBreaker when its master is
 // unreachable.
 func (r *registrar) call(ctx context.Context, upstream, job string, what func(ctx context.Context, upstream, job string) error) error {
-	part := r.n.Ledger.Partition(upstream)
+	part := r.ledger.Partition(upstream)
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	return r.n.Lanes.At("register", part, func() error { return what(call, upstream, job) })
+	return r.lanes.At("register", part, func() error { return what(call, upstream, job) })
 }
 
 // define sends the definitions, and again after a sample of the clock when the ledger refuses this
 // node's time.
 func (r *registrar) define(ctx context.Context, regs []*Registration) ([]ledger.Defined, error) {
 	for try := 0; ; try++ {
-		now := r.n.Clock.Now().Truncate(time.Millisecond)
+		now := r.clock.Now().Truncate(time.Millisecond)
 		defs := make([]ledger.Definition, len(regs))
 		for i, w := range regs {
 			defs[i] = w.At(now)
@@ -161,12 +161,12 @@ func (r *registrar) define(ctx context.Context, regs []*Registration) ([]ledger.
 			}
 		}
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
-		answers, err := r.n.Ledger.Define(call, now.UnixMilli(), defs)
+		answers, err := r.ledger.Define(call, now.UnixMilli(), defs)
 		cancel()
 		if !errors.Is(err, ledger.ErrClock) || try == Rounds {
 			return answers, err
 		}
-		r.n.Lanes.Resample(ctx)
+		r.lanes.Resample(ctx)
 	}
 }
 
@@ -177,7 +177,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 	switch got.Word {
 	case "created", "same", "replaced":
 		if got.Word == "replaced" {
-			r.n.Log.Info("definition replaced", "job", j.Name, "schedule", j.Job.Schedule, "next", instant(got.Cursor))
+			r.log.Info("definition replaced", "job", j.Name, "schedule", j.Job.Schedule, "next", instant(got.Cursor))
 		}
 		return result{job: j, cursor: got.Cursor}, true
 	case "differs":
@@ -190,8 +190,8 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 		return result{job: j, reason: work.UnknownFormat}, true
 	}
 	old, err := jobs.ParseDefinition(got.Text)
-	if err == nil && old.Generation != r.n.Generation {
-		return result{job: j, reason: work.Standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.n.Generation)}, true
+	if err == nil && old.Generation != r.generation {
+		return result{job: j, reason: work.Standby, detail: fmt.Sprintf("generation %q runs it, own %q", old.Generation, r.generation)}, true
 	}
 	//guard:kinds-apart P7 no revision decides between a program's job and a stored one of its name
 	if err == nil && (old.Stored > 0) != (j.Def.Stored > 0) {
@@ -199,7 +199,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 			return result{job: j, reason: work.Superseded, rival: got.Digest, detail: detail}, true
 		}
 	} else if err == nil && !r.decides(ctx, j, r.firstPending || r.unclaimable[j] == work.Unregistered, got) {
-		return result{job: j, reason: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.n.Jobs.Revision())}, true
+		return result{job: j, reason: work.Superseded, rival: got.Digest, detail: fmt.Sprintf("stored revision %q, own %q", got.Revision, r.jobs.Revision())}, true
 	}
 	w.sendText = !got.Stored
 	if err == nil {
@@ -217,8 +217,8 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 // not count, because the build that stored it may be gone. A definition of another generation is
 // only replaced by a promotion.
 func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored ledger.Defined) bool {
-	if r.n.State.Drain.Load() == nil { // a drained node claims nothing, and must not stop others
-		if own := r.n.Jobs.Revision(); own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
+	if r.state.Drain.Load() == nil { // a drained node claims nothing, and must not stop others
+		if own := r.jobs.Revision(); own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
 			return true
 		}
 	}
@@ -233,35 +233,35 @@ func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored
 // heartbeat may be older than that definition, so the roster is read again before the answer no,
 // once for each answer of the ledger. Nodes of an earlier revision do not count.
 func (r *registrar) held(ctx context.Context, name, digest, revision string) bool {
-	if r.n.View.Load().Announced(name, digest, r.n.ID, revision) {
+	if r.view.Load().Announced(name, digest, r.id, revision) {
 		return true
 	}
 	if r.freshView == nil {
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		defer cancel()
-		c, _, _, err := ReadRoster(call, r.n.Ledger, r.n.Roster, r.n.View.Load(), PartsNeeded(r.n.Ledger.Partition(name)))
+		c, _, _, err := ReadRoster(call, r.ledger, r.roster, r.view.Load(), PartsNeeded(r.ledger.Partition(name)))
 		if err != nil {
 			return true // as far as is known; it asks again
 		}
 		r.freshView = c
 	}
-	return r.freshView.Announced(name, digest, r.n.ID, revision)
+	return r.freshView.Announced(name, digest, r.id, revision)
 }
 
 // rank is the lowest revision whose nodes count as holders: this node's own; every revision while
 // this node is drained.
 func (r *registrar) rank() string {
-	if r.n.State.Drain.Load() != nil {
+	if r.state.Drain.Load() != nil {
 		return ""
 	}
-	return r.n.Jobs.Revision()
+	return r.jobs.Revision()
 }
 
 // rivalGone reports whether a job is superseded by a definition that no living node holds any more.
 func (r *registrar) rivalGone() bool {
-	c := r.n.View.Load()
+	c := r.view.Load()
 	for j, digest := range r.rivals {
-		if r.unclaimable[j] == work.Superseded && !c.Announced(j.Name, digest, r.n.ID, r.rank()) {
+		if r.unclaimable[j] == work.Superseded && !c.Announced(j.Name, digest, r.id, r.rank()) {
 			return true
 		}
 	}

@@ -4,39 +4,76 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
+
+// registrarConfig holds what a registrar needs.
+type registrarConfig struct {
+	id, namespace, generation string
+	ledger                    *ledger.Ledger
+	roster                    *roster.Roster
+	lanes                     registrarLanes
+	jobs                      *work.Jobs
+	announcer                 *announcer
+	record                    *ControlRecord
+	view                      *LatestView
+	moves                     *Moves
+	state                     *NodeState
+	clock                     Clock
+	health                    Health
+	inbox                     *agenda.Inbox
+	failoverHold              time.Duration
+	log                       *slog.Logger
+
+	// Each channel holds one signal.
+	beat        chan<- struct{} // send a heartbeat now
+	redisLost   chan struct{}   // Redis may have lost data: register every job again
+	promoted    chan struct{}   // the epoch of promotions has changed
+	viewChanged chan struct{}   // the view of the cluster has changed
+}
+
+// registrarLanes are the lanes, as a registrar needs them.
+type registrarLanes interface {
+	At(role string, part int, call func() error) error
+	Registered(j *work.Job, cursor int64)
+	Displaced(j *work.Job)
+	Resample(ctx context.Context)
+	MarkUnreachable(role string, err error, parts []int)
+}
+
+// Health learns how the calls of a role go.
+type Health interface {
+	OK(role string)
+	Fail(role string, err error)
+}
 
 // registrar stores the node's definitions, and tries unclaimable jobs again: at once when the
 // ledger has lost them, otherwise every RosterTTL. So after a rollback the older definition counts
 // again when no living node holds the newer one. Jobs of another generation are tried when a
 // promotion begins, goes on or ends, see standby.go.
 type registrar struct {
-	n              *Cluster
-	unclaimable    map[*work.Job]string // why; every job at first
-	has            map[*work.Job]bool   // the node's jobs, as this role knows them
-	changed        chan struct{}        // holds one signal: the node's jobs have changed
-	rivals         map[*work.Job]string // for superseded jobs, the digests of the stored definitions
-	firstPending   bool                 // the first registration is still to come
-	rejectedSignal chan struct{}        // holds one signal: rejected is not empty
-	epoch          chan struct{}        // holds one signal: the epoch of promotions has changed
-	viewChanged    chan struct{}        // holds one signal: the view of the cluster has changed
-	sendTexts      bool                 // the current registration sends texts, because the ledger lacks some
-	freshView      *View                // the cluster, read after the answer that is being judged; nil: not yet
-	allStandby     atomic.Bool          // all jobs are on standby
-	waiting        waiting
-	stored         map[*work.Job]bool // jobs on standby whose definitions are stored
-	unsettled      []*work.Job        // stored jobs that this node lost before their registration was answered
+	registrarConfig
+	unclaimable          map[*work.Job]string // why; every job at first
+	has                  map[*work.Job]bool   // the node's jobs, as this role knows them
+	changed              chan struct{}        // holds one signal: the node's jobs have changed
+	rivals               map[*work.Job]string // for superseded jobs, the digests of the stored definitions
+	firstPending         bool                 // the first registration is still to come
+	rejectedSignal       chan struct{}        // holds one signal: rejected is not empty
+	sendTexts            bool                 // the current registration sends texts, because the ledger lacks some
+	freshView            *View                // the cluster, read after the answer that is being judged; nil: not yet
+	waiting              waiting
+	stored               map[*work.Job]bool // jobs on standby whose definitions are stored
+	lostBeforeRegistered []*work.Job        // stored jobs that this node lost before their registration was answered
 
 	refollowed time.Time
 	lossLogged time.Time // when a loss was last logged
@@ -45,11 +82,10 @@ type registrar struct {
 	rejected []work.Rejection // from the agenda, at most one a job until it is registered again
 }
 
-func newRegistrar(n *Cluster) *registrar {
+func newRegistrar(c registrarConfig) *registrar {
 	r := &registrar{
-		n: n, unclaimable: make(map[*work.Job]string, n.Jobs.Len()), firstPending: true, stored: make(map[*work.Job]bool),
-		rejectedSignal: make(chan struct{}, 1), epoch: make(chan struct{}, 1),
-		viewChanged: make(chan struct{}, 1), rivals: make(map[*work.Job]string), changed: make(chan struct{}, 1),
+		registrarConfig: c, unclaimable: make(map[*work.Job]string, c.jobs.Len()), firstPending: true, stored: make(map[*work.Job]bool),
+		rejectedSignal: make(chan struct{}, 1), rivals: make(map[*work.Job]string), changed: make(chan struct{}, 1),
 	}
 	r.changes()
 	return r
@@ -59,7 +95,7 @@ func newRegistrar(n *Cluster) *registrar {
 func (r *registrar) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	if r.n.Jobs.Len() == 0 {
+	if r.jobs.Len() == 0 {
 		r.firstDone() // there will be no answer
 	}
 	for try := 0; ; {
@@ -74,10 +110,10 @@ func (r *registrar) run(ctx context.Context) {
 		next := r.pace()
 		if err != nil && ctx.Err() == nil {
 			if !errors.Is(err, lane.ErrBreaker) { // the lane has logged it
-				r.n.Moves.refused(err)
-				r.n.Health.Fail("register", err)
+				r.moves.refused(err)
+				r.health.Fail("register", err)
 			}
-			next, try = wait.Backoff(r.n.ID, try), try+1
+			next, try = wait.Backoff(r.id, try), try+1
 		} else if err == nil {
 			try = 0
 		}
@@ -87,7 +123,7 @@ func (r *registrar) run(ctx context.Context) {
 
 // once tries unclaimable jobs, and tells the agenda which it may claim.
 func (r *registrar) once(ctx context.Context, what scope) error {
-	err := cmp.Or(r.n.announcer.announce(ctx), r.n.announcer.tidy(ctx))
+	err := cmp.Or(r.announcer.announce(ctx), r.announcer.tidy(ctx))
 	if err != nil {
 		return err
 	}
@@ -111,12 +147,12 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 	began := time.Now()
 	var left error // for partitions whose masters are unreachable
 	if len(list) > 0 {
-		control, err := r.restore(ctx)
+		control, err := r.record.restore(ctx)
 		silent := r.unreachable(&err)
 		if err != nil {
 			return err
 		}
-		r.n.State.Control.Store(&control)
+		r.state.Control.Store(&control)
 		list = slices.DeleteFunc(list, func(j *work.Job) bool { return slices.Contains(silent, j.Part) })
 		if left = r.try(ctx, list); left != nil && !errors.Is(left, lane.ErrBreaker) {
 			return left
@@ -124,14 +160,14 @@ func (r *registrar) once(ctx context.Context, what scope) error {
 		if len(silent) > 0 {
 			left = lane.ErrBreaker
 		}
-		r.n.Moves.accepted()
+		r.moves.accepted()
 	}
 	r.waiting.tried(what, time.Since(began))
 	r.noteStandby()
 	if err := r.storeStandby(ctx); err != nil {
 		return err
 	}
-	r.n.Health.OK("register")
+	r.health.OK("register")
 	return left
 }
 
@@ -141,7 +177,7 @@ func (r *registrar) unreachable(err *error) []int {
 	if !errors.As(*err, &e) {
 		return nil
 	}
-	r.n.Lanes.MarkUnreachable("register", e, e.Parts)
+	r.lanes.MarkUnreachable("register", e, e.Parts)
 	*err = nil
 	return e.Parts
 }
@@ -149,7 +185,7 @@ func (r *registrar) unreachable(err *error) []int {
 // retrySealed is the scope that shows whether a move still keeps the namespace closed: all jobs
 // that were refused for it, and at least one job.
 func (r *registrar) retrySealed() scope {
-	for _, j := range r.n.Jobs.All() {
+	for _, j := range r.jobs.All() {
 		if r.unclaimable[j] != work.Standby {
 			r.unclaimable[j] = cmp.Or(r.unclaimable[j], work.Sealed)
 			return tryNonStandby
@@ -175,15 +211,15 @@ func (r *registrar) try(ctx context.Context, list []*work.Job) error {
 		}
 		if f.reason == "" {
 			delete(r.unclaimable, f.job)
-			r.n.Lanes.Registered(f.job, f.cursor)
+			r.lanes.Registered(f.job, f.cursor)
 			continue
 		}
 		if f.reason == work.Superseded || f.reason == work.Standby {
-			r.n.Lanes.Displaced(f.job)
+			r.lanes.Displaced(f.job)
 		}
 		r.unclaimable[f.job] = f.reason
 		if was != f.reason && f.reason != work.Standby {
-			r.n.Log.Warn("job is not claimed by this node", "job", f.job.Name, "why", f.reason, "detail", f.detail)
+			r.log.Warn("job is not claimed by this node", "job", f.job.Name, "why", f.reason, "detail", f.detail)
 		}
 	}
 	var in agenda.Registered
@@ -192,17 +228,9 @@ func (r *registrar) try(ctx context.Context, list []*work.Job) error {
 			in.Jobs, in.Cursors = append(in.Jobs, f.job), append(in.Cursors, f.cursor)
 		}
 	}
-	r.n.Inbox.Send(in)
+	r.inbox.Send(in)
 	r.firstDone()
 	return err
-}
-
-// active is the active generation as far as this node knows; its own as long as it knows none.
-func (r *registrar) active() string {
-	if c := r.n.State.Control.Load(); c != nil {
-		return c.Generation
-	}
-	return r.n.Generation
 }
 
 // refollowEvery is how often a node repeats which jobs its jobs follow.
@@ -211,15 +239,15 @@ const refollowEvery = time.Minute
 // refollow repeats which jobs the node's jobs follow. Redis may have lost it, or two versions of a
 // job may have left the wrong one during a deploy.
 func (r *registrar) refollow(ctx context.Context) error {
-	if time.Since(r.refollowed) < refollowEvery || r.n.Moves.isClosed() {
+	if time.Since(r.refollowed) < refollowEvery || r.moves.isClosed() {
 		return nil
 	}
-	for _, j := range r.n.Jobs.All() {
+	for _, j := range r.jobs.All() {
 		if r.unclaimable[j] != "" {
 			continue
 		}
 		for _, upstream := range j.After {
-			err := r.call(ctx, upstream, j.Name, r.n.Ledger.Follow)
+			err := r.call(ctx, upstream, j.Name, r.ledger.Follow)
 			if err != nil && !errors.Is(err, lane.ErrBreaker) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // refused: there are too many followers, which its registration logs
 				return err
 			}
@@ -227,24 +255,4 @@ func (r *registrar) refollow(ctx context.Context) error {
 	}
 	r.refollowed = time.Now()
 	return nil
-}
-
-// restore reads the control record. It writes a lost record again, unless a move has closed the
-// namespace: then its jobs are elsewhere.
-func (r *registrar) restore(ctx context.Context) (ledger.Control, error) {
-	if r.n.Moves.isClosed() {
-		control, err := r.n.Ledger.Reread(ctx)
-		if err = r.missing(err); !errors.Is(err, ledger.ErrNoNamespace) || errors.Is(err, ledger.ErrClosed) {
-			return control, err
-		}
-	}
-	return r.n.Ledger.Restore(ctx, r.active())
-}
-
-// missing turns the loss of a namespace that a move has closed into ErrClosed.
-func (r *registrar) missing(err error) error {
-	if errors.Is(err, ledger.ErrNoNamespace) && r.n.Moves.vanished() {
-		return fmt.Errorf("%w: %w", ledger.ErrClosed, err)
-	}
-	return err
 }

@@ -21,14 +21,14 @@ func (r *registrar) takeRejected() (now bool) {
 		switch o.Why {
 		case work.Superseded:
 			o.Why = work.Displaced // a newer build's or another generation's: the registration finds out
-		case work.Lost:
-			r.n.announcer.repeat()
+		case work.NotStored:
+			r.announcer.repeat()
 		}
 		if r.unclaimable[o.Job] == "" && o.Why != work.Sealed && o.Why != work.Displaced { // those are logged once for all jobs, see once
-			r.n.Log.Warn("job is not claimed by this node any more", "job", o.Job.Name, "why", o.Why)
+			r.log.Warn("job is not claimed by this node any more", "job", o.Job.Name, "why", o.Why)
 		}
 		r.unclaimable[o.Job] = o.Why
-		now = now || o.Why == work.Lost || o.Why == work.Sealed || o.Why == work.Displaced
+		now = now || o.Why == work.NotStored || o.Why == work.Sealed || o.Why == work.Displaced
 	}
 	return now
 }
@@ -37,7 +37,7 @@ func (r *registrar) takeRejected() (now bool) {
 // waiting for the agenda.
 func (r *registrar) Rejected(all []work.Rejection) {
 	if i := slices.IndexFunc(all, func(o work.Rejection) bool { return o.Why == work.Sealed }); i >= 0 {
-		r.n.Moves.NoteClosed(ledger.ClosedBy(all[i].Detail))
+		r.moves.NoteClosed(ledger.ClosedBy(all[i].Detail))
 	}
 	r.mu.Lock()
 	r.rejected = append(r.rejected, all...)

@@ -15,24 +15,24 @@ func (r *registrar) wait(ctx context.Context, timer *time.Timer) (what scope, so
 	select { // a signal is put back, to be handled in its turn
 	case <-ctx.Done():
 		return tryNone, false
-	case <-r.n.Lost:
-		wait.Signal(r.n.Lost)
+	case <-r.redisLost:
+		wait.Signal(r.redisLost)
 	case <-r.changed:
 		wait.Signal(r.changed)
 	case <-r.rejectedSignal:
 		wait.Signal(r.rejectedSignal)
-	case <-r.epoch:
-		wait.Signal(r.epoch)
-	case <-r.n.Moves.maybeOpen:
-		wait.Signal(r.n.Moves.maybeOpen)
+	case <-r.promoted:
+		wait.Signal(r.promoted)
+	case <-r.moves.maybeOpen:
+		wait.Signal(r.moves.maybeOpen)
 	case <-r.viewChanged:
 		wait.Signal(r.viewChanged)
 	case <-timer.C:
 		due = true
 	}
 	try := func(scope scope) { what, some = max(what, scope), true }
-	if wait.Drop(r.n.Lost) {
-		r.lost()
+	if wait.Drop(r.redisLost) {
+		r.registerAll()
 		try(tryAll)
 	}
 	if wait.Drop(r.changed) {
@@ -42,11 +42,11 @@ func (r *registrar) wait(ctx context.Context, timer *time.Timer) (what scope, so
 	if wait.Drop(r.rejectedSignal) && r.takeRejected() {
 		try(tryNonStandby)
 	}
-	if wait.Drop(r.epoch) {
+	if wait.Drop(r.promoted) {
 		r.waiting.checks = true
 		try(tryAll)
 	}
-	if wait.Drop(r.n.Moves.maybeOpen) {
+	if wait.Drop(r.moves.maybeOpen) {
 		try(r.retrySealed())
 	}
 	if wait.Drop(r.viewChanged) && r.rivalGone() {
@@ -62,15 +62,15 @@ func (r *registrar) wait(ctx context.Context, timer *time.Timer) (what scope, so
 	return what, some
 }
 
-// lost takes note that Redis may have lost everything.
-func (r *registrar) lost() {
-	r.n.announcer.repeat()
+// registerAll has every job registered again, because Redis may have lost all of them.
+func (r *registrar) registerAll() {
+	r.announcer.repeat()
 	clear(r.stored)
-	if time.Since(r.lossLogged) >= r.n.FailoverHold { // the lanes, the heartbeat and the new incarnation signal one loss each
+	if time.Since(r.lossLogged) >= r.failoverHold { // the lanes, the heartbeat and the new incarnation signal one loss each
 		r.lossLogged = time.Now()
-		r.n.Log.Info("every job is registered again, because Redis may have lost it")
+		r.log.Info("every job is registered again, because Redis may have lost it")
 	}
-	for _, j := range r.n.Jobs.All() {
-		r.unclaimable[j] = work.Lost
+	for _, j := range r.jobs.All() {
+		r.unclaimable[j] = work.NotStored
 	}
 }

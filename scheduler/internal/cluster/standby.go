@@ -114,15 +114,15 @@ func (r *registrar) widen(ctx context.Context, what scope) (scope, error) {
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	c, err := r.n.Ledger.Control(call)
-	err = r.missing(err)
+	c, err := r.ledger.Control(call)
+	err = r.record.missing(err)
 	if errors.Is(err, ledger.ErrNoNamespace) && !errors.Is(err, ledger.ErrClosed) {
 		return tryAll, nil // the registrar writes it again
 	}
 	if err != nil {
 		return what, err
 	}
-	r.n.State.Control.Store(&c)
+	r.state.Control.Store(&c)
 	if !r.waiting.seen(c) {
 		return what, nil
 	}
@@ -133,7 +133,7 @@ func (r *registrar) widen(ctx context.Context, what scope) (scope, error) {
 // promotion, a node learns that from its claims.
 func (r *registrar) revise(ctx context.Context) error {
 	var names []string
-	for _, j := range r.n.Jobs.All() {
+	for _, j := range r.jobs.All() {
 		if r.unclaimable[j] == "" {
 			names = append(names, j.Name)
 		}
@@ -143,19 +143,19 @@ func (r *registrar) revise(ctx context.Context) error {
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	stored, err := r.n.Ledger.Digests(call, names)
+	stored, err := r.ledger.Digests(call, names)
 	r.unreachable(&err)
 	if err != nil {
 		return err
 	}
 	var gone []*work.Job
-	for _, j := range r.n.Jobs.All() {
+	for _, j := range r.jobs.All() {
 		if digest := stored[j.Name]; r.unclaimable[j] == "" && digest != "" && digest != j.Digest {
 			r.unclaimable[j] = work.Displaced
 			gone = append(gone, j)
 		}
 	}
-	r.n.Inbox.Send(agenda.Displaced{Jobs: gone})
+	r.inbox.Send(agenda.Displaced{Jobs: gone})
 	return nil
 }
 
@@ -173,29 +173,29 @@ func (r *registrar) count() map[string]int {
 	for _, why := range r.unclaimable {
 		by[why]++
 	}
-	r.n.State.Unclaimable.Store(&by)
-	r.n.State.Tried.Store(int64(len(r.has) - by[work.Unregistered]))
+	r.state.Unclaimable.Store(&by)
+	r.state.Tried.Store(int64(len(r.has) - by[work.Unregistered]))
 	return by
 }
 
 // noteStandby determines which jobs are on standby, and logs a change.
 func (r *registrar) noteStandby() {
 	on := r.count()[work.Standby]
-	w, was := &r.waiting, r.allStandby.Load()
+	w, was := &r.waiting, r.state.Standby.Load()
 	some := w.some
 	w.some = on > 0
 	w.checks = on > 0 || w.promoting != ""
-	idle := on > 0 && on == r.n.Jobs.Len()
-	r.allStandby.Store(idle)
-	switch active := r.active(); {
+	idle := on > 0 && on == r.jobs.Len()
+	r.state.Standby.Store(idle)
+	switch active := r.record.active(); {
 	case idle && !was:
-		r.n.Log.Info("on standby: another generation is active; nothing is claimed until this one is promoted", "active", active, "generation", r.n.Generation, "jobs", on)
+		r.log.Info("on standby: another generation is active; nothing is claimed until this one is promoted", "active", active, "generation", r.generation, "jobs", on)
 	case !idle && was:
-		r.n.Log.Info("not on standby any more: jobs of this generation are claimed", "generation", r.n.Generation, "jobs", r.n.Jobs.Len()-len(r.unclaimable))
+		r.log.Info("not on standby any more: jobs of this generation are claimed", "generation", r.generation, "jobs", r.jobs.Len()-len(r.unclaimable))
 	case on > 0 && !some && !idle:
-		r.n.Log.Info("jobs on standby: another generation runs them", "active", active, "generation", r.n.Generation, "jobs", on, "of", r.n.Jobs.Len())
+		r.log.Info("jobs on standby: another generation runs them", "active", active, "generation", r.generation, "jobs", on, "of", r.jobs.Len())
 	}
 	if idle != was {
-		wait.Signal(r.n.Beat) // the roster must show it
+		wait.Signal(r.beat) // the roster must show it
 	}
 }

@@ -14,21 +14,21 @@ import (
 // CheckStart runs before the namespace is opened, which creates a missing one: a Redis that was
 // emptied during or after a move must not be used again. It returns ErrMoved when the node is to go
 // to Next, and an error with advice when it cannot be known where the jobs are.
-func (r *Moves) CheckStart(ctx context.Context) error {
-	if r.Next == nil {
+func (m *Moves) CheckStart(ctx context.Context) error {
+	if m.Next == nil {
 		return nil
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
-	here, err := ControlAt(call, r.Client, r.Namespace)
+	here, err := ControlAt(call, m.Client, m.Namespace)
 	cancel()
 	if err != nil {
 		return err
 	}
 	call, cancel = context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	there, err := ControlAt(call, r.Next, r.Namespace)
+	there, err := ControlAt(call, m.Next, m.Namespace)
 	if here.Partitions == 0 {
-		return absent(there, err, redisconn.Addr(r.Client), redisconn.Addr(r.Next))
+		return absent(there, err, redisconn.Addr(m.Client), redisconn.Addr(m.Next))
 	}
 	if err == nil && ledger.HasMoved(here, there) {
 		return ErrMoved
@@ -41,29 +41,29 @@ func absent(there ledger.Control, err error, here, next string) error {
 	if err != nil {
 		return fmt.Errorf("there is no namespace at %s, and it cannot be seen whether it has moved to %s: %w; make that Redis reachable, or unset Next (redis.next) to create a new one here", here, next, err)
 	}
-	m, err := ledger.ParseMove(there.Move)
+	move, err := ledger.ParseMove(there.Move)
 	switch {
 	case err != nil:
 		return fmt.Errorf("there is no namespace at %s, and at %s there is one: %w; update this program", here, next, err)
-	case m.ID == "":
+	case move.ID == "":
 		return nil // nothing was moved
-	case m.Role == ledger.MoveFrom || m.State == ledger.MoveOpen:
+	case move.Role == ledger.MoveFrom || move.State == ledger.MoveOpen:
 		return ErrMoved // it was there, and may have moved on: that Redis knows
-	case m.State == ledger.MoveBurnt:
+	case move.State == ledger.MoveBurnt:
 		return fmt.Errorf("%w: there is no namespace at %s, where it was to stay when move %s to %s was undone; restore it, or unset Next (redis.next) to create a new one here",
-			ledger.ErrRefused, here, m.ID, next)
+			ledger.ErrRefused, here, move.ID, next)
 	}
 	return fmt.Errorf("%w: there is no namespace at %s any more, during move %s from %s to %s; check with `move status`, and complete the move",
-		ledger.ErrRefused, here, m.ID, m.Peer, next)
+		ledger.ErrRefused, here, move.ID, move.Peer, next)
 }
 
 // closedBy is the error that the gates of such a move answer.
-func closedBy(m ledger.Move) error {
-	e := &ledger.ClosedError{State: ledger.MoveSealed, Move: m.ID, Where: m.Peer}
+func closedBy(move ledger.Move) error {
+	e := &ledger.ClosedError{State: ledger.MoveSealed, Move: move.ID, Where: move.Peer}
 	switch {
-	case m.State == ledger.MoveBurnt:
+	case move.State == ledger.MoveBurnt:
 		e.State = ledger.MoveBurnt
-	case m.Role == ledger.MoveTo:
+	case move.Role == ledger.MoveTo:
 		e.State = ledger.MoveFilling
 	}
 	return e

@@ -30,10 +30,10 @@ func (r *registrar) storeStandby(ctx context.Context) error {
 		for i, j := range batch {
 			byDigest[j.Digest], digests[i] = j, j.Digest
 		}
-		err := r.n.Lanes.At("register", batch[0].Part, func() error {
+		err := r.lanes.At("register", batch[0].Part, func() error {
 			call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 			defer cancel()
-			return r.n.Ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return definitionText(byDigest[digest]) })
+			return r.ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return definitionText(byDigest[digest]) })
 		})
 		if errors.Is(err, lane.ErrBreaker) {
 			continue

@@ -16,7 +16,7 @@ import (
 // line for each thousand jobs. A chunk counts when all of its jobs are to be registered. Jobs of
 // unreachable masters are among the others.
 func (r *registrar) unchanged(ctx context.Context, regs []*Registration) (results []result, others []*Registration, err error) {
-	of := r.n.announcer.now.Load()
+	of := r.announcer.now.Load()
 	if of == nil {
 		return nil, regs, nil
 	}
@@ -57,10 +57,10 @@ func covers(regs map[string]*Registration, c ledger.Chunk) bool {
 // that follows one whose master is unreachable.
 func (r *registrar) current(ctx context.Context, c ledger.Chunk, regs map[string]*Registration) (results []result, err error) {
 	var cursors map[string]int64
-	err = r.n.Lanes.At("register", c.Part, func() (err error) {
+	err = r.lanes.At("register", c.Part, func() (err error) {
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		defer cancel()
-		cursors, err = r.n.Ledger.Current(call, c, r.n.Jobs.Revision())
+		cursors, err = r.ledger.Current(call, c, r.jobs.Revision())
 		return err
 	})
 	if err != nil {

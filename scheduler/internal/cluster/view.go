@@ -77,9 +77,9 @@ func (c *View) Announced(name, digest, self, revision string) bool {
 	})
 }
 
-// builds notes the members' revisions and which of them are on standby. For nodes that are kept
+// setRevisions notes the members' revisions and which of them are on standby. For nodes that are kept
 // without being in the roster, it takes them from old.
-func (c *View) builds(members []roster.Member, old *View) {
+func (c *View) setRevisions(members []roster.Member, old *View) {
 	c.built, c.standby = make(map[string]string, len(c.Nodes)), make(map[string]bool)
 	for _, n := range c.Nodes {
 		if old != nil {
@@ -111,7 +111,7 @@ func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *
 			c.Nodes, members = append(c.Nodes, m.Node), append(members, m)
 		}
 	}
-	c.builds(members, nil)
+	c.setRevisions(members, nil)
 	var old known
 	if last != nil {
 		old = last.known
@@ -160,8 +160,8 @@ func JobsNeeded(l *ledger.Ledger, names []string) Need {
 	}
 }
 
-// Awake is the view without the nodes that are on standby.
-func (c *View) Awake(members []roster.Member) *View {
+// Active is the view without the nodes that are on standby.
+func (c *View) Active(members []roster.Member) *View {
 	some := &View{Sets: c.Sets}
 	for _, m := range members {
 		if m.State != roster.StateStandby {

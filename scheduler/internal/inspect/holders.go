@@ -30,7 +30,7 @@ func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some 
 	if err != nil {
 		return nil, err
 	}
-	c := around.Awake(members)
+	c := around.Active(members)
 	held := make(map[string]Holding, len(some.Jobs))
 	var list []*work.Job
 	for _, s := range some.Jobs {
@@ -106,7 +106,7 @@ func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job st
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, n := range around.Awake(members).Nodes {
+	for _, n := range around.Active(members).Nodes {
 		digest, known := around.Sets[n.Set].Digest(job)
 		if digest != "" {
 			names = append(names, cmp.Or(n.Name, n.ID))
@@ -127,7 +127,7 @@ func HeldStored(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, jo
 		return nil, err
 	}
 	by := make(map[string][]string) // digest -> names
-	for _, n := range around.Awake(members).Nodes {
+	for _, n := range around.Active(members).Nodes {
 		if digest, _ := around.Sets[n.Set].Digest(job); digest != "" {
 			by[digest] = append(by[digest], cmp.Or(n.Name, n.ID))
 		}

@@ -28,6 +28,16 @@ func (n *Lanes) Holding() (err error) {
 	return err
 }
 
+// restore restores lost records. Without the control record's master they stay lost for now.
+func (n *Lanes) restore(ctx context.Context, parts []int) error {
+	err := n.Restore(ctx, parts)
+	if errors.Is(err, ErrControlMaster) {
+		n.Beaten(err)
+		return nil
+	}
+	return err
+}
+
 // Recheck asks all lanes for an early check of their epochs.
 func (n *Lanes) Recheck() {
 	for _, l := range n.all() {

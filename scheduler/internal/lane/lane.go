@@ -23,6 +23,9 @@ const (
 // master is unreachable.
 var ErrBreaker = errors.New("the partition's master is unreachable")
 
+// ErrControlMaster is returned when the master of the control record does not answer, which says nothing about other masters.
+var ErrControlMaster = errors.New("the master of the control record is unreachable")
+
 // Lane serves one master: the claims and reports of its partitions, their failover, and their sweep. Each has its own goroutines, so a
 // slow, full or dead master stops its own lane only.
 type Lane struct {
@@ -56,7 +59,7 @@ func (n *Lanes) newBreaker(master string) *breaker {
 func (n *Lanes) newLink(m ledger.Master, check chan<- struct{}) *link {
 	b := n.newBreaker(m.Addr)
 	epochs := failover.NewEpochs(failover.Config{
-		ID: n.ID, Name: n.Name, Ledger: n.Ledger, Clock: n.Clock, Jobs: n.Jobs, Reporter: n.reporter, Restore: n.Restore,
+		ID: n.ID, Name: n.Name, Ledger: n.Ledger, Clock: n.Clock, Jobs: n.Jobs, Reporter: n.reporter, Restore: n.restore,
 		Beat: n.Beat, Lost: n.Lost, Routes: n.routesChanged, Hold: n.FailoverHold, SweepEvery: n.SweepEvery, Log: n.Log,
 	}, m, b, check)
 	return &link{addr: m.Addr, clustered: n.clustered, ledger: n.Ledger, breaker: b, epochs: epochs}

@@ -23,8 +23,8 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// TurnsMax bounds the turns that the last node of a large cluster waits, for promise P6.
-const TurnsMax = 10
+// TakeoverMax bounds the rank that counts in a large cluster, for promise P6.
+const TakeoverMax = 10
 
 // Nodes are the living nodes, as this node knows them.
 type Nodes interface {
@@ -72,7 +72,8 @@ type Config struct {
 	TakesWork func() bool     // the node may take work: nobody has drained its name, and no move has closed the namespace
 	Closed    func() bool     // a move has closed the namespace
 	Beat      chan<- struct{} // holds one signal: send a heartbeat now
-	// Restore writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions.
+	// Restore writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions. It returns
+	// ErrControlMaster when the master of the control record does not answer.
 	Restore func(ctx context.Context, parts []int) error
 	Lost    chan<- struct{} // holds one signal: Redis may have lost data
 

@@ -51,11 +51,11 @@ func (r *relay) deliver(ctx context.Context, calls *masterCalls, events []ledger
 // myTurn reports whether it is this node's turn to deliver an event.
 func (r *relay) myTurn(e ledger.Event, now int64) bool {
 	age, grace := now-e.At, r.grace.Milliseconds()
-	if age >= TurnsMax*grace {
+	if age >= TakeoverMax*grace {
 		return true
 	}
 	rank := slices.IndexFunc(sharding.Rank(e.Upstream, r.nodes.Living()), func(x sharding.Node) bool { return x.ID == r.id })
-	return rank <= 0 || age >= int64(min(rank, TurnsMax))*grace
+	return rank <= 0 || age >= int64(min(rank, TakeoverMax))*grace
 }
 
 // unheldAfter is how old an event must be before a follower that no living node holds has missed

@@ -7,7 +7,7 @@ const (
 	Displaced        = "another definition is stored" // the registration finds out whose
 	Standby          = "on standby: another generation runs it"
 	Sealed           = "the namespace is closed by a move"
-	Lost             = "the ledger has lost it"
+	NotStored        = "the ledger has lost it"
 	UnknownFormat    = "its record in the ledger has a format that this version does not know; it is left alone, update this node"
 	KeptChanging     = "its entry kept changing while it was registered"
 	Deleted          = "it was deleted from the stored jobs"

@@ -14,29 +14,29 @@ const forgetRetries = time.Minute
 
 // leaveToOthers notes the next attempt of a run that failed here and that another node is to try. It is a hint, which a restarted node
 // does not have.
-func (e *Agenda) leaveToOthers(r ledger.Report) {
+func (a *Agenda) leaveToOthers(r ledger.Report) {
 	if r.RetryIn > 0 {
-		e.elsewhere[ledger.Successor(r.Run)] = e.Clock.Now().Add(r.RetryIn + forgetRetries)
+		a.retryElsewhere[ledger.Successor(r.Run)] = a.Clock.Now().Add(r.RetryIn + forgetRetries)
 	}
 }
 
 // mayRetry reports whether this node may take a pending run that has waited for so long. An attempt after one that failed here it takes
 // last, and as the others do whoever goes first for the job: rather than never.
-func (e *Agenda) mayRetry(j *jobState, p *ledger.Lease, late time.Duration) bool {
-	if _, failed := e.elsewhere[p.Run]; !failed {
+func (a *Agenda) mayRetry(j *jobState, p *ledger.Lease, late time.Duration) bool {
+	if _, failed := a.retryElsewhere[p.Run]; !failed {
 		return true
 	}
 	if p.Of != "" {
-		return e.Turns.Shard(j.Job, p.Shard, false, late-othersFirst)
+		return a.Order.Shard(j.Job, p.Shard, false, late-othersFirst)
 	}
-	return e.Turns.Tick(j.Job, false, late-othersFirst)
+	return a.Order.Tick(j.Job, false, late-othersFirst)
 }
 
 // forgetOld drops the attempts that have long been taken.
-func (e *Agenda) forgetOld(now time.Time) {
-	for run, until := range e.elsewhere {
+func (a *Agenda) forgetOld(now time.Time) {
+	for run, until := range a.retryElsewhere {
 		if now.After(until) {
-			delete(e.elsewhere, run)
+			delete(a.retryElsewhere, run)
 		}
 	}
 }
