@@ -97,7 +97,7 @@ func (s *sweep) cancelled(alive context.Context) {
 	}
 }
 
-// probe asks a master that did not answer whether it does now.
+// probe checks whether a master that did not answer does now.
 func (s *sweep) probe(ctx context.Context, part int) {
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
@@ -108,7 +108,7 @@ func (s *sweep) probe(ctx context.Context, part int) {
 	}
 }
 
-// confirm asks whether replicas confirm the master's writes again. The sweep does not wait for the
+// confirm checks whether replicas confirm the master's writes again. The sweep does not wait for the
 // answer.
 func (s *sweep) confirm(ctx context.Context, part int) {
 	if !s.home.breaker.isUnconfirmed() || s.probing.Swap(true) {

@@ -36,15 +36,20 @@ type Redis interface {
 	Settle(g work.Grant, r ledger.Report, then work.SettleListener)
 	// Tail keeps the last of what runs of a partition have written so far.
 	Tail(ctx context.Context, part int, tails []ledger.Tail) error
+	Checkpoints
+	// HandBack returns a run to pending whose function was never called. valid reports whether its
+	// lease is. The caller calls over, which releases the slot, after it has removed the run.
+	HandBack(g work.Grant, valid func() bool) (over func())
+}
+
+// Checkpoints are kept for the attempts after a run.
+type Checkpoints interface {
 	// Save keeps a run's checkpoint, in place of that of an attempt before it, "" for none. It returns locking.ErrLeaseLost when
 	// the run has its lease no longer.
 	Save(ctx context.Context, run ledger.Lease, before string, data []byte) error
 	// Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none. With
 	// ledger.ErrUnknownFormat not all of it can be read.
 	Saved(ctx context.Context, run ledger.Lease) (by string, data []byte, err error)
-	// HandBack returns a run to pending whose function was never called. valid reports whether its
-	// lease is. The caller calls over, which releases the slot, after it has removed the run.
-	HandBack(g work.Grant, valid func() bool) (over func())
 }
 
 // Listener receives the events of runs. It does not block.
@@ -131,7 +136,7 @@ type activeRun struct {
 	calling atomic.Bool              // the function is being called with ctx
 	writing atomic.Pointer[jobs.Run] // of the try that is going
 	tail    sentTail
-	store   runStore                   // what it saves, and how far it is
+	store   *runStore                  // what it saves, and how far it is
 	inCall  atomic.Pointer[invocation] // nil: the function has returned
 
 	// The rest belongs to the run's goroutine.
@@ -177,10 +182,10 @@ func (r *Runner) Start(g work.Grant) bool {
 
 // admit adds a run to the active ones; nil when it is here already.
 func (r *Runner) admit(g work.Grant) *activeRun {
-	l := &activeRun{g: g, lease: r.Redis.Hold(r.ctx, g.Job.Part, locking.Grant{
+	lease := r.Redis.Hold(r.ctx, g.Job.Part, locking.Grant{
 		Name: g.Job.Name, Owner: g.Lease.Run, Token: g.Lease.Token, TTL: g.Job.TTL, First: g.FirstTTL, Asked: g.FirstSent, Slept: g.Suspended,
-	})}
-	l.store.r, l.store.l, l.time.lease = r, l, l.lease
+	})
+	l := &activeRun{g: g, lease: lease, time: runLease{lease: lease}, store: newRunStore(r.Config, g, lease.Valid)}
 	if _, here := r.Active.runs.LoadOrStore(g.Lease.Run, l); here {
 		l.lease.Close()
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/admission"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
 const (
@@ -26,8 +28,12 @@ const (
 
 // runStore is what a run saves, and how far it is, for all of its tries.
 type runStore struct {
-	r *Runner
-	l *activeRun
+	checkpoints Checkpoints
+	now         func() time.Time // Redis' time
+	log         *slog.Logger
+	grant       work.Grant
+	valid       func() bool     // the run's lease is valid
+	ctx         context.Context // the function's, of the try that is going
 
 	calls sync.Mutex // held while Redis is asked: one call after another
 	known bool       // what the attempts before have left is known. The lock of calls guards it
@@ -45,11 +51,15 @@ type runStore struct {
 
 var _ jobs.RunStore = (*runStore)(nil)
 
+func newRunStore(c Config, g work.Grant, valid func() bool) *runStore {
+	return &runStore{checkpoints: c.Redis, now: c.Now, log: c.Log, grant: g, valid: valid}
+}
+
 // Save implements jobs.RunStore.
 func (s *runStore) Save(ctx context.Context, data []byte) error {
 	s.calls.Lock()
 	defer s.calls.Unlock()
-	if !s.l.lease.Valid() {
+	if !s.valid() {
 		return fmt.Errorf("save a checkpoint: %w", locking.ErrLeaseLost)
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveWithin)
@@ -57,11 +67,11 @@ func (s *runStore) Save(ctx context.Context, data []byte) error {
 	if err := s.read(ctx); err != nil {
 		return err
 	}
-	own, before := s.l.g.Lease.Run, s.by()
+	own, before := s.grant.Lease.Run, s.by()
 	if before == own {
 		before = ""
 	}
-	if err := s.r.Redis.Save(ctx, s.l.g.Lease, before, data); err != nil {
+	if err := s.checkpoints.Save(ctx, s.grant.Lease, before, data); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -76,17 +86,17 @@ func (s *runStore) Saved() []byte {
 	s.calls.Lock()
 	defer s.calls.Unlock()
 	for logged := false; ; logged = true {
-		ctx, cancel := context.WithTimeout(s.l.ctx, saveWithin)
+		ctx, cancel := context.WithTimeout(s.ctx, saveWithin)
 		err := s.read(ctx)
 		cancel()
 		if err == nil {
 			break
 		}
-		if !logged && s.l.ctx.Err() == nil {
-			s.r.Log.Warn("the checkpoint of an attempt before cannot be read; the run waits until it can",
-				"job", s.l.g.Job.Name, "run", s.l.g.Lease.Run, "error", err)
+		if !logged && s.ctx.Err() == nil {
+			s.log.Warn("the checkpoint of an attempt before cannot be read; the run waits until it can",
+				"job", s.grant.Job.Name, "run", s.grant.Lease.Run, "error", err)
 		}
-		if !wait.For(s.l.ctx, savedAgain) {
+		if !wait.For(s.ctx, savedAgain) {
 			return nil
 		}
 	}
@@ -97,13 +107,13 @@ func (s *runStore) Saved() []byte {
 
 // read reads what the attempts before have left, once. A first attempt asks nobody. The caller holds the lock of calls.
 func (s *runStore) read(ctx context.Context) error {
-	if s.known || s.l.g.Lease.Attempt < 2 {
+	if s.known || s.grant.Lease.Attempt < 2 {
 		return nil
 	}
-	by, data, err := s.r.Redis.Saved(ctx, s.l.g.Lease)
+	by, data, err := s.checkpoints.Saved(ctx, s.grant.Lease)
 	if errors.Is(err, ledger.ErrUnknownFormat) { // it stays so
-		s.r.Log.Warn("not all that the attempts before have left can be read; the run goes on from what can, or begins anew",
-			"job", s.l.g.Job.Name, "run", s.l.g.Lease.Run, "error", err)
+		s.log.Warn("not all that the attempts before have left can be read; the run goes on from what can, or begins anew",
+			"job", s.grant.Job.Name, "run", s.grant.Lease.Run, "error", err)
 	} else if err != nil {
 		return err
 	}
@@ -122,7 +132,7 @@ func (s *runStore) by() string {
 
 // Progress implements jobs.RunStore.
 func (s *runStore) Progress(p jobs.Progress) {
-	now := s.r.Now().UnixMilli()
+	now := s.now().UnixMilli()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.progress
@@ -145,7 +155,7 @@ func (s *runStore) waits(w admission.Wait) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since := s.r.Now().UnixMilli()
+	since := s.now().UnixMilli()
 	if s.wait != nil {
 		since = s.wait.At
 	}
@@ -156,8 +166,8 @@ func (s *runStore) waits(w admission.Wait) {
 func (s *runStore) entered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wait != nil || s.l.g.WasPending {
-		s.wait = &ledger.Wait{At: s.r.Now().UnixMilli()}
+	if s.wait != nil || s.grant.WasPending {
+		s.wait = &ledger.Wait{At: s.now().UnixMilli()}
 	}
 }
 
@@ -174,18 +184,23 @@ func (s *runStore) text() string {
 	return ""
 }
 
-// called notes that the function is called, or that it has returned.
-func (s *runStore) called(is bool) {
-	if s.l.g.Job.StallAfter == 0 {
+// called notes that the function is called with a context.
+func (s *runStore) called(ctx context.Context) {
+	s.ctx = ctx
+	s.progresses(time.Now())
+}
+
+// returned notes that the function has returned.
+func (s *runStore) returned() { s.progresses(time.Time{}) }
+
+// progresses notes when the run last made progress; zero while its function is not called.
+func (s *runStore) progresses(at time.Time) {
+	if s.grant.Job.StallAfter == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.moved = time.Time{}
-	if is {
-		s.moved = time.Now()
-		s.stalled = false
-	}
+	s.moved, s.stalled = at, s.stalled && at.IsZero()
 }
 
 // moves notes that the run made progress. The caller holds the lock.

@@ -97,9 +97,9 @@ func (r *Runner) tries(l *activeRun) {
 			l.writing.Store(l.run)
 		}
 		l.inFunction, l.err, l.called = true, errLeft, time.Now() // until it returns
-		l.store.called(true)
+		l.store.called(l.ctx)
 		l.err = r.invoke(l)
-		l.store.called(false)
+		l.store.returned()
 		l.inFunction = false
 		if r.machineFault(l) {
 			return
@@ -190,7 +190,7 @@ func (r *Runner) runOf(l *activeRun, try int) *jobs.Run {
 	return jobs.NewRun(jobs.RunInfo{
 		ID: g.Lease.Run, Job: g.Job.Name, Tick: time.UnixMilli(g.Lease.Tick).UTC(), Shard: g.Lease.Shard, Shards: g.Lease.Shards,
 		Attempt: g.Lease.Attempt, Try: try, Token: token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: payload,
-		Param: g.Lease.Param, Logger: r.Log, Store: &l.store, Lease: &l.time,
+		Param: g.Lease.Param, Logger: r.Log, Store: l.store, Lease: &l.time,
 	})
 }
 
