@@ -16,7 +16,7 @@ import (
 // namespace of every scenario but broken.
 const namespace = "escapement"
 
-// books are what the ledger recorded, by job.
+// books are the ledger's records, by job.
 type books map[string]judge.JobBooks
 
 func readBooks(ctx context.Context, client redis.UniversalClient, namespace string) (books, error) {
@@ -52,7 +52,7 @@ func (b books) find(run string) (found judge.Row) {
 	return found
 }
 
-// abandoned are the runs that are recorded so, by id: what they still write is for a guard to refuse.
+// abandoned returns the ids of runs recorded as abandoned: a guard must refuse their later writes.
 func (b books) abandoned() map[string]bool {
 	all := map[string]bool{}
 	for row := range b.runs {
@@ -80,8 +80,9 @@ func (b books) started() map[string]time.Time {
 // unsettled is a run, or a sharded tick, without a recorded end.
 const unsettled judge.Kind = "OPEN"
 
-// settled checks that nothing is open of nodes that have ended in peace: they settle or hand back what they have. A node that
-// was killed or frozen may have left a run, and a Redis that has lost writes may not know of the end.
+// settled checks that nodes which ended in peace left nothing open: they settle or hand back their
+// runs. A node that was killed or frozen may have left a run, and a Redis that has lost writes may
+// have lost its end.
 func (s *stage) settled() {
 	open := s.books.open()
 	for _, l := range open {

@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
-// TestStillOpen: who ended in peace has settled its runs. Only a node that was struck, and a Redis that forgets, may leave one.
+// TestStillOpen: a node that ended in peace has settled its runs. Only a struck node, or a Redis
+// that forgets, may leave one.
 func TestStillOpen(t *testing.T) {
 	run := func(node string) judge.Lease {
 		return judge.Lease{Run: "e9", Job: "each-01", Token: 10, NodeName: node}

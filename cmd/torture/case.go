@@ -14,7 +14,7 @@ const (
 	startsWithin = 2 * time.Second
 	// failoverHold is the default of node.failover_hold.
 	failoverHold = 3 * time.Second
-	// standstill is longer than anything takes on a machine that still does something.
+	// standstill is longer than any step takes on a machine that still works.
 	standstill = 3 * time.Minute
 	// recovery is how long after a lease's time a fault may still show: nodes claim again after a
 	// second and a half at the latest, and then work off the due ticks.
@@ -31,7 +31,7 @@ func (w window) holds(t time.Time) bool {
 	return !w.from.IsZero() && !t.Before(w.from) && !t.After(w.to)
 }
 
-// evidence is everything that is judged: the jobs, sink and books, and what the scenario did.
+// evidence is everything that is judged: the jobs, sink and books, and the scenario's faults.
 func (s *stage) evidence() (judge.Case, error) {
 	c := judge.Case{
 		Writes: writes(s.lines, s.books.abandoned()), Books: s.books, Disturbed: s.disturbed(),
@@ -68,8 +68,9 @@ func (s *stage) disturbed() []judge.Disturbance {
 	return all
 }
 
-// writes are the lines of the sink for the judge. Commands have no guard that compares tokens: what one would have refused
-// is marked here, of runs that were recorded as abandoned only, so that a token that falls is seen.
+// writes returns the lines of the sink for the judge. Commands have no guard that compares tokens,
+// so stale lines are marked here, but only of runs that were recorded as abandoned: any other
+// falling token stays visible.
 func writes(lines []line, abandoned map[string]bool) []judge.Write {
 	top := map[string]int64{}
 	var all []judge.Write
@@ -83,7 +84,7 @@ func writes(lines []line, abandoned map[string]bool) []judge.Write {
 	return all
 }
 
-// definition is what nodes store of the job.
+// definition returns the job's definition as nodes store it.
 func (j job) definition(ttl time.Duration) jobs.Definition {
 	return jobs.Job{Name: j.name, Schedule: j.schedule, TTL: ttl}.Definition()
 }

@@ -26,8 +26,8 @@ func ended(name string) *node {
 	return n
 }
 
-// goodStage is what a scenario of twelve seconds left, in which all was well: what three nodes wrote to the sink, read from the
-// file, and what the ledger recorded of it.
+// goodStage is a scenario of twelve seconds without a fault: the writes of three nodes, read from
+// the sink's file, and the ledger's records.
 func goodStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
@@ -65,7 +65,7 @@ func goodStage(t *testing.T) *stage {
 	return s
 }
 
-// record adds to the books that a run has succeeded, so long after its tick.
+// record adds to the books a run that succeeded `after` its tick.
 func (s *stage) record(l line, next time.Time, after time.Duration) {
 	b, at := s.books[l.job], l.tick.UnixMilli()
 	if b.Entry.Job == "" {
@@ -107,7 +107,7 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestDisturbances: what a scenario did excuses what comes of it, there and nowhere else.
+// TestDisturbances: a scenario's faults excuse their consequences, there and nowhere else.
 func TestDisturbances(t *testing.T) {
 	abandon := func(s *stage) {
 		row := &s.books["each-01"].Rows[4] // of n2
@@ -160,7 +160,8 @@ func TestDisturbances(t *testing.T) {
 	}
 }
 
-// TestStaleLines: what an abandoned run writes after a newer token is for a guard to refuse; what another run writes then is wrong.
+// TestStaleLines: a line of an abandoned run after a newer token is stale; such a line of another
+// run is a violation.
 func TestStaleLines(t *testing.T) {
 	lines := []line{{no: 1, job: "j", run: "a", token: 1}, {no: 2, job: "j", run: "b", token: 2}, {no: 3, job: "j", run: "a", token: 1}}
 	for _, abandoned := range []bool{true, false} {

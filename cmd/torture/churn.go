@@ -20,14 +20,14 @@ func churnSettings(r *rehearsal) settings {
 	return s
 }
 
-// step is one change of who is there.
+// step is one change of the set of nodes.
 type step struct {
 	at time.Duration // in seconds of the window
 	do string
 }
 
-// churnSteps are what happens when, and for how long: a join, a leave, a kill and a freeze, and joins and leaves all
-// along the freeze.
+// churnSteps are the changes in their order, and the time they take: a join, a leave, a kill and a
+// freeze, and joins and leaves all along the freeze.
 func churnSteps(r *rehearsal) (steps []step, all time.Duration) {
 	if r.short {
 		for i, do := range []string{"join", "leave", "freeze", "kill", "join", "leave", "thaw"} {

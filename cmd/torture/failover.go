@@ -18,7 +18,8 @@ const (
 	lag = 700 * time.Millisecond
 	// undead is for how long a frozen master has a successor when it is continued.
 	undead = 1500 * time.Millisecond
-	// noSooner is a time within which no replica is promoted: the sentinels wait as long before they suspect anything.
+	// noSooner is a time within which no replica is promoted: the sentinels wait as long before
+	// they suspect the master.
 	noSooner = time.Second
 )
 
@@ -54,7 +55,7 @@ func zombie(ctx context.Context, r *rehearsal, s *stage) {
 	})
 }
 
-// loseMaster does something to the master, and then something else when a replica has taken its place.
+// loseMaster strikes the master, and calls then when a replica has taken its place.
 func (s *stage) loseMaster(ctx context.Context, r *rehearsal, what string, strike, then func(*redistest.Server)) {
 	s.startAll(ctx, nodes)
 	seconds := max(r.seconds, 24*time.Second)
@@ -76,7 +77,7 @@ func (s *stage) loseMaster(ctx context.Context, r *rehearsal, what string, strik
 	s.forgotten(fault)
 }
 
-// forgotten notes what became of the ticks around a fault, and returns how many ran twice.
+// forgotten notes the results of the ticks around a fault, and returns how many ran twice.
 func (s *stage) forgotten(fault time.Time) (twice int) {
 	recorded, unrecorded := s.books.started(), 0
 	began := map[string]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
-// stop ends all nodes in order, between two ticks. What comes due later need not run.
+// stop ends all nodes in order, between two ticks. Ticks that come due later need not run.
 func (s *stage) stop(ctx context.Context) {
 	const between = 700 * time.Millisecond // into the second
 	now := time.Now()
@@ -67,7 +67,7 @@ func (s *stage) gather(ctx context.Context, namespace string) {
 	s.check(err)
 }
 
-// finish stops the nodes, gathers what they left, and has it judged.
+// finish stops the nodes, gathers the evidence, and has it judged.
 func (s *stage) finish(ctx context.Context) {
 	s.stop(ctx)
 	s.gather(ctx, namespace)

@@ -47,7 +47,7 @@ func long(first time.Time, d time.Duration) job {
 	}
 }
 
-// script is what the shell runs. The line is one write: the shell's own printf collects it.
+// script is the job's shell script. The line is one write: the shell's own printf collects it.
 func (j job) script() string {
 	say := `say() { printf '%s %s %s %s %s %s %s\n' "$ESCAPEMENT_JOB" "$ESCAPEMENT_TICK" "$ESCAPEMENT_TOKEN" ` +
 		`"$ESCAPEMENT_NODE" "$ESCAPEMENT_RUN" "$1" "$(date +%s%N)" >>"$SINK"; }; say ` + string(judge.Start)

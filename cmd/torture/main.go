@@ -29,7 +29,7 @@ func main() {
 	os.Exit(code)
 }
 
-// rehearsal is what the scenarios of one invocation share.
+// rehearsal has the settings that the scenarios of one invocation share.
 type rehearsal struct {
 	seconds time.Duration
 	short   bool

@@ -16,9 +16,11 @@ import (
 const (
 	// laterMost is how much later the runs of other masters' jobs may start while one is in trouble: 99 in 100 of them.
 	laterMost = 20 * time.Millisecond
-	// calmFor is how long nothing happens before each trouble, and what starts then is compared with.
+	// calmFor is the time without a fault before each trouble; the starts in it are the standard of
+	// comparison.
 	calmFor = 5 * time.Second
-	// troubleFor is for how long a master is full, and what starts in so long after a slot has moved is looked at.
+	// troubleFor is for how long a master is full, and how long after the move of a slot starts are
+	// measured.
 	troubleFor = 5 * time.Second
 )
 
@@ -33,7 +35,7 @@ func mastersSettings(r *rehearsal) settings {
 	return s
 }
 
-// trouble is what happens to one master of a Cluster; begin returns when it is over.
+// trouble is a fault of one master of a Cluster; begin returns when it is over.
 type trouble struct {
 	what  string
 	loses bool // writes that it had acknowledged
@@ -62,7 +64,7 @@ var troubles = []trouble{
 		s.check(s.shards.Demoted(ctx, master))
 	}},
 	{"SIGKILL", true, func(ctx context.Context, s *stage, key string, master *redistest.Server) {
-		s.check(s.shards.Part(ctx, master)) // what it acknowledges from now on is lost
+		s.check(s.shards.Part(ctx, master)) // writes acknowledged from now on are lost
 		s.check(wait(ctx, lag))
 		s.check(master.Kill())
 		_, err := s.shards.Promoted(ctx, key, master)

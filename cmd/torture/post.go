@@ -61,7 +61,7 @@ func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// close returns what went wrong on the way.
+// close returns the errors so far.
 func (p *post) close() error {
 	if p == nil {
 		return nil

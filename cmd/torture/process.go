@@ -29,7 +29,7 @@ var errEnded = errors.New("the process has ended")
 // terminal reaches this program alone.
 type node struct {
 	name   string
-	log    string // path of what it writes
+	log    string // path of its output
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it was waited for
 	err    error         // how it exited, and when; to be read after exited is closed

@@ -18,7 +18,7 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
-// wrongExit is a node that ended by itself, or not as it should.
+// wrongExit is a node that ended by itself, or with a wrong exit code.
 const wrongExit judge.Kind = "EXIT"
 
 // stage is where one scenario takes place: a directory, a redis-server, nodes. close ends them.
@@ -99,7 +99,8 @@ func (s *stage) startAll(ctx context.Context, count int) {
 	s.ready(ctx, s.nodes)
 }
 
-// ready waits until nodes are. When the first ones are, the time begins of which each tick is accounted for.
+// ready waits until the nodes are ready. From the readiness of the first ones on, each tick is
+// accounted for.
 func (s *stage) ready(ctx context.Context, nodes []*node) {
 	for _, n := range nodes {
 		s.check(n.ready(ctx))
@@ -109,17 +110,17 @@ func (s *stage) ready(ctx context.Context, nodes []*node) {
 	}
 }
 
-// stuck is what check panics with.
+// stuck is the value that check panics with.
 type stuck struct{ error }
 
-// check ends the scenario when something could not be carried out, as Fatal ends a test.
+// check ends the scenario at an error, as Fatal ends a test.
 func (s *stage) check(err error) {
 	if err != nil {
 		panic(stuck{err})
 	}
 }
 
-// play acts, and returns what check was given.
+// play calls act, and returns the error given to check.
 func play(act func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -145,7 +146,7 @@ func (s *stage) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// node is the one of that name.
+// node returns the node of that name.
 func (s *stage) node(name string) *node {
 	i := slices.IndexFunc(s.nodes, func(n *node) bool { return n.name == name })
 	if i < 0 {
@@ -181,7 +182,8 @@ func (s *stage) reaped(ctx context.Context, gone func(*node) bool) {
 	})
 }
 
-// eventually waits until something is so. It ends the scenario with the words unless it is in time.
+// eventually waits until `is` returns true. If that takes too long, the scenario ends with the
+// words of unless.
 func (s *stage) eventually(ctx context.Context, within time.Duration, unless string, is func(context.Context) (bool, error)) {
 	if s.hurried {
 		within = standstill

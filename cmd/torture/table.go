@@ -17,7 +17,7 @@ import (
 // shown is how many findings of a scenario are printed.
 const shown = 10
 
-// row is what one scenario showed.
+// row is the result of one scenario.
 type row struct {
 	name     string
 	findings []judge.Finding

@@ -75,7 +75,8 @@ func (m *Mover) stray(from, to side, id string) bool {
 	return n.State == ledger.MoveFilling || n.State == ledger.MoveBurnt && to.has("filling", n.ID)
 }
 
-// burn sees to it that the move can never be opened at the other side, and that nothing of it is left there.
+// burn ensures that the move can never be opened at the other side, and that no record of it is
+// left there.
 func (m *Mover) burn(ctx context.Context, from, to side, id string) error {
 	if to.state(ledger.MoveTo, id) == "" {
 		n, err := m.partitions(from, to)

@@ -35,7 +35,7 @@ type backupEnd struct {
 	SHA256    string `json:"sha256"` // of all lines before it
 }
 
-// Totals are what a backup holds.
+// Totals count the contents of a backup.
 type Totals struct {
 	Jobs    int64 `json:"jobs"`
 	Running int64 `json:"running"` // runs in flight: restored, they lapse, and are recorded as abandoned
@@ -48,10 +48,11 @@ func totals(g *ledger.Digest) Totals {
 	return Totals{Jobs: g.Jobs, Running: g.Running, Pending: g.Pending, Rows: g.Rows, Bytes: g.Bytes}
 }
 
-// Backup writes every job of a namespace ("" is "escapement") to w: a head, one JSON document a line, and an end. Nodes may
-// go on meanwhile: each job is read at one instant, after the job that it follows. What this version cannot read, or
-// could not restore, is not in the backup and is returned as left, in words. Backup returns ledger.ErrNoNamespace,
-// ErrRefused for a namespace that a move is filling, locking.ErrUnreachable, and the errors of w.
+// Backup writes every job of a namespace ("" is "escapement") to w: a head, one JSON document a
+// line, and an end. Nodes may go on meanwhile: each job is read at one instant, after the job that
+// it follows. Records that this version cannot read or could not restore are left out and returned
+// as left, in words. Backup returns ledger.ErrNoNamespace, ErrRefused for a namespace that a move
+// is filling, locking.ErrUnreachable, and the errors of w.
 func Backup(ctx context.Context, client redis.UniversalClient, namespace string, w io.Writer) (t Totals, left []string, err error) {
 	namespace = cmp.Or(namespace, ledger.DefaultNamespace)
 	fail := func(err error) (Totals, []string, error) {

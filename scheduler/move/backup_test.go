@@ -107,7 +107,7 @@ func TestRestoreSomeJobs(t *testing.T) {
 	p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "again", TTL: 60e9, Attempts: 1}, p.now-100_000))
 }
 
-// TestRestoreRefuses: of a file with an error in it nothing is written.
+// TestRestoreRefuses: nothing is written of a file with an error in it.
 func TestRestoreRefuses(t *testing.T) {
 	_, a := redistest.StartEmbedded(t)
 	_, b := redistest.StartEmbedded(t)
@@ -153,7 +153,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestLineReaderIsBounded: a line without end is refused, and no more than its bound is read of it.
+// TestLineReaderIsBounded: a line without end is refused, after reading no more than its bound.
 func TestLineReaderIsBounded(t *testing.T) {
 	const most = 10_000
 	file := strings.NewReader(`{"escapement_backup":"x"}` + "\n" + strings.Repeat("x", 1<<20))

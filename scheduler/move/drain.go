@@ -14,8 +14,8 @@ import (
 const (
 	defaultDrain = 30 * time.Second
 	lookEvery    = 200 * time.Millisecond
-	// steadyEnough is by how much Redis' clock may stray from this machine's while it counts as steady, beyond what
-	// the round trips leave open.
+	// steadyEnough is by how much Redis' clock may stray from this machine's while it counts as
+	// steady, beyond the uncertainty of the round trips.
 	steadyEnough = 100 * time.Millisecond
 )
 

@@ -220,7 +220,7 @@ func content(d map[string]string) map[string]string {
 		if strings.HasPrefix(rest, "chunks ") {
 			continue
 		}
-		if of, ok := strings.CutPrefix(rest, "announced "); ok { // by whom which definitions were held, in whatever chunks
+		if of, ok := strings.CutPrefix(rest, "announced "); ok { // which nodes had which definitions, without chunks
 			chunk, who, _ := strings.Cut(of, "|")
 			f := strings.SplitN(d[tag+"}:chunks "+chunk], "|", 3)
 			for pair := range strings.SplitSeq(f[2], ",") {

@@ -118,7 +118,7 @@ func (s *stage) through(steps ...func(context.Context) (Status, error)) {
 	}
 }
 
-// done: the namespace is at the new side, whole, and nowhere else.
+// done checks that the namespace is at the new side, whole, and nowhere else.
 func (s *stage) done(name string) {
 	s.Helper()
 	if d := differ(content(s.before), content(dump(s, s.b))); len(d) > 0 {
@@ -171,7 +171,7 @@ func (s *stage) late(list []sent) []string {
 	s.Helper()
 	a, b := dump(s, s.a), dump(s, s.b)
 	for _, c := range list {
-		_ = c.client.(*redis.Client).Do(s.Context(), c.args...).Err() // refused or not, what counts is what it does
+		_ = c.client.(*redis.Client).Do(s.Context(), c.args...).Err() // refused or not, only the effect counts
 	}
 	return append(differ(a, dump(s, s.a)), differ(b, dump(s, s.b))...)
 }
@@ -212,7 +212,7 @@ func TestKilled(t *testing.T) {
 				refused++
 			}
 			if !s.cut.wrote {
-				break // after what only reads is before what comes next
+				break // after a read is the same as before the next call
 			}
 		}
 	}

@@ -101,7 +101,7 @@ func TestMoveToCluster(t *testing.T) {
 	whole(t, mover(t, a, redistest.StartCluster(t).Client(t), Config{Partitions: 7}), populate(t, a, 3))
 }
 
-// TestMoveBack: there and back again, and there once more, with what ran meanwhile.
+// TestMoveBack moves a namespace there and back again, and there once more, with runs in between.
 func TestMoveBack(t *testing.T) {
 	ctx := t.Context()
 	_, a := redistest.StartEmbedded(t)
@@ -132,7 +132,7 @@ func TestMoveBack(t *testing.T) {
 	}
 }
 
-// wants is a step that must be refused, with the right next step in its words.
+// wants expects a step to be refused, with the right next step in its words.
 func wants(t *testing.T, name string, err error, words string) {
 	t.Helper()
 	if !errors.Is(err, ledger.ErrRefused) || !strings.Contains(err.Error(), words) {
@@ -239,7 +239,8 @@ func TestInTheWay(t *testing.T) {
 	}
 }
 
-// TestSealWaitsForReplicas: from a Cluster, of which one replica hangs, a namespace is not sealed until it is there again.
+// TestSealWaitsForReplicas: a namespace on a Cluster with a hanging replica is not sealed until the
+// replica answers again.
 func TestSealWaitsForReplicas(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	p := populate(t, cluster.Client(t), 6)

@@ -157,8 +157,8 @@ func TestLateOpenOfAGate(t *testing.T) {
 	}
 }
 
-// TestTwoSealsElsewhere: a seal that lost against another one, which goes elsewhere, has reserved a place: it can be freed, before
-// the other move is complete and after, and the other move goes on.
+// TestTwoSealsElsewhere: a seal that lost against a seal for another address has reserved a place.
+// The place can be freed, before the other move is complete and after, and the other move goes on.
 func TestTwoSealsElsewhere(t *testing.T) {
 	for _, later := range []bool{false, true} {
 		_, a := redistest.StartEmbedded(t)

@@ -31,8 +31,8 @@ type Plan struct {
 	Events  int64 `json:"events"`  // for followers, not delivered yet
 	Bytes   int64 `json:"bytes"`   // of all records, without Redis' overhead: about half as much again
 	Drains  int64 `json:"drains"`  // names that are drained
-	// Seconds is roughly how long copy and open take together, while nothing starts: 20 s for a million rows, and what a slow
-	// way between the two Redis takes beyond that.
+	// Seconds is roughly how long copy and open take together, while nothing starts: 20 s for a
+	// million rows, and more over a slow network between the two Redis.
 	Seconds int64 `json:"seconds"`
 
 	// SkewMS is how far the clock of To is ahead of From's, ms.
@@ -192,7 +192,7 @@ func (m *Mover) back(from, to side) string {
 	return ""
 }
 
-// strange names what could not be moved because this version does not understand it, at most ten of it.
+// strange names records that could not be moved because this version cannot read them, ten at most.
 func (m *Mover) strange(ctx context.Context, from side) ([]string, error) {
 	found, err := from.led.UnknownKeys(ctx)
 	if err != nil {

@@ -35,7 +35,7 @@ type RestoreOptions struct {
 	DryRun bool
 }
 
-// Restored is what came of a restore.
+// Restored is the result of a restore.
 type Restored struct {
 	Totals
 	// Exists are the jobs that are in the namespace already. They stay as they are.
@@ -48,12 +48,13 @@ type Restored struct {
 	Active     string `json:"active"`
 }
 
-// Restore writes the jobs of a backup into a namespace that has none of these names. Each job comes whole or not at all, and after
-// the jobs that follow it: with its cursor, its pause, what waits, and its history. Its next token is greater than any that
-// it was given. Ticks since the backup are treated as after an outage, by the job's catch_up; a run that was in flight lapses and is
-// recorded as abandoned. The whole backup is read first: nothing is written of one with an error in it. Restore may be
-// repeated. It returns ErrBadBackup, ledger.ErrRefused when a move has closed the namespace or when Redis' clock is behind the
-// backup, and locking.ErrUnreachable.
+// Restore writes the jobs of a backup into a namespace that has none of these names. Each job is
+// restored whole or not at all, and after its followers: with its cursor, its pause, its pending
+// runs, and its history. Its next token is greater than every earlier one. Ticks since the backup
+// are treated as after an outage, by the job's catch_up; a run that was in flight lapses and is
+// recorded as abandoned. The whole backup is read first: a backup with an error is not written at
+// all. Restore may be repeated. It returns ErrBadBackup, ledger.ErrRefused when a move has closed
+// the namespace or when Redis' clock is behind the backup, and locking.ErrUnreachable.
 func Restore(ctx context.Context, client redis.UniversalClient, backup io.ReadSeeker, o RestoreOptions) (Restored, error) {
 	o.Namespace = cmp.Or(o.Namespace, ledger.DefaultNamespace)
 	r := restore{client: client, backup: backup, o: o, all: ledger.NewDigest(), out: Restored{Exists: []string{}}}
@@ -188,7 +189,8 @@ func (r *restore) look(ctx context.Context, led *ledger.Ledger) error {
 	return nil
 }
 
-// check reads the whole backup: that it is complete and unchanged, and that this version can restore each job that is wanted.
+// check reads the whole backup: it must be complete and unchanged, and this version must be able to
+// restore each selected job.
 func (r *restore) check() error {
 	if _, err := r.backup.Seek(0, io.SeekStart); err != nil {
 		return err

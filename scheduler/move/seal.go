@@ -21,9 +21,9 @@ type SealOptions struct {
 	Begins func()
 }
 
-// Seal reserves the place at the other side, closes this one and waits until nothing runs. It returns when that is so;
-// else ErrRefused with the runs that are left, and what to do. The namespace is closed then all the same: until Open it can be
-// opened again by Abort. It may be repeated.
+// Seal reserves the place at the other side, closes this one and waits until nothing runs. If runs
+// are left after the drain time, it returns ErrRefused with the runs and the next step. The
+// namespace is closed even then: until Open, Abort can open it again. Seal may be repeated.
 func (m *Mover) Seal(ctx context.Context, o SealOptions) (Status, error) {
 	err := m.seal(ctx, o)
 	return m.after(ctx, "seal", err)
@@ -48,7 +48,7 @@ func (m *Mover) seal(ctx context.Context, o SealOptions) error {
 	case to.state(ledger.MoveTo, id) == ledger.MoveBurnt:
 		return refuse("this move is being undone; run `move abort` again")
 	}
-	if !noted && !begun { // else the note was lost, and is written again
+	if !noted && !begun { // else the record was lost, and is written again
 		ways, err := m.obstacles(ctx, from, to)
 		if err != nil {
 			return err
@@ -78,7 +78,8 @@ func (m *Mover) seal(ctx context.Context, o SealOptions) error {
 	return m.drain(ctx, from, o)
 }
 
-// reserve makes the namespace at the other side, closed, and empty: of a move back it wipes what lay there before.
+// reserve makes the namespace at the other side, closed and empty: a move back wipes earlier
+// records there.
 func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) error {
 	n, err := m.partitions(from, to)
 	if err != nil {

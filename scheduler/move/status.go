@@ -21,7 +21,7 @@ const (
 	NextDone  Next = "done"  // the namespace has moved
 )
 
-// Status is how a move stands.
+// Status is the state of a move.
 type Status struct {
 	Namespace string `json:"namespace"`
 	ID        string `json:"id"` // "" when none is under way
@@ -101,7 +101,7 @@ func (m *Mover) next(from, to side, st Status) Next {
 	case there == ledger.MoveBurnt || here == ledger.MoveSealed && there == "":
 		return NextAbort
 	case here == "" && (there == ledger.MoveOpening || there == ledger.MoveOpen):
-		return NextSeal // the note of it was lost
+		return NextSeal // its record was lost
 	case there == ledger.MoveOpening || there == ledger.MoveOpen:
 		return NextOpen
 	case here != ledger.MoveSealed || st.From.Running > 0:

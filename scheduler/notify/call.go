@@ -16,8 +16,8 @@ const leaveAfter = 5 * time.Second
 var errLeft = errors.New("an earlier call has not returned, and it is not called again before that")
 
 // callers call the targets of a notifier. A target that does not return in time is left behind, so
-// that neither the other targets nor the notifier's lock wait for it. It has one call at most:
-// there is no other before that one has returned.
+// that neither the other targets nor the notifier's lock wait for it. A target has one call at
+// most: the next waits for the return of the last.
 type callers struct {
 	log *slog.Logger
 

@@ -34,7 +34,7 @@ const (
 // Kinds are all kinds.
 var Kinds = []Kind{Failed, Abandoned, Missed, Stalled, Late, Overdue, NoSuccess}
 
-// Event is what happened to a job, or that it is over.
+// Event is a problem of a job, or its end.
 type Event struct {
 	Job       string     `json:"job"`
 	Kind      Kind       `json:"event"`
@@ -47,11 +47,11 @@ type Event struct {
 	Node      string     `json:"node"`      // where it ran
 	Outcome   string     `json:"outcome"`   // of a run: failed, timed_out, lost, abandoned
 	Count     int64      `json:"count"`     // how many runs ended so, or ticks were missed, since the last look
-	Error     string     `json:"error"`     // of a run: its error; else why
-	Text      string     `json:"text"`      // all of that in one line
+	Error     string     `json:"error"`     // of a run: its error; else the reason
+	Text      string     `json:"text"`      // all fields in one line
 }
 
-// Message is what a target gets at once.
+// Message is one delivery to a target.
 type Message struct {
 	ID        string  `json:"id"` // stays the same when the message is sent again
 	Namespace string  `json:"namespace"`

@@ -16,7 +16,7 @@ import (
 // margin is how much earlier than the last look a run may have ended whose row was written after it, ms.
 const margin = 10_000
 
-// seen is what the last look saw of a job.
+// seen is a job's state at the last look.
 type seen struct {
 	cursor int64
 	digest uint64
@@ -27,7 +27,7 @@ type seen struct {
 type deadline struct {
 	within  int64 // ms
 	sharded bool
-	success int64 // when a run succeeded last, or what counts as that, ms
+	success int64 // the last success, or the start of the history if it has left it, ms
 }
 
 // facts are a look's evidence about one job. The verdict follows from the facts alone.
@@ -45,7 +45,7 @@ type facts struct {
 	stalls      []stall
 }
 
-// verdict is what follows for one job.
+// verdict is the result for one job.
 type verdict struct {
 	events []Event
 	note   *note // nil for none
@@ -165,7 +165,7 @@ func (f facts) counted() *counts {
 // more of the kind have been counted.
 func (f facts) isNew(r *ledger.Row, kind, last Kind, sharded bool, told string) bool {
 	switch {
-	case f.counted() == nil && f.looked == 0: // the first look ever: only how the job stands
+	case f.counted() == nil && f.looked == 0: // the first look ever: only the job's current state
 		return r != nil && kind == last
 	case r == nil:
 		return !sharded && f.counted() != nil // its row has left the history already
@@ -190,7 +190,7 @@ func (c counts) without(kind Kind, n int64) counts {
 	return c
 }
 
-// nameOf names what a row records.
+// nameOf names the run or the ticks of a row.
 func nameOf(r *ledger.Row) string {
 	return cmp.Or(r.Run, "ticks from "+strconv.FormatInt(r.Tick, 10))
 }
@@ -281,7 +281,7 @@ func (f facts) successes(n *note, tell func(Event)) {
 	}
 }
 
-// spell is a time in words: "26h", "1m30s".
+// spell renders a duration: "26h", "1m30s".
 func spell(ms int64) string {
 	text := redisconn.Duration(ms, time.Millisecond).Round(time.Second).String()
 	if strings.HasSuffix(text, "m0s") {

@@ -79,7 +79,7 @@ func (w *world) node(name string, list ...jobs.Job) (stop func()) {
 	})
 }
 
-// run runs something until the test ends or stop is called, which waits.
+// run runs f until the test ends or stop is called, which waits.
 func (w *world) run(f func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stops = append(w.stops, cancel)
@@ -128,14 +128,14 @@ func (w *world) client() *ops.Client {
 // logs collects log lines.
 type logs struct{ redistest.Log }
 
-// inbox is a target that keeps what it gets.
+// inbox is a target that keeps its messages.
 type inbox struct {
 	mu   sync.Mutex
 	got  []notify.Message
 	from []string
 }
 
-// target is a target whose messages come to the inbox, by way of a notifier of that name.
+// target returns a target whose messages go to the inbox, under the name of a notifier.
 func (b *inbox) target(name, by string) notify.Target {
 	return notify.Target{Name: name, Func: func(_ context.Context, m notify.Message) error {
 		b.put(by, m)

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// wholeEvery is the time between two looks at all jobs, ms: they find what changed without a row in the history.
+	// wholeEvery is the time between two looks at all jobs, ms: they find changes without a row in
+	// the history.
 	wholeEvery = 10 * 60 * 1000
 	// changedMargin is how much earlier than the last look changes are looked for, ms: masters' clocks differ.
 	changedMargin = 3000
@@ -200,8 +201,9 @@ func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, ch
 	return all, w.holders(ctx, all, ask)
 }
 
-// wants is how many rows of the job's history are to be read, 0 for none. cancels: it cancels runs that stall. Of a job with a stall they
-// are read at each look: the end of its run may have been counted while the node's heartbeat still named the run.
+// wants returns how many rows of the job's history to read, 0 for none. cancels: the job cancels
+// stalled runs. The history of a job with a stall is read at each look: the end of its run may have
+// been counted while the node's heartbeat still named the run.
 func (f facts) wants(cancels, changed bool) int64 {
 	grown := countsOf(f.Entry)
 	if from := f.counted(); from != nil {
@@ -244,7 +246,7 @@ func (w *watch) holders(ctx context.Context, all map[string]facts, late []ledger
 	return err
 }
 
-// conclude judges the jobs and stores what follows, in one step.
+// conclude judges the jobs and stores the results, in one step.
 func (w *watch) conclude(ctx context.Context, now int64, all map[string]facts, asked map[string]bool) error {
 	if w.seen == nil {
 		w.seen = make(map[string]seen, len(all))

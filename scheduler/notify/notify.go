@@ -115,7 +115,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// hold works as long as the lock is held. What cannot be read or written ends a term; the next one begins with what Redis has.
+// hold works as long as the lock is held. A failed read or write ends a term; the next term begins
+// with the records in Redis.
 func (n *Notifier) hold(ctx context.Context, lease *locking.Lease) {
 	held := lease.Context()
 	for ctx.Err() == nil && held.Err() == nil {
@@ -144,7 +145,8 @@ func (n *Notifier) complain(msg string, err error) {
 	n.failed = true
 }
 
-// term looks and sends, from what Redis has on, until ctx or the lock's ends, or an error.
+// term looks and sends, beginning with the records in Redis, until ctx or the lock's context ends,
+// or an error.
 func (n *Notifier) term(ctx, held context.Context, token locking.Token) error {
 	w, err := newWatch(ctx, n.client, n.cfg, token)
 	if err != nil {

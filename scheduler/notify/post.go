@@ -70,7 +70,7 @@ func (p *post) done(r result) {
 	}
 }
 
-// any reports whether something is being sent.
+// any reports whether a message is being sent.
 func (p *post) any() bool {
 	return slices.Contains(slices.Collect(maps.Values(p.busy)), true)
 }

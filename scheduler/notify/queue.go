@@ -18,7 +18,7 @@ const (
 	hour     = 60 * 60 * 1000
 )
 
-// queue is what waits for one target, as it is stored.
+// queue has the waiting events of one target, as stored.
 type queue struct {
 	Wait  []Event  `json:"wait,omitempty"`
 	More  int      `json:"more,omitempty"`  // events that are not kept

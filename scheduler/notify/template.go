@@ -25,7 +25,7 @@ var placeholders = []string{"text", "json", "job", "event", "namespace", "key", 
 
 var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
 
-// unknownPlaceholder is the first in a body that is none, "" for none.
+// unknownPlaceholder returns the first invalid placeholder of a body, "" for none.
 func unknownPlaceholder(body string) string {
 	for _, found := range placeholder.FindAllStringSubmatch(body, -1) {
 		if !slices.Contains(placeholders, found[1]) {
@@ -58,7 +58,7 @@ func fill(body string, m Message, how escape) string {
 // slackText is text in which nothing is a mention or a link.
 var slackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// value is what stands for a placeholder.
+// value returns the text in place of a placeholder.
 func (m Message) value(name string) string {
 	switch name {
 	case "json":

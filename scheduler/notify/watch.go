@@ -41,7 +41,7 @@ type watch struct {
 	late      map[string]bool    // jobs that were late at the last look
 	notes     map[string]*note
 	queues    map[string]*queue // by target
-	stored    map[string]string // what Redis has, by field
+	stored    map[string]string // the fields in Redis
 }
 
 func newWatch(ctx context.Context, client redis.UniversalClient, cfg Config, token locking.Token) (*watch, error) {
@@ -174,7 +174,8 @@ func (w *watch) finish(ctx context.Context, p *post) error {
 	return w.store(ctx, nil)
 }
 
-// store writes what differs from what Redis has, in one step. The notes of these jobs are among it.
+// store writes the fields that differ from Redis' fields, in one step, including the notes of these
+// jobs.
 func (w *watch) store(ctx context.Context, jobs []string) error {
 	set, drop := make(map[string]string), []string(nil)
 	differ := func(field, text string) {

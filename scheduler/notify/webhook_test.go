@@ -19,14 +19,14 @@ import (
 	"github.com/escapement/escapement/scheduler/notify"
 )
 
-// message has everything in it that could break a body.
+// message has every character that could break a body.
 func message() notify.Message {
 	m := notify.Sample("ns", "id-1", time.UnixMilli(1763726400000))
 	m.Text = "a \"quoted\" <!channel> & \\ line\nnext {{json}}"
 	return m
 }
 
-// call sends a message to a webhook and returns what came.
+// call sends a message to a webhook and returns the received request.
 func call(t *testing.T, w notify.Webhook, m notify.Message) (body string, header http.Header) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,7 @@ func TestBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		hook notify.Webhook
 		kind string
-		want any // what the JSON of the body is, or the body itself
+		want any // the JSON value of the body, or the body itself
 	}{
 		"slack": {notify.Webhook{Format: "slack"}, "application/json", object{"text": "a \"quoted\" &lt;!channel&gt; &amp; \\ line\nnext {{json}}"}},
 		"text":  {notify.Webhook{Format: "text"}, "text/plain; charset=utf-8", m.Text + "\n"},

@@ -19,8 +19,9 @@ type activePeriod struct {
 	sure time.Time // until when a process with the definition, or one restarted with it, surely lived
 }
 
-// known is the evidence about the jobs: for each definition when it may have been in force, and when surely, because
-// processes with no other lived, or had for a while; and what people did.
+// known returns the evidence about the jobs: when each definition may have been in force, when it
+// surely was, and the operators' actions. A definition is surely in force when no process with
+// another one lives or lived recently.
 func (c *cluster) known() ([]audit.Job, error) {
 	var lives []activePeriod
 	for _, p := range c.processes {
@@ -126,7 +127,7 @@ func (p Plan) registries() []*jobs.Registry {
 	return all
 }
 
-// defined is a version's job of that name.
+// defined returns a version's job by name.
 func (c *cluster) defined(name string, version int) (jobs.Job, bool) {
 	for _, j := range c.plan.jobs(version) {
 		if j.Name == name {
@@ -167,7 +168,7 @@ func spans(lives []activePeriod, read time.Time, settle time.Duration, in holds)
 			mine, others = mine || near && in(l.version) == has, others || near && in(l.version) == differs
 			sure = sure || near && l.sure.Add(settle).After(s.From)
 		}
-		for _, l := range everybody { // who lives and lacks the job does not run its ticks
+		for _, l := range everybody { // a process without the job runs none of its ticks
 			others = others || in(l.version) == lacks && l.From.Before(s.Until) && l.Until.Add(settle).After(s.From)
 		}
 		if !mine {

@@ -58,7 +58,7 @@ func aims() []aim {
 		// It dies so, and ticks come due faster than nodes sweep: the next one is begun when the one before it has ended.
 		{"dead owner, backlog", aimed("@every 100ms", second/10, func(p *Plan) { p.Jobs[0].Func = patient(60 * millisecond) }, faults(
 			Fault{Do: Crash, Node: "a", At: BeforeClaim, When: 7500 * millisecond})), failsOver},
-		// It dies, or stands still, when it has a tick that is not due yet.
+		// Node a dies, or stands still, while it has a tick that is not due yet.
 		{"dead before the start", aimed("* * * * * *", second/10, ahead(300*millisecond), faults(
 			Fault{Do: Crash, Node: "a", At: AfterGrant, When: 7500 * millisecond})), failsOver},
 		{"paused before the start", aimed("*/5 * * * * *", second/10, ahead(300*millisecond), faults(
@@ -112,7 +112,7 @@ func aims() []aim {
 	}
 }
 
-// change is what makes a plan another one.
+// change modifies a plan.
 type change func(p *Plan)
 
 // aimed is a plan of three nodes and one job, whose owner is node a. Its work is short in the first

@@ -47,17 +47,17 @@ func (a aim) play(t *testing.T, seed uint64) {
 	}
 }
 
-// allStarted wants every tick that was granted to be run.
+// allStarted expects every granted tick to be run.
 func allStarted(r Result) []string {
 	return wanted("granted and never run", r.Verdicts["unstarted"] == 0)
 }
 
-// failsOver wants every tick to start in time, whichever node has died (P6).
+// failsOver expects every tick to start in time, whichever node has died (P6).
 func failsOver(r Result) []string {
 	return wanted("a tick waited longer than P6 allows", r.Verdicts["delayed"]+r.Verdicts["missed"]+r.Verdicts["vanished"] == 0)
 }
 
-// noneRefused wants no write to be refused by the guard at the sink.
+// noneRefused expects the guard at the sink to refuse no write.
 func noneRefused(r Result) []string {
 	return wanted("a guard refused a run that nobody had overtaken", r.Stale == 0)
 }
@@ -69,7 +69,7 @@ func wanted(wrong string, ok bool) []string {
 	return []string{wrong}
 }
 
-// noneReaped wants no run to be reaped: its node lives and renews its lease.
+// noneReaped expects no run to be reaped: its node lives and renews its lease.
 func noneReaped(r Result) (wrong []string) {
 	for _, line := range r.Story {
 		asked, answer, found := strings.Cut(line, " -> ")
@@ -80,7 +80,7 @@ func noneReaped(r Result) (wrong []string) {
 	return wrong
 }
 
-// punctual wants most ticks to start within the time that a few messages take.
+// punctual expects most ticks to start within the time of a few messages.
 func punctual(r Result) []string {
 	late, all := 0, 0
 	for _, w := range r.Writes {
@@ -93,7 +93,7 @@ func punctual(r Result) []string {
 	return wanted(fmt.Sprint("late: ", late, " of ", all), 2*late < all)
 }
 
-// inOrder wants no tick to run as if it were on time that is later than ticks are run in order.
+// inOrder expects the ticks that are too late to run in order not to run as if on time.
 func inOrder(r Result) (wrong []string) {
 	for _, w := range r.Writes {
 		if w.Phase == "start" && w.Trigger == "schedule" && w.At.Sub(w.Tick) > 11*time.Second {
@@ -103,7 +103,8 @@ func inOrder(r Result) (wrong []string) {
 	return wrong
 }
 
-// byTrueTime wants no tick to run that lies far ahead of the true time, and ticks to run again in the end.
+// byTrueTime expects no tick to run that lies far ahead of the true time, and ticks to run again in
+// the end.
 func byTrueTime(r Result) (wrong []string) {
 	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of every simulation
 	for _, w := range r.Writes {
@@ -120,7 +121,8 @@ func byTrueTime(r Result) (wrong []string) {
 	return append(wrong, wanted(fmt.Sprint("the last run started at ", last, " s"), last >= 30)...)
 }
 
-// replacedOnce wants the definition to be replaced once, and then to be run by who has it alone.
+// replacedOnce expects the definition to be replaced once, and afterwards only the replacing node
+// to run the job.
 func replacedOnce(r Result) (wrong []string) {
 	at, by := 0.0, ""
 	for _, e := range storyOf(r) {
@@ -136,7 +138,8 @@ func replacedOnce(r Result) (wrong []string) {
 	return wrong
 }
 
-// startsNothing wants node a to start nothing when the time is over in which it hands over, a second here, until it ends.
+// startsNothing expects node a to start nothing from the end of its handover, a second here, until
+// it ends.
 func startsNothing(r Result) (wrong []string) {
 	const never = 1e9
 	over := never

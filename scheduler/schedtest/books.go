@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// evidence is what the ledger recorded.
+// evidence has the ledger's records.
 type evidence struct {
 	books  map[string]ledger.JobBooks
 	events []ledger.Event
@@ -27,7 +27,7 @@ func (e evidence) of(known []audit.Job) map[string]ledger.JobBooks {
 	return some
 }
 
-// books reads what the ledger recorded. What cannot be read is blamed on the ledger.
+// books reads the ledger's records. An unreadable record is a finding against the ledger.
 func (c *cluster) books(ctx context.Context) (evidence, error) {
 	e := evidence{books: make(map[string]ledger.JobBooks)}
 	client := c.server.Client()
@@ -64,8 +64,8 @@ func keeps(key string) bool {
 	return strings.Contains(key, "}:history:")
 }
 
-// leftovers looks for what should be gone after all nodes have stopped in peace. That no goroutine is left
-// is held by the bubble: it does not end before.
+// leftovers checks that nothing is left after all nodes have stopped in peace. The bubble itself
+// checks goroutines: it does not end before they have.
 func (c *cluster) leftovers() {
 	mini := c.server.Mini()
 	for _, key := range mini.Keys() {

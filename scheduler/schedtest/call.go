@@ -87,7 +87,7 @@ func (c *cluster) started(ctx context.Context, p *process, run *jobs.Run) error 
 	c.ranOn(run.Job(), p.version)
 	if w.Refused {
 		c.seen["stale write refused"]++
-		c.sink.write(c.redisTime(), p, run, audit.End, true) // for it goes no further
+		c.sink.write(c.redisTime(), p, run, audit.End, true) // the function goes no further
 		return ErrStale
 	}
 	c.calls[run.ID()] = &call{job: run.Job(), tick: run.Tick().UnixMilli(), process: p, ctx: ctx}

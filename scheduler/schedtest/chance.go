@@ -34,8 +34,8 @@ func sumOf(all [][]string) uint64 {
 	return mix(sum)
 }
 
-// lag is how long something takes that a process sends: mostly half a millisecond to three, once
-// in a while up to a tenth of a second.
+// lag is how long a process's message takes: mostly half a millisecond to three, once in a while up
+// to a tenth of a second.
 func lag(seed uint64, from int, sum uint64, at time.Time) time.Duration {
 	x := mix(seed ^ mix(uint64(from)) ^ sum ^ mix(uint64(at.UnixNano())))
 	d := 500*time.Microsecond + time.Duration(x%2_500_000)

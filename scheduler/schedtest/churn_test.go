@@ -30,14 +30,14 @@ func TestChurn(t *testing.T) {
 	s.run(t)
 }
 
-// churnPlan is the plan of a seed. What beats are lost excuses nothing.
+// churnPlan is the plan of a seed. Lost beats excuse nothing.
 func churnPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xc4a2))}
 	p := Plan{Seed: seed, Nodes: 4 + d.IntN(3), Heal: 18 * second, For: 30 * second}
 	for i := range 60 {
 		work := 5 * time.Millisecond
 		if i%20 == 0 {
-			work = 600 * time.Millisecond // amid something, when its node goes
+			work = 600 * time.Millisecond // still at work when its node goes
 		}
 		p.Jobs = append(p.Jobs, jobs.Job{Name: fmt.Sprintf("job-%03d", i), Schedule: "* * * * * *", TTL: 3 * second, Func: patient(work)})
 	}

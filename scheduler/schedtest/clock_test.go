@@ -101,7 +101,8 @@ func (c *cluster) readRuns(rows map[string]bool) {
 	}
 }
 
-// goesOn wants each job to start within four seconds after the step was taken back, and every run that had ended by then to have a row.
+// goesOn expects each job to start within four seconds after the step was taken back, and every run
+// that had ended by then to have a row.
 func goesOn(r Result, rows map[string]bool) (wrong []string) {
 	back := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(takenBack)
 	for _, j := range ofEveryPolicy() {

@@ -30,7 +30,7 @@ type cluster struct {
 	processes []*process
 	armed     []*armed
 	idle      []*armed              // that never struck
-	people    map[string]*audit.Job // by job, what people did to it
+	people    map[string]*audit.Job // operators' actions, by job
 	grants    []audit.Grant
 	unjudged  []string // jobs left out of the verdict: an operator removed them, or by the plan
 	runs      map[string]*runTrace
@@ -42,7 +42,7 @@ type cluster struct {
 	story     trace
 	seen      Counters
 	disturbed []audit.Disturbance
-	wrong     []audit.Finding // what only the simulation can see
+	wrong     []audit.Finding // findings that only the simulation can have
 	spared    map[string]int  // by run, calls that came to nothing, because their context ended on the way
 	healed    bool            // all faults have ended
 	over      bool            // nothing starts any more
@@ -88,8 +88,8 @@ func (c *cluster) post(at time.Time, from int, sum uint64, f func()) {
 	})
 }
 
-// from carries something that a process sends elsewhere than to Redis: f is called when it arrives,
-// never if the process has died, and not before it goes on if it is stopped.
+// from carries a process's message to a receiver other than Redis: f is called on its arrival,
+// never if the process has died, and not before the process goes on if it is stopped.
 func (c *cluster) from(p *process, sum uint64, f func()) {
 	now := time.Now()
 	c.post(now.Add(lag(c.plan.Seed, p.no, sum, now)), p.no, sum, func() { c.release(p, sum, f) })
@@ -110,13 +110,14 @@ func (c *cluster) release(p *process, sum uint64, f func()) {
 // elapsed is the time since the start.
 func (c *cluster) elapsed() time.Duration { return time.Since(c.began) }
 
-// redisTime is what Redis' clock shows.
+// redisTime returns the time of Redis' clock.
 func (c *cluster) redisTime() time.Time {
 	now := time.Now()
 	return now.Add(c.redis.stepped(now))
 }
 
-// nodesTime is Redis' time as the nodes go by it, who do not follow a step beyond MaxStep. What people do is dated by it.
+// nodesTime returns Redis' time as the nodes estimate it: they do not follow a step beyond MaxStep.
+// Operators' actions have this time.
 func (c *cluster) nodesTime() time.Time {
 	now := time.Now()
 	if off := c.redis.stepped(now); off.Abs() <= c.plan.Config.MaxStep {

@@ -12,8 +12,8 @@ import (
 )
 
 // conn is a process's end of a connection to Redis. Opening one takes no time and always succeeds;
-// whether Redis can be reached shows when something is sent. So it does not matter which of a
-// pool's connections carries what.
+// an unreachable Redis shows when a message is sent. So the choice among a pool's connections has
+// no effect.
 type conn struct {
 	process *process
 

@@ -139,7 +139,7 @@ func (s *spoilt) line(run string, phase audit.Phase) *audit.Write {
 	return nil
 }
 
-// silence removes what a run wrote.
+// silence removes a run's writes.
 func (s *spoilt) silence(run string) {
 	s.Writes = slices.DeleteFunc(s.Writes, func(w audit.Write) bool { return w.Run == run })
 }
@@ -155,7 +155,7 @@ func respellRow(fits func(*ledger.Row) bool, do func(*ledger.Row)) func(*spoilt)
 	}
 }
 
-// respell changes the start of a run whose row fits, and what it belongs to.
+// respell changes the start of a run whose row fits, and the records it belongs to.
 func respell(fits func(*ledger.Row) bool, do func(s *spoilt, r *ledger.Row, start *audit.Write)) func(*spoilt) bool {
 	return func(s *spoilt) bool {
 		r := s.row(fits)

@@ -46,8 +46,8 @@ func TestExample(t *testing.T) {
 	t.Logf("%d of %d ticks sent a mail; what became of all: %v", len(sent), r.Ticks, r.Verdicts)
 }
 
-// Play a time table: what happens stands in a file, and the rows of history that must come of it. The file is the README's; its
-// schedule comes before the job's own.
+// Play a timetable: a file has the events and the rows of history that must result. The file is the
+// README's; its schedule overrides the job's own.
 func TestExampleScenario(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -68,8 +68,8 @@ func TestFailover(t *testing.T) {
 	s.run(t)
 }
 
-// emptiedPlan is a cluster whose nodes all live through one or two restarts of Redis without its data. What came due from then on is
-// promised as ever: each tick has a record, and none runs twice.
+// emptiedPlan is a cluster whose nodes all live through one or two restarts of Redis without its
+// data. For ticks due from then on the promises hold: each has a record, and none runs twice.
 func emptiedPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xe397))}
 	p := failoverPlan(seed)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Action is what a fault does.
+// Action is the kind of a fault.
 type Action string
 
 // Faults of one message. They need a Point before or after a request to Redis.
@@ -26,9 +26,9 @@ const (
 
 // Faults of one node.
 const (
-	// Crash ends the process without a word: nothing that it does reaches Redis or the sink any more, and
-	// the contexts of its runs end, so that your functions do. With For, another process takes its place
-	// after that.
+	// Crash ends the process at once: none of its messages reaches Redis or the sink any more, and
+	// the contexts of its runs end, so that your functions end too. With For, another process takes
+	// its place after that.
 	Crash Action = "crash"
 	// Pause stops a process for For, like SIGSTOP. No message leaves or reaches the process until
 	// it goes on; then all messages do, old as they are. A function that is about to be called is
@@ -38,9 +38,9 @@ const (
 	Pause Action = "pause"
 	// Cut parts the node from Redis for For, in both directions, without an error on either side.
 	Cut Action = "cut"
-	// CutRequests loses what the node sends to Redis for For.
+	// CutRequests loses the node's messages to Redis for For.
 	CutRequests Action = "cut requests"
-	// CutReplies loses what Redis sends to the node for For.
+	// CutReplies loses Redis' messages to the node for For.
 	CutReplies Action = "cut replies"
 	// Drain stops the node as SIGTERM does; after For, another process takes its place.
 	Drain Action = "drain"
@@ -61,8 +61,8 @@ const (
 	// FlushRedis empties Redis while it runs, as FLUSHALL does: its id stays, no connection ends,
 	// and no node is notified.
 	FlushRedis Action = "flush Redis"
-	// RollBackRedis stops it for For; what comes back has not got its last writes, like a replica
-	// that a failover promoted. Writes is how many are lost, 1 to 8.
+	// RollBackRedis stops Redis for For; it comes back without its last writes, like a replica that
+	// a failover promoted. Writes is how many are lost, 1 to 8.
 	RollBackRedis Action = "roll Redis back"
 	// FlipRedis promotes a replica that lacks the last writes at once; after For, the former server
 	// takes the place of the replica, without the replica's last writes. Writes is how many are
@@ -93,7 +93,7 @@ const (
 	AfterUnclaim  Point = "after unclaim"
 	BeforeDefine  Point = "before define"
 	AfterDefine   Point = "after define"
-	BeforeRelay   Point = "before relay" // word of a job's end is brought to a job that follows it
+	BeforeRelay   Point = "before relay" // an event of a job's end is delivered to a follower
 	AfterRelay    Point = "after relay"
 )
 

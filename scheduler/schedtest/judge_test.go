@@ -167,7 +167,7 @@ var spoilings = []spoiling{
 		}
 		return i >= 0
 	}},
-	// What should have happened and did not.
+	// Missing effects.
 	{"abandoned, and not run again", "crashes", "LOST", func(s *spoilt) bool {
 		again := s.row(func(r *ledger.Row) bool { return r.Trigger == "rerun" })
 		if again == nil {
@@ -225,8 +225,8 @@ var spoilings = []spoiling{
 	{"a cursor set back by nobody", "", "P2", respellRow(func(r *ledger.Row) bool { return r.Reason == ledger.ReasonRewound }, func(r *ledger.Row) { r.Next = r.Prev })},
 }
 
-// Each way to spoil true evidence is found, for every job that it can be done to; and the evidence itself is sound. Another
-// seed is played where one has no row to spoil, such as a range.
+// Each way to spoil true evidence is found, for every job that it applies to; and the evidence
+// itself is sound. Another seed is played where a seed has no row to spoil, such as a range.
 func TestSpoiltEvidenceIsFound(t *testing.T) {
 	var played []Result
 	for _, s := range spoilings {
@@ -246,7 +246,8 @@ func TestSpoiltEvidenceIsFound(t *testing.T) {
 	}
 }
 
-// each spoils the evidence for one job after the other, wants it to be found, and returns for how many jobs it could.
+// each spoils the evidence for one job after the other, expects a finding, and returns for how many
+// jobs it could.
 func (s spoiling) each(t *testing.T, evidence audit.Case) (done int) {
 	t.Helper()
 	for i := range evidence.Jobs {

@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// judge holds what the jobs wrote against the schedules and the books of the new side.
+// judge compares the jobs' writes with the schedules and the books of the new side.
 func (m *moving) judge() {
 	end := time.Now()
 	c := audit.Case{Books: make(map[string]ledger.JobBooks), Disturbed: m.disturbed, Read: end.Add(m.offset), Ended: end.Add(m.offset), Settle: 12 * time.Second}
@@ -53,7 +53,7 @@ func (m *moving) latest(job string) (at time.Time) {
 	return at
 }
 
-// readBooks reads what the new side has recorded.
+// readBooks reads the new side's records.
 func (m *moving) readBooks(books map[string]ledger.JobBooks) {
 	client := m.to.Client()
 	defer client.Close()

@@ -32,8 +32,8 @@ type moving struct {
 
 	shut, opened  time.Time     // when nothing was granted, at the longest
 	offset        time.Duration // of the clock of to
-	cancels       bool          // the seal cancels what runs
-	sealed        time.Time     // what starts after that was granted by the new side
+	cancels       bool          // the seal cancels runs
+	sealed        time.Time     // runs that start later were granted by the new side
 	kills, aborts int
 	partitions    int
 	report        audit.Report

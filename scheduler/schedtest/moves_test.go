@@ -131,8 +131,8 @@ func (m *moving) close() {
 	time.Sleep(3 * time.Second) // connections in the making end
 }
 
-// TestMovesByHand is the control: what people do without a move, a copy of all keys and new nodes
-// while the old ones go on, runs ticks twice.
+// TestMovesByHand is the control: without a move, a copy of all keys and new nodes while the old
+// ones go on, ticks run twice.
 func TestMovesByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMoving(t, 1)

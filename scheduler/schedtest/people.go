@@ -11,8 +11,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// What people do to a job by hand takes no time: they sit beside Redis. Each of these methods does one thing and notes
-// it as evidence. They must be called with the cluster's lock held.
+// Operators' actions take no time, because operators have direct access to Redis. Each of these
+// methods does one action and notes it as evidence. They must be called with the cluster's lock
+// held.
 
 // beside calls f with a connection to Redis of its own, without latency or faults.
 func (c *cluster) beside(f func(*ledger.Ledger, *ops.Client) error) error {
@@ -29,7 +30,7 @@ func (c *cluster) beside(f func(*ledger.Ledger, *ops.Client) error) error {
 	return f(l, i)
 }
 
-// done is what people have done to a job so far.
+// done has the operators' actions on a job so far.
 func (c *cluster) done(job string) *audit.Job {
 	if c.people[job] == nil {
 		c.people[job] = &audit.Job{Name: job}
@@ -121,7 +122,7 @@ func (c *cluster) backfill(i *ops.Client, job string, o ops.BackfillOptions) err
 	return err
 }
 
-// cancelBackfill wants a backfill ended, and its runs with it.
+// cancelBackfill cancels a backfill and its runs.
 func (c *cluster) cancelBackfill(l *ledger.Ledger, job, reason string) error {
 	b, err := l.CancelBackfill(context.Background(), job, "ops", reason)
 	for _, r := range b.Going {
@@ -131,7 +132,7 @@ func (c *cluster) cancelBackfill(l *ledger.Ledger, job, reason string) error {
 	return err
 }
 
-// remove forgets a job. What it did before is not judged.
+// remove forgets a job. Its earlier runs are not judged.
 func (c *cluster) remove(i *ops.Client, job string) error {
 	err := i.Remove(context.Background(), job)
 	if err == nil {

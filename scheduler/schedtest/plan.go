@@ -17,10 +17,10 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// Plan is one simulation: a cluster, its jobs and what goes wrong. The same plan gives the same
-// history, byte for byte.
+// Plan is one simulation: a cluster, its jobs and the faults. The same plan gives the same history,
+// byte for byte.
 type Plan struct {
-	// Seed decides what the plan leaves open: how long each message takes.
+	// Seed decides how long each message takes.
 	Seed uint64
 	// Nodes is how many nodes there are, named a, b, c, ...; 1 to 26. Default 3.
 	Nodes int
@@ -44,7 +44,8 @@ type Plan struct {
 	Triggers []Trigger
 	// Faults are the faults, in any order.
 	Faults []Fault
-	// Config is the nodes' settings; Name, Logger, Revision and WaitForRedis are the simulation's. By default the times in it are short, so that a minute shows what takes many.
+	// Config is the nodes' settings; Name, Logger, Revision and WaitForRedis are the simulation's.
+	// By default the times in it are short, so that a minute shows as much as many otherwise.
 	Config scheduler.Config
 
 	// scripts are more scripts that faults can be aimed at, by SHA-1.
@@ -53,9 +54,9 @@ type Plan struct {
 	strict bool
 	// wordy adds every message to the story.
 	wordy bool
-	// handlers are what stored jobs may name, on every node.
+	// handlers are the handlers that stored jobs may name, on every node.
 	handlers map[string]jobs.Func
-	// unjudged leaves the verdict to the caller, unjudgedJobs that on some jobs.
+	// unjudged leaves the verdict to the caller, unjudgedJobs the verdict on some jobs.
 	unjudged     bool
 	unjudgedJobs []string
 	// acts are operations from outside, each with the cluster's lock held; an operation takes no
@@ -238,7 +239,7 @@ func (p Plan) validate() error {
 	return errors.Join(errs...)
 }
 
-// judgeable refuses, by name, what a plan holds that cannot be judged.
+// judgeable refuses, by name, the settings of a plan that cannot be judged.
 func (p Plan) judgeable(version int) (errs []error) {
 	refuse := func(what string, args ...any) {
 		errs = append(errs, fmt.Errorf("plan: version %d: %s", version, fmt.Sprintf(what, args...)))

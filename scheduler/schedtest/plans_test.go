@@ -11,8 +11,8 @@ import (
 
 const second = time.Second
 
-// planOf is the plan of a seed. Of eight seeds, two have one fault, two a pair, four more; every other seed
-// heals; one in four is a rolling deploy, and one in three of those is taken back.
+// planOf is the plan of a seed. Of eight seeds, two have one fault, two a pair, four more; every
+// other seed heals; one in four is a rolling deploy, and a third of the deploys are taken back.
 func planOf(seed uint64) Plan {
 	d := rand.New(rand.NewPCG(seed, 0x9a17))
 	p := Plan{Seed: seed, Nodes: 2 + d.IntN(3), For: 24 * second, Jobs: workload(seed, 0)}
@@ -56,7 +56,8 @@ func deploys(d *rand.Rand, nodes int) []Fault {
 	return all
 }
 
-// parts gives a job shards, about one in four, and a deploy other ones now and then. Those tick every few seconds.
+// parts gives shards to about one job in four, and a deploy changes their number now and then.
+// Sharded jobs tick every few seconds.
 func parts(seed uint64, version, i int, j jobs.Job) jobs.Job {
 	d := rand.New(rand.NewPCG(seed, 0x5aad+uint64(i)))
 	sharded, n, other := d.IntN(4) == 0, 2+d.IntN(4), 1+d.IntN(5)
@@ -102,7 +103,7 @@ func workload(seed uint64, version int) []jobs.Job {
 	return all
 }
 
-// patient works for so long, or until its context ends.
+// patient works for d, or until its context ends.
 func patient(d time.Duration) jobs.Func {
 	return func(ctx context.Context, _ *jobs.Run) error {
 		timer := time.NewTimer(d)
@@ -116,7 +117,7 @@ func patient(d time.Duration) jobs.Func {
 	}
 }
 
-// stubborn works for so long whether or not its context has ended.
+// stubborn works for d, whether or not its context has ended.
 func stubborn(d time.Duration) jobs.Func {
 	return func(context.Context, *jobs.Run) error {
 		time.Sleep(d)

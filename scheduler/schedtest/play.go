@@ -21,17 +21,17 @@ const (
 	patience = 24 * time.Hour
 )
 
-// Result is what a simulation showed.
+// Result is the outcome of a simulation.
 type Result struct {
 	audit.Report
 	// Digest names the history: of every message, reply, line of the sink and fault, with its
 	// instant. The same plan gives the same digest.
 	Digest string
-	// Story is the history for people, a line for each thing: seconds since the start, node, what.
+	// Story is the history for people, a line for each event: seconds since the start, node, event.
 	Story []string
 	// Writes are the sink's lines.
 	Writes []audit.Write
-	// Seen counts what happened.
+	// Seen counts events.
 	Seen Counters
 	// Idle are the faults of the plan that never struck.
 	Idle []Fault
@@ -56,9 +56,9 @@ func Run(t *testing.T, p Plan) Result {
 	return r
 }
 
-// Play simulates a plan in a synctest bubble of its own and returns what it showed. It fails the
-// test only when the plan cannot be carried out. A job's function that never returns ends the whole test
-// binary, for a bubble waits for its goroutines.
+// Play simulates a plan in a synctest bubble of its own and returns the outcome. It fails the test
+// only when the plan cannot be carried out. A job's function that never returns ends the whole test
+// binary, because a bubble waits for its goroutines.
 func Play(t *testing.T, p Plan) Result {
 	t.Helper()
 	p = p.withDefaults()
@@ -122,7 +122,7 @@ func (c *cluster) play(ctx context.Context) (Result, error) {
 	return c.judge(ctx, read)
 }
 
-// finish ends all processes: in peace when all was mended, else at once.
+// finish ends all processes: in peace when all faults were mended, else at once.
 func (c *cluster) finish() {
 	c.mu.Lock()
 	c.over, c.ended = true, c.redisTime()
@@ -186,7 +186,7 @@ func (c *cluster) judge(ctx context.Context, read time.Time) (Result, error) {
 	return r, nil
 }
 
-// verdict is what the audit finds, and in what evidence.
+// verdict returns the audit's report, and its evidence.
 func (c *cluster) verdict(ctx context.Context, read time.Time) (audit.Report, audit.Case, error) {
 	stored, err := c.books(ctx)
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *cluster) verdict(ctx context.Context, read time.Time) (audit.Report, au
 	return audit.Check(evidence), evidence, nil
 }
 
-// judged leaves out what jobs wrote that are not judged.
+// judged leaves out the writes of jobs that are not judged.
 func (c *cluster) judged(writes []audit.Write) []audit.Write {
 	return slices.DeleteFunc(slices.Clone(writes), func(w audit.Write) bool { return slices.Contains(c.unjudged, w.Job) })
 }

@@ -92,7 +92,7 @@ func TestPlanIsChecked(t *testing.T) {
 	}
 }
 
-// What cannot be judged is refused by name before anything starts.
+// A setting that cannot be judged is refused by name before anything starts.
 func TestPlanThatCannotBeJudged(t *testing.T) {
 	job := func(schedule string, after ...string) jobs.Job {
 		return jobs.Job{Name: "odd", Schedule: schedule, After: after, Func: patient(0)}

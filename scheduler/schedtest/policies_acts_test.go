@@ -13,7 +13,8 @@ import (
 // operator's acts, by how often they are done.
 var policyActs = []string{"pause", "pause until", "resume", "trigger", "trigger", "trigger at", "unique", "unique", "cancel", "cancel", "cancel", "rerun", "rerun", "rewind", "rewind"}
 
-// operators adds what operators do: at odd milliseconds, so that no run by hand has the tick of a scheduled one.
+// operators adds operators' actions: at odd milliseconds, so that no run by hand has the tick of a
+// scheduled one.
 func operators(d *dice, p *Plan) {
 	end := p.For - second
 	if p.Heal > 0 {
@@ -91,7 +92,7 @@ func (o operator) trigger(c *cluster, l *ledger.Ledger, now int64) (string, erro
 	return "done", err
 }
 
-// cancel wants some run ended that is going or waits.
+// cancel cancels some run that is going or waits.
 func (o operator) cancel(c *cluster, l *ledger.Ledger) (string, error) {
 	open, err := l.Open(context.Background(), c.plan.jobNames()...)
 	if err != nil || len(open) == 0 {
@@ -102,7 +103,7 @@ func (o operator) cancel(c *cluster, l *ledger.Ledger) (string, error) {
 	return string(word), err
 }
 
-// rerun wants one more attempt of some run that has ended.
+// rerun requests one more attempt of some run that has ended.
 func (o operator) rerun(c *cluster, l *ledger.Ledger) (string, error) {
 	rows, _, err := l.History(context.Background(), []string{o.job})
 	if err != nil {

@@ -46,7 +46,7 @@ func backfillers(p *Plan) {
 	}
 }
 
-// people is what an operator does while Redis is up.
+// people is an operator's action while Redis is up.
 func people(at time.Duration, what, job string, do func(*cluster, *ledger.Ledger, *ops.Client) error) act {
 	return act{at, func(c *cluster) {
 		answer := "Redis is away"

@@ -54,7 +54,8 @@ func policiesPlan(seed uint64) Plan {
 	return p
 }
 
-// tamed is a fault as a seed may have it: most of them keep what Redis has acknowledged, and its clock.
+// tamed limits a fault for a seed: in most seeds Redis keeps acknowledged writes, and its clock
+// does not step.
 func tamed(f Fault, seed uint64) Fault {
 	switch {
 	case f.loses() && seed%5 != 0:
@@ -78,7 +79,8 @@ func away(d *dice, names []string) []Fault {
 	return all
 }
 
-// aimedFault is a fault where word is brought from one job to another, where a run is handed back, or ends.
+// aimedFault is a fault at the delivery of an event to a follower, at the hand-back of a run, or at
+// its end.
 func aimedFault(d *dice, until time.Duration) Fault {
 	f := pick(d, []Fault{
 		{Do: DropRequest, At: BeforeRelay}, {Do: DropReply, At: AfterRelay}, {Do: Reset, At: AfterRelay},
@@ -94,7 +96,7 @@ func aimedFault(d *dice, until time.Duration) Fault {
 
 var policySchedules = []string{"* * * * * *", "*/2 * * * * *", "@every 700ms", "@every 3s", "1-59/3 * * * * *", "H/4 * * * * *"}
 
-// policyJobs are two or three with a schedule, and one or two that follow one of those, or each other.
+// policyJobs are two or three jobs with a schedule, and one or two that follow them or each other.
 func policyJobs(d *dice, seed uint64) []jobs.Job {
 	var all []jobs.Job
 	for i := range 2 + d.IntN(2) {
@@ -206,8 +208,8 @@ func (n nature) length(x uint64) time.Duration {
 	}
 }
 
-// policyParts gives about one job in four shards; a deploy gives other ones now and then, or takes them away. Those with a
-// schedule tick every few seconds.
+// policyParts gives shards to about one job in four; a deploy changes their number now and then, or
+// takes them away. Sharded jobs with a schedule tick every few seconds.
 func policyParts(seed uint64, version int, j jobs.Job) jobs.Job {
 	d := &dice{rand.New(rand.NewPCG(fold(seed, j.Name), 0x5aad))}
 	sharded, n, other, slow := d.IntN(4) == 0, 2+d.IntN(4), 1+d.IntN(5), d.IntN(3) > 0

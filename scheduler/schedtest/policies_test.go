@@ -13,7 +13,7 @@ func TestPolicies(t *testing.T) {
 	s.run(t)
 }
 
-// policiesShow is what enough seeds must show.
+// policiesShow are the events that enough seeds must show.
 var policiesShow = []string{
 	"recorded: missed (late)", "recorded: missed (catch_up_max)", "recorded: missed (start_within)", "recorded: skipped (overlap)",
 	"recorded: skipped (upstream)", "recorded: paused (paused)", "recorded: superseded (definition replaced)", "recorded: superseded (rewound)",

@@ -104,7 +104,7 @@ func (c *cluster) start(s *nodeSlot) {
 	go p.run(stop)
 }
 
-// hooks are a plan's, and word of grants for the process.
+// hooks are a plan's hooks, with a hook for grants added.
 func (p *process) hooks(of *scheduler.Hooks) *scheduler.Hooks {
 	var h scheduler.Hooks
 	if of != nil {
@@ -153,7 +153,7 @@ func (c *cluster) client(p *process) *redis.Client {
 	return redis.NewClient(o)
 }
 
-// crash ends the process without a word. Must be called with mu held.
+// crash ends the process at once. Must be called with mu held.
 func (c *cluster) crash(p *process) {
 	p.dead, p.died = true, time.Now()
 	p.kill()
@@ -190,7 +190,7 @@ func (c *cluster) replaceProcess(p *process) {
 	}
 }
 
-// words keeps the last of what a node logs, for the report of a failure.
+// words keeps the last lines of a node's log, for the report of a failure.
 type words struct {
 	mu    sync.Mutex
 	lines []string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Where a message can be hit, and what else can be hit on the way of a tick.
+// The points where a message can be hit, and the other points in the life of a tick.
 var (
 	requestsAt = []Point{BeforeClaim, BeforeClaim, BeforeClaim, BeforeRenew, BeforeSettle, BeforeSettle, BeforeReap, BeforeUnclaim, BeforeDefine}
 	repliesAt  = []Point{AfterClaim, AfterClaim, AfterClaim, AfterRenew, AfterSettle, AfterSettle, AfterReap, AfterUnclaim, AfterDefine}
@@ -16,8 +16,8 @@ var (
 	redisFaults   = []Action{StepRedis, StopRedis, StopRedis, EmptyRedis, FlushRedis, RollBackRedis, RollBackRedis, FlushScripts}
 )
 
-// RandomFaults are n faults that a seed chooses, all of which begin between from and until and
-// most of which end before until; about four in five are aimed at a point. It does not choose deploys, nor refusals.
+// RandomFaults returns n faults that a seed chooses. All begin between from and until and most end
+// before until; about four in five are aimed at a point. Deploys and refusals are not among them.
 func RandomFaults(seed uint64, n, nodes int, from, until time.Duration) []Fault {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xfa17))}
 	faults := make([]Fault, n)

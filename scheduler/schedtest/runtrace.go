@@ -37,7 +37,7 @@ type runTrace struct {
 	request string    // id of the request by hand
 	shard   int
 	shards  int
-	// What became of requests that were never answered: of the claim and of the settle.
+	// The outcomes of requests that were never answered: of the claim and of the settle.
 	claim, settle unknown
 }
 
@@ -165,8 +165,8 @@ func (c *cluster) handedBack(p *process, runs []*runTrace) {
 	}
 }
 
-// granted notes a grant, and who works on at that instant under a context that has not ended. Of runs that were granted
-// before Redis lost writes it may know nothing.
+// granted records a grant, and the runs at work at that instant under a context that has not ended.
+// Runs that were granted before Redis lost writes are left out: Redis may have forgotten them.
 func (c *cluster) granted(r *runTrace, token string) {
 	n, err := strconv.ParseInt(token, 10, 64)
 	if err != nil {
@@ -208,8 +208,8 @@ func (c *cluster) unanswered(m *message, applied bool) {
 	}
 }
 
-// answered notes that a node learns what became of a request. If an earlier one like it was never
-// answered, this is where that is found out.
+// answered records that a node receives a reply. The outcome of an earlier unanswered request like
+// it is then known.
 func (c *cluster) answered(m *message, reply []byte) {
 	if len(bulks(reply)) == 0 {
 		return // an error, such as NOSCRIPT
@@ -259,7 +259,7 @@ func (c *cluster) failedOver(lossy bool) {
 
 // Kinds of findings that only the simulation can make.
 const (
-	// Leftover: something was left behind after all nodes had stopped in peace.
+	// Leftover: records or connections were left after all nodes had stopped in peace.
 	Leftover audit.Kind = "LEFTOVER"
 	// Harness: the simulation itself could not carry out the plan.
 	Harness audit.Kind = "HARNESS"

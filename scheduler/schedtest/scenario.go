@@ -35,8 +35,8 @@ type Scenario struct {
 	Jobs []jobs.Job
 	// Seed is for other latencies than the file's own; the history must be the same. 0: the file's, or 1.
 	Seed uint64
-	// Rewrite writes the history that came of it below the line, in place of comparing. Read the difference before
-	// you keep it.
+	// Rewrite writes the resulting history below the line, in place of comparing. Read the
+	// difference before you keep it.
 	Rewrite bool
 }
 
@@ -92,7 +92,8 @@ func (s *timetable) play(t *testing.T) *played {
 	return p
 }
 
-// diff compares two histories, blind to how the words are spaced, and shows where they part; "" when they do not.
+// diff compares two histories, ignoring the spacing of words, and shows where they differ; "" when
+// they do not.
 func diff(want, got []string, at int, file string) string {
 	words := func(lines []string) []string {
 		var all []string

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// operation is what an operator does at an instant.
+// operation is an operator's action at an instant.
 type operation struct {
 	line int
 	when time.Duration
@@ -135,10 +135,10 @@ func (r *reader) fault(do Action, f Fault, o *options) error {
 	return nil
 }
 
-// played is one play of a scenario and what it left.
+// played is one play of a scenario and its results.
 type played struct {
 	scenario *timetable
-	said     []string          // what operators were answered, where that is worth a line
+	said     []string          // answers to operators, where they are worth a line
 	hands    int               // runs requested by hand so far: hand-1, hand-2, ...
 	unique   map[string]string // their ids by key
 	got      []string          // the history
@@ -146,7 +146,7 @@ type played struct {
 	result   Result
 }
 
-// acts are the operations as the cluster's plan wants them.
+// acts returns the operations in the form of the cluster's plan.
 func (p *played) acts() []act {
 	var all []act
 	for _, o := range p.scenario.acts {
@@ -168,7 +168,7 @@ func (p *played) acts() []act {
 	return all
 }
 
-// operate does what an operator's tool does.
+// operate carries out an operation as an operator's tool does.
 func (p *played) operate(c *cluster, l *ledger.Ledger, i *ops.Client, o operation) (answer string, err error) {
 	since := func(d *time.Duration) (at time.Time) {
 		if d != nil {
@@ -242,7 +242,8 @@ func (o operation) means(whole bool, shard, shards int) bool {
 	return !whole && shards > 1 && *o.shard == shard
 }
 
-// find is the id of the run that an operation means: of a tick, or of a shard of it, the latest attempt.
+// find returns the id of the run that an operation means: of a tick, or of a shard of it, the
+// latest attempt.
 func (p *played) find(c *cluster, l *ledger.Ledger, o operation) (string, error) {
 	if o.run != "" {
 		return o.run, nil

@@ -129,8 +129,7 @@ func (p *played) tick(c *cluster, ms int64) string {
 	return "+" + spec.FormatDuration(at.Sub(c.began))
 }
 
-// whole is a span in whole seconds, as a person reads it who looks at a watch: what takes no time, such as a
-// message, does not make it another one.
+// whole is a span in whole seconds, as on a watch: the short time of a message makes no difference.
 func whole(ms int64) time.Duration {
 	const slack = 150 // the node's idea of Redis' clock
 	return (time.Duration(ms+slack) * time.Millisecond).Truncate(time.Second)
@@ -172,7 +171,7 @@ func (e *event) shard(whole bool, shard, shards int) {
 	}
 }
 
-// details are the words about a run that the normal case does not have.
+// details are the words about a run that differs from the normal case.
 func (p *played) details(attempt int, trigger string) []string {
 	var words []string
 	if attempt > 1 {
@@ -220,7 +219,7 @@ func (p *played) flight(l ledger.Lease) event {
 	return e
 }
 
-// state are the lines about how a job stands.
+// state returns the lines about a job's state.
 func (p *played) state(c *cluster, v ops.JobView) []string {
 	at := func(s *ops.Stamp) string { return p.tick(c, time.Time(*s).UnixMilli()) }
 	var lines []string

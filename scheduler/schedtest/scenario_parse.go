@@ -30,7 +30,7 @@ type timetable struct {
 	wantAt   int            // the number of the first of them
 }
 
-// actor is a job of a scenario and what its function does.
+// actor is a job of a scenario and the rules of its function.
 type actor struct {
 	job   jobs.Job
 	rules []rule
@@ -200,7 +200,7 @@ func (s *timetable) label(o *options) error {
 	return nil
 }
 
-// base is the job of that name which the caller gave, or a new one.
+// base returns the caller's job of that name, or a new one.
 func (s *timetable) base(name string) jobs.Job {
 	for _, j := range s.given {
 		if j.Name == name {

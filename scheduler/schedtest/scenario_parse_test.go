@@ -43,7 +43,7 @@ func TestScenariosCanFail(t *testing.T) {
 	}
 }
 
-// The comparison is blind to spacing and empty lines, and to nothing else.
+// The comparison ignores only spacing and empty lines.
 func TestDiff(t *testing.T) {
 	want := []string{"a +10s succeeded", "", "a   next +20s"}
 	if d := diff(want, []string{"a  +10s  succeeded", "a next +20s"}, 1, "x"); d != "" {

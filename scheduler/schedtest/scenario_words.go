@@ -62,7 +62,7 @@ func (o *options) next(what string) string {
 	return ""
 }
 
-// plain is how many of the words that are left are no settings.
+// plain is how many of the remaining words are no settings.
 func (o *options) plain() int {
 	n := 0
 	for _, w := range o.words {

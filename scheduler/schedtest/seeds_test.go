@@ -27,7 +27,7 @@ var (
 // failuresMost is after how many failing seeds a suite stops.
 const failuresMost = 5
 
-// suite plays many seeds and adds up what they show.
+// suite plays many seeds and adds up their counters.
 type suite struct {
 	name   string
 	plan   func(seed uint64) Plan
@@ -128,8 +128,8 @@ func (s *suite) add(t *testing.T, seed uint64, r Result) int {
 	return s.failed
 }
 
-// wantSame ends the test when two plays of a plan differ, with what the stories have around the first line that
-// the other has not.
+// wantSame ends the test when two plays of a plan differ, and prints the stories around the first
+// different line.
 func wantSame(t *testing.T, one, other Result) {
 	t.Helper()
 	if one.Digest == other.Digest {

@@ -22,7 +22,8 @@ func TestEverySettingIsKnown(t *testing.T) {
 	}
 }
 
-// A plan whose job has a setting that cannot be judged is refused, with the setting's name and what to do.
+// A plan whose job has a setting that cannot be judged is refused, with the setting's name and the
+// remedy.
 func TestRefusedSettings(t *testing.T) {
 	t.Parallel()
 	for _, s := range spec.All() {

@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// shardOf reads of which open tick a run is a shard, and which one, off its record.
+// shardOf reads a run's open tick and the number of its shard from its record.
 func shardOf(record string) (of string, shard, shards int) {
 	f := strings.Split(record, "|")
 	if len(f) <= recordOf {

@@ -11,7 +11,7 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// simShows is what enough seeds of TestSim must show.
+// simShows are the events that enough seeds of TestSim must show.
 var simShows = []string{
 	"failover between asking and claim", "failover between claim and start", "failover between start and settle",
 	"stale write refused", "tick taken over", "lease expired while running",

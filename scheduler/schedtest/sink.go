@@ -21,7 +21,7 @@ type sink struct {
 	beside          map[string]bool  // jobs whose runs may go on side by side: there each tick is a fence of its own
 }
 
-// fence names what a run's token is compared for.
+// fence names the runs whose tokens are compared with each other.
 func (s *sink) fence(run *jobs.Run) string {
 	fence := run.Job()
 	if s.beside[run.Job()] || run.Trigger() == jobs.TriggerBackfill {
@@ -36,14 +36,14 @@ func (s *sink) fence(run *jobs.Run) string {
 	return fence
 }
 
-// sees notes what the clock shows.
+// sees records the time of the clock.
 func (s *sink) sees(at time.Time) {
 	if at.After(s.latest) {
 		s.latest = at
 	}
 }
 
-// steps notes what the clock shows when it is about to step.
+// steps records the time of the clock just before a step.
 func (s *sink) steps(at time.Time) {
 	s.sees(at)
 	s.before, s.stepped = at, time.Now()

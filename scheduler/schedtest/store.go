@@ -15,14 +15,14 @@ const pastKept = 8
 type store struct {
 	up       bool
 	runs     int       // of the server; names its id
-	remember bool      // keep past: some fault will want it
+	remember bool      // keep past: some fault will need it
 	past     []past    // before each of the latest writes of a ledger script, oldest first
 	lost     time.Time // when it last came back without writes that it had acknowledged
 	forgot   bool      // FlushScripts has struck
 	steps    []step    // of its clock
 }
 
-// past is what Redis held at an instant.
+// past is Redis' data at an instant.
 type past struct {
 	at   time.Time
 	held redistest.Snapshot

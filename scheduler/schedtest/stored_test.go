@@ -21,7 +21,7 @@ func TestStored(t *testing.T) {
 	s.run(t)
 }
 
-// storedShow is what enough seeds must show.
+// storedShow are the events that enough seeds must show.
 var storedShow = []string{
 	"stored: put", "stored: changed", "stored: deleted", "stored: refused", "stored: ran", "stored: runs at the end",
 	"tick of shards", "stale write refused", "run handed back", "tick taken over",
@@ -60,7 +60,7 @@ func storedPlan(seed uint64) Plan {
 	mark := 0 // how many lines there were ten seconds before the end
 	p.acts = append(p.acts, act{p.For - 10*second, func(c *cluster) { mark = len(c.sink.writes) }})
 	p.last, p.final = func(c *cluster) {
-		if p.Heal > 0 && len(c.redis.steps) == 0 { // after a step back, jobs wait until the clock is again where they stand
+		if p.Heal > 0 && len(c.redis.steps) == 0 { // after a step back, jobs wait for their cursors
 			c.storedRun(c.sink.writes[mark:])
 		}
 	}, (*cluster).storedOnce
@@ -118,7 +118,8 @@ func (c *cluster) storedRun(lately []audit.Write) {
 	}
 }
 
-// storedOnce wants each attempt of a tick of a stored job to have run once, and the books to close.
+// storedOnce expects each attempt of a tick of a stored job to have run once, and the books to
+// close.
 func (c *cluster) storedOnce() {
 	ran := make(map[string]audit.Write)
 	for _, w := range c.sink.writes {

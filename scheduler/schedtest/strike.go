@@ -76,7 +76,7 @@ func (c *cluster) lostOn(until time.Time) {
 	}
 }
 
-// apply does what a fault does, to the process that it hits (nil: to Redis).
+// apply carries out a fault, on the process that it hits (nil: on Redis).
 func (c *cluster) apply(f Fault, p *process) {
 	if f.ofRedis() && !c.redis.up || !f.ofRedis() && (p == nil || p.dead) {
 		return // there is nothing to hit

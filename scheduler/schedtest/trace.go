@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
-// trace is what happened, in order, for people; and a digest of all of it, and of every message.
+// trace is the history, in order, for people; and a digest of it and of every message.
 type trace struct {
 	lines []string
 	sum   hash.Hash

@@ -7,9 +7,9 @@ import (
 )
 
 // wire carries everything that passes between the processes of a simulation: requests and replies
-// of Redis, lines for the sink, and what the plan does at a given time. One goroutine delivers one
-// thing after another, each at an instant of its own, so that what one delivery sets off has come
-// to rest before the next. That is what makes a seed give the same history on every machine.
+// of Redis, lines for the sink, and the plan's timed acts. One goroutine delivers one thing after
+// another, each at an instant of its own, so that the effects of a delivery have come to rest
+// before the next. For that reason a seed gives the same history on every machine.
 type wire struct {
 	mu    sync.Mutex
 	queue deliveries
@@ -19,7 +19,7 @@ type wire struct {
 	ended chan struct{} // closed by run
 }
 
-// delivery is something that happens at an instant.
+// delivery is an event at an instant.
 type delivery struct {
 	at   time.Time
 	from int    // number of the process it comes from, then

@@ -9,11 +9,11 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// What the ledger recorded.
+// The ledger's records.
 type (
 	// JobBooks is everything that is stored of one job.
 	JobBooks = ledger.JobBooks
-	// Entry is where a job stands.
+	// Entry is a job's current state.
 	Entry = ledger.Entry
 	// Row is a row of a job's history.
 	Row = ledger.Row

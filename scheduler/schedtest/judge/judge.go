@@ -37,7 +37,7 @@ const (
 type (
 	// Report is the answer of Check.
 	Report = audit.Report
-	// Finding is something that is wrong, with its evidence.
+	// Finding is a violation with its evidence.
 	Finding = audit.Finding
 	// Kind is the kind of a finding.
 	Kind = audit.Kind

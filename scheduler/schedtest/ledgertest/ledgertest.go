@@ -1,14 +1,15 @@
-// Package ledgertest lets a test put jobs and runs into any state, by the very calls of the ledger that nodes make,
-// without a node and without waiting for one. See scheduler/internal/ledger for what each of them does.
+// Package ledgertest lets a test put jobs and runs into any state, by the same calls of the ledger
+// as nodes make, without a node and without waiting for one. Package scheduler/internal/ledger
+// documents each of them.
 package ledgertest
 
 import "github.com/escapement/escapement/scheduler/internal/ledger"
 
 // A namespace, and requests to it.
 type (
-	// Ledger speaks to one namespace.
+	// Ledger is a client of one namespace.
 	Ledger = ledger.Ledger
-	// Config is how Open finds it, or makes it.
+	// Config is how Open finds the namespace, or creates it.
 	Config = ledger.Config
 	// Definition is a job to define.
 	Definition = ledger.Definition
