@@ -87,7 +87,7 @@ func take(t *testing.T, driver cli.Driver, c cli.LockConfig) error {
 	return lease.Release(t.Context())
 }
 
-// refused wants an error that has the words and no password.
+// refused expects an error with the words and without a password.
 func refused(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter") {
@@ -100,7 +100,7 @@ func client(c *redistest.Certificates) redisconn.TLS {
 	return redisconn.TLS{CAFile: c.CAFile, CertFile: c.ClientCertFile, KeyFile: c.ClientKeyFile}
 }
 
-// TestEtcdCredentials has a member that wants a certificate and, later, a user.
+// TestEtcdCredentials uses a member that requires a certificate and, later, a user.
 func TestEtcdCredentials(t *testing.T) {
 	t.Parallel()
 	certs := redistest.NewCertificates(t)
@@ -149,7 +149,7 @@ func TestEtcdCredentials(t *testing.T) {
 	refused(t, "without a user", take(t, etcd, c), "")
 }
 
-// TestZooKeeperCredentials has a server that speaks TLS, and locks that belong to one user.
+// TestZooKeeperCredentials uses a server with TLS, and locks that belong to one user.
 func TestZooKeeperCredentials(t *testing.T) {
 	t.Parallel()
 	certs := redistest.NewCertificates(t)
@@ -322,7 +322,8 @@ func runPostgres(t *testing.T, dir, port string, account *syscall.Credential, ow
 	serve(t, cmd, ready)
 }
 
-// TestCredentialsRefused: what contradicts itself is refused before a connection, without a password.
+// TestCredentialsRefused: contradictory settings are refused before a connection, and the error
+// hides the password.
 func TestCredentialsRefused(t *testing.T) {
 	certs := redistest.NewCertificates(t)
 	for name, c := range map[string]struct {

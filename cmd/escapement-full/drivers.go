@@ -63,7 +63,7 @@ func root(namespace string) string {
 	return "/" + namespace + "/locks"
 }
 
-// etcd takes the members of a cluster as URLs, of which one may have the user and the password.
+// etcd takes the members of a cluster as URLs. One of them may have the user and the password.
 func etcd(c cli.LockConfig) (*locking.Locker, func(), error) {
 	cfg := etcdlock.ClientConfig{Username: c.User, Password: c.Password}
 	if c.Password != "" && c.User == "" {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// row is what became of one guard.
+// row is the result of one guard.
 type row struct {
 	caught string        // the test that has failed, or why none did
 	err    error         // why the guard counts as not caught
@@ -116,7 +116,7 @@ func (p player) without(ctx context.Context, g guard, overlay string) (r row) {
 	return r
 }
 
-// each does something for 0 to n-1, some at once, and then, in order, as soon as it is done, something else.
+// each calls do for 0 to n-1, atOnce at a time, and then, in order, as soon as each is done.
 func each(n, atOnce int, do, then func(i int)) {
 	done := make([]chan struct{}, n)
 	for i := range done {

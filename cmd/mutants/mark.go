@@ -79,7 +79,7 @@ func marksIn(file string, src []byte) ([]mark, error) {
 
 var nameOf = regexp.MustCompile(`^[a-z0-9]+([-_][a-z0-9]+)*$`)
 
-// parseMark reads what follows the colon of a directive.
+// parseMark reads the text after the colon of a directive.
 func parseMark(text string) (mark, error) {
 	name, rest, _ := strings.Cut(text, " ")
 	promise, reason, _ := strings.Cut(rest, " ")

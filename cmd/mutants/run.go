@@ -45,7 +45,7 @@ func (p player) overlay(g guard) (string, error) {
 	return changed + ".json", os.WriteFile(changed+".json", list, 0o600)
 }
 
-// outcome is what became of the tests that a pattern names.
+// outcome is the result of the tests that a pattern names.
 type outcome struct {
 	passed, failed []string // names, including subtests
 	err            error    // why there is no result: no build, no test, a hang, a panic elsewhere
@@ -103,7 +103,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// read takes an outcome from what `go test -v` has printed.
+// read parses the output of `go test -v`.
 func read(out string, err error) outcome {
 	o := outcome{out: out}
 	for _, line := range verdictLine.FindAllStringSubmatch(out, -1) {

@@ -50,7 +50,7 @@ type guard struct {
 	tests []test
 }
 
-// testsMax is how many tests a guard may name: one, or two that show different sides of it.
+// testsMax is how many tests a guard may name: one, or two that show different sides of the guard.
 const testsMax = 2
 
 // match puts marks and table together. The error names everything that does not fit.

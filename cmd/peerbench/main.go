@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/ticks"
 )
 
-// commands are what the first argument may be.
+// commands are the valid first arguments.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"ticks":         ticks.Run,
 	"locks":         locks.Run,

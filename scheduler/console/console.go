@@ -25,10 +25,10 @@ type Config struct {
 	// API answers requests below /api/v1/: a *api.Server. Default: none; then the API must be served beside the console, under the same
 	// base path.
 	API http.Handler
-	// BasePath is what the paths of requests may begin with, such as /ops. It may also be missing, where a proxy has stripped it.
-	// Default "": none.
+	// BasePath is the prefix of the paths of requests, such as /ops. It may also be missing, where
+	// a proxy has stripped it. Default "": none.
 	BasePath string
-	// Name is what the console calls the cluster, in the page's title. Default: the namespace's name.
+	// Name is the cluster's name in the page's title. Default: the namespace's name.
 	Name string
 }
 
@@ -77,7 +77,8 @@ func Handler(cfg Config) http.Handler {
 	return Below(cfg.BasePath, mux)
 }
 
-// unknownPage is the answer to a path without a page. A handler that is mounted below another path than its base path gets nothing else.
+// unknownPage is the answer to a path without a page. A handler that is mounted below another path
+// than its base path gives no other answer.
 func unknownPage(files map[string]file, base, at string) string {
 	folder, name := path.Split(at)
 	if _, page := files[name]; (name == "" || page) && folder != "/" {

@@ -124,7 +124,7 @@ func TestMountedElsewhere(t *testing.T) {
 // most is how many bytes the console may take, compressed: 2 s over a slow phone's 300 kbit/s. 61 KiB of it are script.
 const most = 72 << 10
 
-// TestSize: the page loads fast over a slow connection, and nothing in it comes from elsewhere.
+// TestSize: the page loads fast over a slow connection, and loads nothing from other hosts.
 func TestSize(t *testing.T) {
 	files, err := filepath.Glob("dist/*")
 	if err != nil || len(files) < 5 {

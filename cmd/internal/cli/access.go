@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
-// access is who may do what over HTTP, by the configuration, which was checked.
+// access returns the access rules over HTTP, by the checked configuration.
 func (h HTTP) access() opshttp.Access {
 	a := opshttp.Access{Tokens: map[string]opshttp.Identity{}, Users: map[string]opshttp.User{}, Header: h.ProxyHeader, RoleHeader: h.ProxyRoleHeader, Hosts: slices.Clone(h.Hosts)}
 	if host, _, err := net.SplitHostPort(h.Listen); err == nil && host != "" {
@@ -33,7 +33,7 @@ func (h HTTP) access() opshttp.Access {
 // secretLeast is how long a token or a password is at least: a shorter one can be guessed.
 const secretLeast = 8
 
-// access checks who may do what over HTTP.
+// access checks the access rules over HTTP.
 func (c *checker) access() {
 	h := c.HTTP
 	for path, token := range map[string]string{"http.operator_token": h.OperatorToken, "http.viewer_token": h.ViewerToken} {

@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// The words that node.claim_ahead may be, besides a duration.
+// The words of node.claim_ahead, besides a duration.
 const (
 	aheadAuto = "auto"
 	aheadOff  = "off"

@@ -95,8 +95,8 @@ func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.stderr, "escapement: "+harmlessLines(fmt.Sprintf(format, args...)))
 }
 
-// explain is what a person reads about an error: a line for each fault of the
-// configuration, the usage line below an error of usage.
+// explain returns the text of an error for a person: a line for each fault of the configuration,
+// the usage line below an error of usage.
 func (a *app) explain(cmd *cobra.Command, err error) string {
 	switch exitCode(err) {
 	case exitConfig:

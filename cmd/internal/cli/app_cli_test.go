@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// TestCommandLines runs the lines of testdata/cli/*.txt: arguments, with variables before them as in a shell, then the exit code
-// and words that stderr must have, between bars. On stdout is nothing, or what a last part "stdout: WORDS" has; no password is
-// anywhere. Lines "env NAME=VALUE" count for those below.
+// TestCommandLines runs the lines of testdata/cli/*.txt: arguments, with variables before them as
+// in a shell, then the exit code and words that stderr must have, between bars. Stdout must be
+// empty, or have the words of a last part "stdout: WORDS"; no output has a password. Lines "env
+// NAME=VALUE" count for the lines below.
 func TestCommandLines(t *testing.T) {
 	files, err := filepath.Glob("testdata/cli/*.txt")
 	if err != nil || len(files) == 0 {

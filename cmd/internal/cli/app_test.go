@@ -58,7 +58,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// TestUnwrittenData wants exit 1 and the reason when stdout takes nothing.
+// TestUnwrittenData expects exit 1 and the reason when writing to stdout fails.
 func TestUnwrittenData(t *testing.T) {
 	for _, args := range []string{"version", "version -o json", "config validate ../../../config.yaml", "config validate -o json ../../../config.yaml",
 		"config print --config ../../../config.yaml", "cron explain @hourly", "cron explain @hourly -o json"} {

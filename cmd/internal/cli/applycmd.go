@@ -68,7 +68,7 @@ managed_by in the file to take it over.
 	return apply
 }
 
-// apply stores what differs.
+// apply stores the jobs that differ.
 func (a *app) apply(t tool, list []jobs.Job, stored []ops.StoredJob, o ops.PutOptions) error {
 	is := make(map[string]ops.StoredJob, len(stored))
 	for _, s := range stored {

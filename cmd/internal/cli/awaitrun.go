@@ -85,7 +85,8 @@ func (a *app) follow(t tool, asked ops.RunView, w waiting) error {
 	case err != nil && t.ctx.Err() != nil:
 		return fmt.Errorf("wait for run %s, which was asked for and goes on: %w", asked.Run, errInterrupted)
 	case errors.Is(err, ops.ErrUnknownRun) && !w.wait:
-		// Named by --unique, it may have ended so long ago that its row is gone. The id is known all the same.
+		// Named by --unique, it may have ended so long ago that its row is gone. The id is still
+		// known.
 		return printJSON(a.stdout, asked)
 	case err != nil:
 		return fmt.Errorf("run %s was asked for: %w", asked.Run, err)

@@ -119,7 +119,7 @@ func TestPastDaysOfACalendar(t *testing.T) {
 	}
 }
 
-// What a file of folded lines costs grows as its size.
+// The cost of a file of folded lines grows as its size.
 func TestFoldedLinesCostTheirSize(t *testing.T) {
 	cost := func(lines int) uint64 {
 		text := []byte(calendarOf(event("SUMMARY:a"+strings.Repeat("\n b", lines), "DTSTART:20261224")))

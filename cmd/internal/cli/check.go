@@ -31,7 +31,7 @@ func (c *checker) fault(path, format string, args ...any) {
 	}
 }
 
-// connection judges what a tool needs.
+// connection judges the settings that a tool needs.
 func (c *checker) connection() {
 	c.namespace()
 	c.redis()
@@ -54,14 +54,14 @@ func (c *checker) check() {
 	c.allJobs()
 }
 
-// whole wants a number within its limits.
+// whole checks that a number is within its limits.
 func (c *checker) whole(path string, n, low, high int) {
 	if n < low || n > high {
 		c.fault(path, "%d is outside %d to %d", n, low, high)
 	}
 }
 
-// span wants a duration within its limits, in whole milliseconds.
+// span checks that a duration is within its limits, in whole milliseconds.
 func (c *checker) span(path string, d, low, high time.Duration) {
 	if d < low || d > high {
 		c.fault(path, "%s is outside %s to %s", spec.FormatDuration(d), spec.FormatDuration(low), spec.FormatDuration(high))
@@ -144,8 +144,8 @@ func probe(j jobs.Job) error {
 	return j.Validate()
 }
 
-// fieldErrors takes apart what Validate joined; several faults of one field come as one. Anything
-// else in it is a slip of this program and stays visible as a fault without a field.
+// fieldErrors separates the errors that Validate joined; several faults of one field come as one.
+// Any other error in it is a slip of this program and stays visible as a fault without a field.
 func fieldErrors(err error) (list []*jobs.FieldError) {
 	if err == nil {
 		return nil

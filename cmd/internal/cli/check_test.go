@@ -7,8 +7,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestJobSettings wants each policy where the scheduler looks for it, from the job or from
-// the defaults.
+// TestJobSettings expects each policy in the scheduler's setting, from the job or from the
+// defaults.
 func TestJobSettings(t *testing.T) {
 	l, err := load(source{file: "testdata/config/policies.yaml"})
 	if err != nil {

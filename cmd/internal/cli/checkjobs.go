@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// noWork stands in for what a job does where only the rest of it is judged.
+// noWork is the function of jobs whose other settings are judged.
 func noWork(context.Context, *jobs.Run) error { return nil }
 
 // defaults judges the defaults by themselves, so that a bad one is reported once and not for every
@@ -55,8 +55,8 @@ func (c *checker) allJobs() {
 	c.together(first)
 }
 
-// together judges how the jobs follow each other, and their groups, with jobs that are right in everything
-// else in their place. paths has where each name was given.
+// together judges how the jobs follow each other, and their groups, with every other setting
+// replaced by a valid one. paths has the place of each name.
 func (c *checker) together(paths map[string]string) {
 	reg := jobs.NewRegistry()
 	ticks := func(j jobs.Job) jobs.Job {

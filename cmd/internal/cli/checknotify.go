@@ -93,7 +93,7 @@ func values(m map[string]string) (list []string) {
 	return list
 }
 
-// targetNames are the names of the targets, for words.
+// targetNames returns the names of the targets, for messages.
 func targetNames(targets []notify.Target) []string {
 	names := make([]string, len(targets))
 	for i, t := range targets {

@@ -42,7 +42,8 @@ func wantMistaken(t *testing.T, url, want string) {
 	}
 }
 
-// TestFirstContact: a node and every tool have the same words for a Redis that cannot be used, and the same exit code.
+// TestFirstContact: a node and every tool have the same words for an unusable Redis, and the same
+// exit code.
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	_, replicas := redistest.StartReplicas(t, 1)

@@ -16,8 +16,8 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
-// TestRunOnACluster runs three nodes on a Redis Cluster, kills one of its masters in the middle, and wants every tick
-// that is recorded to have run once, and the jobs of all partitions to go on.
+// TestRunOnACluster runs three nodes on a Redis Cluster and kills one of its masters in the middle.
+// Every recorded tick must have run once, and the jobs of all partitions must go on.
 func TestRunOnACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
@@ -132,7 +132,7 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	lock := lockAt(ctx, t, c, home)
-	for _, s := range c.Servers() { // else nothing is answered when a master has no successor
+	for _, s := range c.Servers() { // else no request is answered when a master has no successor
 		if err := s.Client(t).ConfigSet(ctx, "cluster-require-full-coverage", "no").Err(); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 // companions are settings that belong to the servers which other settings name: credentials and TLS.
 var companions = []struct {
 	servers  func(*Config) string // "" names none
-	settings []string             // paths; those below them too
+	settings []string             // paths; also the paths below them
 }{
 	{func(c *Config) string { return c.Redis.servers() }, []string{"redis.tls", "redis.sentinel_user", "redis.sentinel_password"}},
 	{func(c *Config) string { return c.Locks.store() }, locksCompanions},

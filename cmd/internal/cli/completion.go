@@ -59,7 +59,7 @@ const (
 // completer are names that begin so.
 type completer = cobra.CompletionFunc
 
-// words completes one of some words.
+// words completes one word of a list.
 func words(all []string) completer {
 	return func(_ *cobra.Command, args []string, begins string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -69,7 +69,8 @@ func words(all []string) completer {
 	}
 }
 
-// beginning are the words that begin so and that a shell takes as they are, completeMost at most.
+// beginning returns the words with this beginning that a shell takes as they are, completeMost at
+// most.
 func beginning(all []string, begins string) []string {
 	all = slices.DeleteFunc(slices.Clone(all), func(w string) bool {
 		return !strings.HasPrefix(w, begins) || strings.ContainsAny(w, " \r\n") && !strings.Contains(w, "\t")
@@ -77,7 +78,7 @@ func beginning(all []string, begins string) []string {
 	return all[:min(len(all), completeMost)]
 }
 
-// names completes a name that a list has. Without an answer, and after an error, there is none.
+// names completes a name of a list. Without an answer, and after an error, it offers no name.
 func (a *app) names(list func(t tool) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, begins string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -100,7 +101,8 @@ func (a *app) ask(cmd *cobra.Command, list func(t tool) ([]string, error)) (foun
 	return found
 }
 
-// complete lets shells complete what a command's first argument names, and the flags that take such names.
+// complete lets shells complete the names in a command's first argument, and the flags that take
+// such names.
 func (a *app) complete(root *cobra.Command) {
 	byArgument := map[string]completer{
 		"jobs get": a.names(jobNames), "jobs run": a.names(jobNames), "jobs pause": a.names(jobNames), "jobs resume": a.names(jobNames),

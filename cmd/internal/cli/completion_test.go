@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// completed are what a shell would offer for the last of some words, without descriptions.
+// completed returns a shell's offers for the last of some words, without descriptions.
 func completed(t *testing.T, env []string, args ...string) (all []string) {
 	t.Helper()
 	code, stdout, _ := call(env, "", append([]string{"__complete"}, args...)...)
@@ -26,7 +26,8 @@ func completed(t *testing.T, env []string, args ...string) (all []string) {
 	return all
 }
 
-// TestCompletion completes commands, flags' words and the names that Redis has; where it does not answer, nothing, and soon.
+// TestCompletion completes commands, flags' words and names in Redis; without an answer of Redis it
+// offers nothing, soon.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "report", Schedule: "@yearly"}, jobs.Job{Name: "reload", Schedule: "@yearly"}, jobs.Job{Name: "other", Schedule: "@yearly"})

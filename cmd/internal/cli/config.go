@@ -6,11 +6,10 @@ import (
 	"github.com/escapement/escapement/scheduler/metrics"
 )
 
-// Config is config.yaml in memory. The yaml tag of a field is its key; the path
-// of keys in capitals, joined by "_" and prefixed with ESCAPEMENT_, is its
-// environment variable. A words tag lists the only values a text may have, a
-// setting tag names the setting of a job that has them, and a secret tag marks
-// what no message shows.
+// Config is config.yaml in memory. The yaml tag of a field is its key; the path of keys in
+// capitals, joined by "_" and prefixed with ESCAPEMENT_, is its environment variable. A words tag
+// lists the only values a text may have, a setting tag names the setting of a job that has them,
+// and a secret tag marks values that no message shows.
 type Config struct {
 	// Namespace keeps two installations in one Redis apart. Letters, digits,
 	// ".", "_" and "-", at most 64 bytes. Default "escapement".
@@ -140,7 +139,7 @@ type HTTP struct {
 	MetricsHistograms string `yaml:"metrics_histograms" words:"shared job"`
 }
 
-// jobsWithMetrics is MetricsJobs as the collector wants it.
+// jobsWithMetrics is MetricsJobs as a setting of the collector.
 func (h HTTP) jobsWithMetrics() int {
 	if h.MetricsJobs == 0 {
 		return -1

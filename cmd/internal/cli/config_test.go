@@ -18,8 +18,8 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// TestSampleEqualsDefaults reads the repository's config.yaml: with its jobs taken
-// out it is what an absent file means.
+// TestSampleEqualsDefaults reads the repository's config.yaml: without its jobs it equals an absent
+// file.
 func TestSampleEqualsDefaults(t *testing.T) {
 	l, err := load(source{file: "../../../config.yaml"})
 	if err != nil {

@@ -1,6 +1,6 @@
 package cli
 
-// What jobs and handlers of the configuration do.
+// The work of jobs and handlers of the configuration.
 
 // Handler is what the runs of stored jobs do that name it: a command or an HTTP call, with the job's payload.
 type Handler struct {

@@ -52,11 +52,11 @@ func wantsExpression(cmd *cobra.Command, args []string) error {
 	return wants("EXPR")(cmd, args)
 }
 
-// explanation is what cron explain prints, and its JSON.
+// explanation is the output of cron explain, and its JSON.
 type explanation struct {
 	Schedule   string          `json:"schedule"`
 	Resolved   string          `json:"resolved"`      // without H
-	Job        string          `json:"job,omitempty"` // whose name stands behind H; only with H
+	Job        string          `json:"job,omitempty"` // the name that H is computed from; only with H
 	Words      string          `json:"words"`
 	TimeZone   string          `json:"time_zone"`
 	FixedTimes bool            `json:"fixed_times"`       // and not an interval
@@ -65,7 +65,7 @@ type explanation struct {
 	Ticks      []explainedTick `json:"ticks"`
 
 	assumed bool   // Job was not given
-	clock   string // what becomes of the ticks when the clock is set
+	clock   string // the effect of a change of the clock on the ticks
 }
 
 type explainedTick struct {

@@ -18,7 +18,7 @@ type decoder struct {
 	origins
 	faults faultList
 
-	// What stands between the brackets of jobs[...] and notify.targets[...], per entry.
+	// The text between the brackets of jobs[...] and notify.targets[...], per entry.
 	jobLabels, targetLabels []string
 }
 
@@ -126,8 +126,8 @@ func (d *decoder) unknown(key *yaml.Node, path string, known []setting) {
 	d.fault(key, join(path, keyName(key.Value)), "unknown key%s", hint)
 }
 
-// pairs walks the keys of a mapping; a key that is no plain text, or comes
-// again, is a fault and is not handed on. cut: a key may have a secret in it.
+// pairs walks the keys of a mapping; a key that is no plain text, or is repeated, is a fault and is
+// left out. cut: a key may have a secret in it.
 func (d *decoder) pairs(n *yaml.Node, path string, cut bool, each func(key, value *yaml.Node)) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -183,7 +183,7 @@ func (d *decoder) list(n *yaml.Node, path string, v reflect.Value, secret bool) 
 	}
 }
 
-// plainName is a name that can stand in a path without being misread.
+// plainName is a name that is unambiguous in a path.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9]*[A-Za-z._:/-][A-Za-z0-9._:/-]*$`)
 
 // itemLabels names the items of a sequence for messages: by the item's own name, if it is plain and
@@ -223,8 +223,8 @@ func (d *decoder) scalar(n *yaml.Node, path string, s setting) {
 	}
 }
 
-// is reports whether a node has the wanted kind, and a fault if it does not. A
-// section or list with nothing in it (every line of it is a comment) is let be.
+// is reports whether a node has the wanted kind, and adds a fault if it does not. An empty section
+// or list, whose lines are all comments, is accepted.
 func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, s setting) bool {
 	if n.Kind == want {
 		return d.plain(n, path, s.secret)
@@ -249,7 +249,7 @@ func (d *decoder) is(n *yaml.Node, want yaml.Kind, path string, s setting) bool 
 	return false
 }
 
-// workSections are examples of sections, for who writes a single value there.
+// workSections are examples of sections, for a fault where a single value is written.
 var workSections = map[string]string{".webhook": "{url: ...}", ".exec": "{command: [./job]}", ".http": "{url: ...}"}
 
 // plainTags are the tags that the parser gives to values without a written tag.
@@ -259,7 +259,8 @@ var plainTags = map[yaml.Kind][]string{
 	yaml.SequenceNode: {"!!seq"},
 }
 
-// plain reports whether a node has no tag that would have it read as something else, and a fault if it has.
+// plain reports whether a node has no tag that would change its meaning, and adds a fault if it has
+// one.
 func (d *decoder) plain(n *yaml.Node, path string, secret bool) bool {
 	tag := n.ShortTag()
 	switch {

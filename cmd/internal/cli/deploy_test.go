@@ -73,7 +73,7 @@ func TestDeployFiles(t *testing.T) {
 	t.Parallel()
 	for _, name := range deployFiles(t) {
 		switch {
-		case strings.Contains(name, "/templates/"): // what comes of them is in kubernetes/
+		case strings.Contains(name, "/templates/"): // their results are in kubernetes/
 		case strings.HasSuffix(name, ".yaml"):
 			documents[map[string]any](t, name)
 		case strings.HasSuffix(name, ".json") && !json.Valid([]byte(readFile(t, name))):

@@ -74,8 +74,8 @@ func (a *app) dev(l *loaded, count int) error {
 	return l.explained(err, "leave that empty for the embedded one")
 }
 
-// devRedis returns how to make a client of the Redis that the configuration names, or else of a
-// server embedded in this process, which ends with it, and what to call that Redis.
+// devRedis returns a function that makes a client, and the name of its Redis for messages: the
+// configured Redis, or else a server embedded in this process, which ends with it.
 func (l *loaded) devRedis() (newClient func() (redis.UniversalClient, error), where string, err error) {
 	if l.Redis.URL != "" || l.Redis.Mode != modeStandalone {
 		return l.newClient, l.redisName(), nil

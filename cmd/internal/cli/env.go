@@ -69,8 +69,8 @@ func cutLast(path string) (section, key string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// applyEnv sets what variables give. A secret may stand in a file instead, named
-// by the variable with _FILE behind it. An empty variable counts as given, but not beside that file.
+// applyEnv sets the values of variables. A secret may be in a file instead, named by the variable
+// with _FILE appended. An empty variable counts as given, but not beside that file.
 func applyEnv(c *Config, env map[string]string, from origins, faults *faultList) {
 	for _, l := range leaves(c) {
 		name := l.env()
@@ -92,8 +92,9 @@ func applyEnv(c *Config, env map[string]string, from origins, faults *faultList)
 	}
 }
 
-// secret returns the value of a variable, or the text of the file that NAME_FILE names, without the line end that an
-// editor leaves, and the name of that one of the two. An empty variable beside the other one counts as not set.
+// secret returns the value of a variable, or the text of the file that NAME_FILE names, without the
+// line end of an editor, and which of the two variables was used. An empty variable beside the
+// other one counts as not set.
 func secret(env map[string]string, name string) (from, text string, given bool, err error) {
 	path := env[name+"_FILE"]
 	text, given = env[name]
@@ -114,7 +115,7 @@ func secret(env map[string]string, name string) (from, text string, given bool, 
 // ofService are variables that Kubernetes sets in every pod for a service called escapement, or escapement-something.
 var ofService = regexp.MustCompile(`^ESCAPEMENT_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// refuseUnknown adds a fault for each variable that begins as ours do and is none.
+// refuseUnknown adds a fault for each unknown variable with our prefix.
 func refuseUnknown(env map[string]string, faults *faultList) {
 	known := []string{authorVariable, apiVariable, apiTokenVariable, apiTokenVariable + "_FILE", tokenVariable, lockVariable, moveFromVariable, moveFromVariable + "_FILE", moveToVariable, moveToVariable + "_FILE"}
 	for _, l := range leaves(new(Config)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Every command that does something has examples, and they are command lines that it understands.
+// Every command that is no group has examples, and they are valid command lines.
 func TestExamples(t *testing.T) {
 	a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	left := map[string]bool{}

@@ -57,8 +57,8 @@ func (p place) at(path string) string {
 	return at + ": " + path
 }
 
-// configError is everything wrong with a configuration, in the order of the files;
-// what variables and flags brought in comes last.
+// configError is all faults of a configuration, in the order of the files; faults of variables and
+// flags come last.
 type configError []fault
 
 // Error joins the faults, one on each line.

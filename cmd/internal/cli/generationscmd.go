@@ -51,7 +51,7 @@ func promoting(g ops.GenerationView) string {
 	return g.State
 }
 
-// printDifferences lists, for each generation, what promoting it would change.
+// printDifferences lists, for each generation, the changes that its promotion would make.
 func (a *app) printDifferences(views []ops.GenerationView) error {
 	out := a.newTable(col("PROMOTED"), whole("JOB"), whole("WHAT"), col("NOW"), col("THEN"))
 	row := func(g ops.GenerationView, cells ...string) {

@@ -114,7 +114,7 @@ func TestWayBack(t *testing.T) {
 	}
 }
 
-// once wants each tick to have run at most once, and the books to close.
+// once expects each tick to have run at most once, and the books to close.
 func once(t *testing.T, env []string) {
 	t.Helper()
 	ran := map[string]string{}

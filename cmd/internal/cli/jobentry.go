@@ -18,7 +18,7 @@ import (
 // jobEntry is one entry under jobs.
 type jobEntry struct {
 	settings jobs.Job       // as they were written: without defaults, and with names of calendars
-	work     Handler        // what the job does
+	work     Handler        // the job's command or HTTP call
 	lines    map[string]int // of the settings that were given, by their names
 }
 
@@ -83,8 +83,8 @@ func (d *decoder) job(n *yaml.Node, path string, e *jobEntry) {
 	e.lines = got.Lines
 }
 
-// members adds the keys of a mapping to its node: of an entry, or of the section or labels name in it. other takes keys for itself.
-// The value of a key that is not known stays closed: a secret may be in it.
+// members adds the keys of a mapping to its node: of an entry, or of the section or labels name in
+// it. other takes its own keys. The value of an unknown key stays closed: a secret may be in it.
 func (d *decoder) members(node *spec.Node, n *yaml.Node, path, name string, other func(key, value *yaml.Node) bool) {
 	s, _ := spec.Named(name)
 	free := s.Kind == spec.Labels

@@ -60,7 +60,7 @@ func (d *decoder) readJobFiles(c *Config) {
 	}
 }
 
-// jobFile reads one key of a file of jobs, of which there is one.
+// jobFile reads the only valid key of a file of jobs.
 func (d *decoder) jobFile(key, value *yaml.Node, c *Config, config string) {
 	if key.Value != "jobs" {
 		d.fault(key, keyName(key.Value), "a file of %s has jobs alone; put other settings into %s", jobsDir, config)

@@ -33,7 +33,7 @@ func TestJobFiles(t *testing.T) {
 	}
 }
 
-// TestJobFilesAreRefused wants each fault with the file and the line that it is in.
+// TestJobFilesAreRefused expects each fault with its file and line.
 func TestJobFilesAreRefused(t *testing.T) {
 	for _, tt := range []struct{ name, file, text, want string }{
 		{"a name twice", "a.yaml", "\n" + jobsOf("first"), `DIR/jobs.d/a.yaml:3: jobs[1].name: "first" is the name of the job at DIR/config.yaml:2 already; give one of them another name`},

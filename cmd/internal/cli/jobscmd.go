@@ -98,7 +98,7 @@ func zone(j ops.JobView) string {
 	return j.TimeZone
 }
 
-// state names what keeps a job from running on its schedule, "" when nothing does.
+// state returns why a job does not run on its schedule, "" when it does.
 func state(j ops.JobView, at func(*ops.Stamp) string) string {
 	var words []string
 	if j.Paused {
@@ -166,7 +166,7 @@ func policies(j ops.JobView) []string {
 		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", stamp(j.Stored), "success in", lasting(j.Expect.SuccessWithin)}
 }
 
-// stallAfter is after how long without progress what happens; "" for never.
+// stallAfter returns the time without progress and its consequence; "" for never.
 func stallAfter(j ops.JobView) string {
 	if j.StallAfter == 0 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// What a job last came to, and when it last succeeded, is shown however many runs have failed since.
+// A job's last outcome and its last success are shown however many runs have failed since.
 func TestLastSuccess(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
 	p := plant(t, yearly, jobs.Job{Name: "other", Schedule: "@yearly"})

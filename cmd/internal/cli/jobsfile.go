@@ -24,7 +24,8 @@ type fileJob struct {
 	faults []spec.Fault
 }
 
-// readJobs reads a file of stored jobs, YAML or JSON. What stands in it wrongly is ErrRefused, with the file, the line and the job.
+// readJobs reads a file of stored jobs, YAML or JSON. A fault is ErrRefused, with the file, the
+// line and the job.
 func (a *app) readJobs(path string) (list []jobs.Job, err error) {
 	text, err := a.jobsText(path)
 	if err != nil {

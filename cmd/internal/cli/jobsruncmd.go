@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// maxPayload bounds what a trigger carries, in bytes; a command gets it as a variable.
+// maxPayload bounds the payload of a trigger, in bytes; a command gets it as a variable.
 const maxPayload = 64 << 10
 
 type triggerOptions struct {
@@ -103,7 +103,7 @@ func (a *app) warnRun(t tool, name string, at time.Time) {
 	}
 }
 
-// standing is what a run does, or how it ended: the end of a sentence.
+// standing returns the state of a run, or how it ended: the end of a sentence.
 func standing(r ops.RunView) string {
 	switch {
 	case r.Pending():
@@ -144,7 +144,8 @@ func because(r ops.RunView, most int, at func(*ops.Stamp) string) string {
 	return strings.Join(parts, ": ")
 }
 
-// runOrWhyNot is a run's id, with what sets it apart from the first run of its tick, or why there was none.
+// runOrWhyNot returns a run's id, with its difference from the first run of its tick, or why there
+// was no run.
 func runOrWhyNot(r ops.RunView, most int, at func(*ops.Stamp) string) string {
 	if r.Run == "" {
 		return because(r, most, at)

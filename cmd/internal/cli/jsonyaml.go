@@ -16,8 +16,9 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// read makes nodes for the table of a value in YAML, and of what it aliases and merges. path names the value in the job; "" is the job.
-// The caller has decoded the value once, which bounds its aliases. What YAML takes for a date is a text, as it is written.
+// read makes nodes for the table of a value in YAML, with its aliases and merges resolved. path
+// names the value in the job; "" is the job. The caller has decoded the value once, which bounds
+// its aliases. A date of YAML is a text, as it is written.
 func (j *fileJob) read(n *yaml.Node, path string) *spec.Node {
 	n = aliased(n)
 	node := tableNode(n)
@@ -49,7 +50,7 @@ func aliased(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// instantText makes an instant of a date, which YAML lets stand without a time or a zone.
+// instantText returns the instant of a date: YAML allows dates without a time or a zone.
 func instantText(n *yaml.Node) string {
 	var at time.Time
 	if n.ShortTag() == "!!timestamp" && n.Decode(&at) == nil {

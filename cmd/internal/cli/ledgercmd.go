@@ -65,10 +65,10 @@ func (a *app) ledgerVerify(t tool, filter ops.VerifyFilter, since when) (err err
 	return a.verdict(x, lastLoss(t, filter.Since))
 }
 
-// lastLoss names the last loss of records in the audit, since an instant: what Redis has lost cannot be checked. "" for none, and where
-// the audit cannot be read.
+// lastLoss returns the last loss of records in the audit, since an instant: lost records cannot be
+// checked. "" for none, and where the audit cannot be read.
 func lastLoss(t tool, since time.Time) string {
-	const most = 20 // of an author who may be a person too
+	const most = 20 // an operator may have this name too
 	list, err := t.in.Audit(t.ctx, ops.ActionFilter{Who: "Redis", Since: since, Limit: most})
 	if err != nil {
 		return ""

@@ -76,8 +76,8 @@ func load(src source) (*loaded, error) {
 	return l, c.faults.err()
 }
 
-// isWork reports whether a path is of what nodes do, which no tool reads. Keys that are not known stay faults for tools too: one of them
-// may have been meant for the namespace.
+// isWork reports whether a path is of the nodes' work, which no tool reads. Unknown keys stay
+// faults for tools too: one of them may have been meant for the namespace.
 func isWork(path string) bool {
 	section := path
 	if end := strings.IndexAny(path, ".["); end >= 0 {

@@ -83,7 +83,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFaultsNameTheirSource wants the flag or the variable named, not a line of the file.
+// TestFaultsNameTheirSource expects the name of the flag or the variable, not a line of the file.
 func TestFaultsNameTheirSource(t *testing.T) {
 	file := write(t, "node: {max_skew: 2s}\nlog: {level: loud}\n")
 	_, err := load(source{
@@ -109,8 +109,8 @@ func write(t *testing.T, text string) string {
 	return file
 }
 
-// FuzzLoad wants an answer for any bytes, faults with a message, and a
-// configuration that prints and reads back the same.
+// FuzzLoad expects an answer for any bytes: faults with a message, or a configuration that prints
+// and reads back the same.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/config/*.yaml")
 	if err != nil {

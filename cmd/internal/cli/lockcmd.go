@@ -27,7 +27,7 @@ const lockMargin = time.Second
 // lockName is the command that exits with the code of another one.
 const lockName = "lock"
 
-// What a command under a lock sees.
+// The variables of a command under a lock.
 const (
 	tokenVariable = envPrefix + "TOKEN"
 	lockVariable  = envPrefix + "LOCK"

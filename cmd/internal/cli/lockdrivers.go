@@ -20,10 +20,10 @@ import (
 	"github.com/escapement/escapement/locking/redlock"
 )
 
-// LockConfig is what a Driver makes a locker from.
+// LockConfig is the settings from which a Driver makes a locker.
 type LockConfig struct {
 	Servers   []string // as the driver spells them
-	User      string   // for all servers, with Password; "": those in Servers
+	User      string   // for all servers, with Password; "": user and password in Servers
 	Password  string
 	Schema    string // of tables
 	TLS       redisconn.TLS
@@ -84,12 +84,12 @@ func (l Locks) fault() (key, words string) {
 	return "", ""
 }
 
-// config is what a driver needs of the settings.
+// config returns the driver's part of the settings.
 func (l Locks) config() LockConfig {
 	return LockConfig{Servers: l.Servers, User: l.User, Password: l.Password, Schema: l.Schema, TLS: redisconn.TLS(l.TLS)}
 }
 
-// misplaced is a setting that the store has no use for: its key, and words.
+// misplaced returns a setting that the store does not use: its key, and words.
 func (l Locks) misplaced() (key, words string) {
 	for _, s := range []struct {
 		key   string
@@ -180,7 +180,7 @@ func oneRedis(c LockConfig) (*locking.Locker, func(), error) {
 	return locker, func() { locker.Close(); end() }, nil
 }
 
-// severalRedis is for locks of which a majority of independent servers has each.
+// severalRedis makes a locker whose locks need a majority of independent servers.
 func severalRedis(c LockConfig) (*locking.Locker, func(), error) {
 	clients, end, err := c.redisClients()
 	if err != nil {

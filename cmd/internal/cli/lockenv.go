@@ -21,8 +21,9 @@ func (a *app) childEnv(lease *locking.Lease) []string {
 	return list
 }
 
-// withoutSecrets is an environment without the variables of this program that hold a secret. An address stays unless a
-// part of it is one, and so does a variable that names a file: a command that calls this program needs both.
+// withoutSecrets returns an environment without this program's variables that hold a secret. An
+// address stays unless a part of it is secret, and so does a variable that names a file: a command
+// that calls this program needs both.
 func withoutSecrets(env map[string]string) map[string]string {
 	all := maps.Clone(env)
 	drop := func(name string, shown func(string) string) {

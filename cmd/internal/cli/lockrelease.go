@@ -55,7 +55,7 @@ Exit code 4: nobody holds it. 5: not by that token, or it cannot be forced.`
 	return release
 }
 
-// releasedJSON is what locks release prints.
+// releasedJSON is the output of locks release.
 type releasedJSON struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`

@@ -19,8 +19,8 @@ const (
 	// the command is dead half a margin before.
 	killAfter = lockMargin / 2
 
-	// leftGrace is the same for what a command left running when it ended by
-	// itself: the lock is still ours.
+	// leftGrace is the same for processes that a command left running when it ended by itself: the
+	// lock is still ours.
 	leftGrace = 5 * time.Second
 
 	// lookEvery is how often the clocks are compared: a timer does not fire while
@@ -46,7 +46,7 @@ type underLock struct {
 
 	group  *execjob.Group
 	lost   bool      // the lock, before the command had ended
-	stuck  bool      // something of the command could not be ended
+	stuck  bool      // a process of the command could not be ended
 	killAt time.Time // once lost
 	words  sync.WaitGroup
 }
@@ -123,7 +123,7 @@ func (u *underLock) watch(exited <-chan error) error {
 	}
 }
 
-// lose ends the command in two steps, of which this is the first.
+// lose is the first of two steps that end the command.
 func (u *underLock) lose() {
 	u.lost = true
 	u.group.Terminate()
@@ -135,8 +135,8 @@ func (u *underLock) lose() {
 	u.tell("the command is ended, within %s: %v", killAfter, context.Cause(u.lease.Context()))
 }
 
-// clear ends what the command left behind in its group: it would work on
-// without the lock. A signal, or the loss of the lock, ends the patience.
+// clear ends the processes that the command left in its group: they would work on without the lock.
+// A signal, or the loss of the lock, ends the patience.
 func (u *underLock) clear() {
 	if !u.group.Alive() {
 		return

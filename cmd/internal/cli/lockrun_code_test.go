@@ -30,7 +30,7 @@ func oursLine(code int, why string) string {
 	return fmt.Sprintf("escapement: exit code %d is ours: %s", code, why)
 }
 
-// ours is what a script looks for, in the last line of stderr.
+// ours is the pattern for scripts, in the last line of stderr.
 var ours = regexp.MustCompile(`^escapement: exit code [0-9]+ is ours: `)
 
 func lastLine(text string) string {
@@ -97,7 +97,8 @@ func TestLockIsSilentOfTheCommandsCodes(t *testing.T) {
 	}
 }
 
-// TestLockPassword wants exit 3, where the password is missing or wrong, and what to do; and never the password.
+// TestLockPassword expects exit 3, where the password is missing or wrong, and the remedy; and
+// never the password.
 func TestLockPassword(t *testing.T) {
 	redis := redistest.Start(t)
 	if err := redis.Client(t).ConfigSet(t.Context(), "requirepass", "correct-horse").Err(); err != nil {

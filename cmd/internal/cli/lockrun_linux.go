@@ -46,8 +46,8 @@ func (s procStat) talksTo(stream any) bool {
 	return ok && s.terminal > 0 && sys.Rdev == uint64(s.terminal)
 }
 
-// readStat reads "pid (name) state ppid pgrp session tty tpgid ..."; the name may
-// hold anything.
+// readStat reads "pid (name) state ppid pgrp session tty tpgid ..."; the name may contain any
+// character.
 func readStat(file string) (s procStat, err error) {
 	text, err := os.ReadFile(file) //nolint:gosec // always below /proc
 	if err != nil {

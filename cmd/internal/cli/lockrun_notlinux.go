@@ -4,5 +4,5 @@ package cli
 
 import "os/exec"
 
-// takeTerminal: a command that reads from the terminal is stopped by it here.
+// takeTerminal does nothing here: the terminal stops a command that reads from it.
 func takeTerminal(*exec.Cmd) {}

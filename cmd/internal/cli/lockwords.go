@@ -54,7 +54,7 @@ func brief(d time.Duration) string {
 func (a *app) notStarted(command string, err error) error {
 	code, words := exitNotRunnable, "cannot be executed"
 	var looked *exec.Error
-	var started *fs.PathError // without one, the command is there and something else is not
+	var started *fs.PathError // without one, the command exists and another file is missing
 	named := errors.As(err, &looked) || errors.As(err, &started)
 	if named && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
 		code, words = exitNoCommand, "was not found"

@@ -13,7 +13,7 @@ import (
 // logTime is RFC 3339 in UTC with milliseconds, as everywhere in the outputs.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// setZerolog sets what zerolog keeps for the whole process; every logger here wants the same.
+// setZerolog sets zerolog's settings of the whole process, which every logger here shares.
 var setZerolog = sync.OnceFunc(func() {
 	zerolog.TimeFieldFormat = logTime
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit, for people: lag=1.2ms
@@ -32,7 +32,7 @@ func newLogger(w io.Writer, cfg Log) *slog.Logger {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: "15:04:05.000", TimeLocation: time.UTC}
 	}
 	level, err := zerolog.ParseLevel(cfg.Level)
-	if err != nil { // the words of Log.Level are zerolog's; a test holds them to it
+	if err != nil { // a test ensures that zerolog has the words of Log.Level
 		level = zerolog.InfoLevel
 	}
 	var handler slog.Handler = zerolog.NewSlogHandler(zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger())

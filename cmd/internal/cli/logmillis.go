@@ -35,7 +35,7 @@ func (h millisHandler) WithGroup(name string) slog.Handler {
 	return millisHandler{h.Handler.WithGroup(name)}
 }
 
-// inMillis is a duration in milliseconds, to the microsecond; anything else as it is.
+// inMillis is a duration in milliseconds, to the microsecond; any other value is unchanged.
 func inMillis(a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a

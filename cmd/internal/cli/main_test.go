@@ -24,7 +24,7 @@ import (
 // nothing but when a test gives up.
 const within = 3 * time.Minute
 
-// programDir is what TestMain removes; empty when no test needed the program.
+// programDir is the folder that TestMain removes; empty when no test needed the program.
 var programDir string
 
 // program builds the program once, with the race detector when the tests have it.

@@ -37,13 +37,13 @@ or from the files that ` + moveFromVariable + `_FILE and ` + moveToVariable + `_
 any of these --from is the configured Redis, and --to is redis.next. Write the same
 addresses in every step.`
 
-// moveFlags are what all steps are given.
+// moveFlags are the flags of all steps.
 type moveFlags struct {
 	from, to   string
 	partitions int
 }
 
-// moveTool is what a step of a move works with.
+// moveTool has the clients and settings of a step of a move.
 type moveTool struct {
 	ctx      context.Context // ends at SIGINT and SIGTERM
 	mover    *move.Mover

@@ -135,8 +135,8 @@ type sideError struct {
 func (e sideError) Error() string { return e.words }
 func (e sideError) Unwrap() error { return e.err }
 
-// explainedSide turns an error of one side of a move into words, with the flag, the variable or the setting that names the
-// side. A step names the side in front of what the side has answered.
+// explainedSide turns an error of one side of a move into words, with the flag, the variable or the
+// setting that names the side. Beside a side's error the step names the side.
 func explainedSide(err error, namespace string, from, to moveSide) error {
 	for _, side := range []struct {
 		variable string

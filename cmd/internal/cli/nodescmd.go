@@ -51,7 +51,7 @@ func (a *app) nodesList(t tool) error {
 		closed, _ := t.in.Closed(t.ctx) // its error is printed below the list
 		err = a.printNodes(views, closed != "")
 	}
-	if len(drains) > 0 { // such a node would do nothing when it comes back
+	if len(drains) > 0 { // such a node would do nothing after its return
 		a.say("drained, and not there: %s", strings.Join(slices.Sorted(maps.Keys(drains)), ", "))
 	}
 	return errors.Join(err, a.sayLacks(unread))
@@ -71,7 +71,7 @@ func (a *app) printNodes(views []ops.NodeView, closed bool) error {
 	return out.flush()
 }
 
-// nodeNote is what a node does not do, and why.
+// nodeNote returns the work that a node does not do, and why.
 func (t *table) nodeNote(n ops.NodeView, closed bool) string {
 	var notes []string
 	if closed && alive(n) {

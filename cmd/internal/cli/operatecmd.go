@@ -21,12 +21,12 @@ func authorFlag(cmd *cobra.Command, author *string) {
 	cmd.Flags().StringVar(author, "author", "", "who does it, a `name`; default: "+authorVariable+", else the user's name")
 }
 
-// reasonFlag is for commands that change something without asking why.
+// reasonFlag adds --reason to commands that change something and need no reason.
 func (a *app) reasonFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.reason, "reason", "", "why, a `text` for the audit")
 }
 
-// author is who operates: by the flag, the environment, or the operating system.
+// author returns the operator's name: by the flag, the environment, or the operating system.
 func (a *app) author(flag string) string {
 	if name := cmp.Or(strings.TrimSpace(flag), strings.TrimSpace(a.env[authorVariable])); name != "" {
 		return name
@@ -34,10 +34,10 @@ func (a *app) author(flag string) string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}
-	return cmp.Or(a.env["USER"], a.env["LOGNAME"]) // a container's user may have no name; the library has a word for it
+	return cmp.Or(a.env["USER"], a.env["LOGNAME"]) // a container's user may have no name; the library has a default
 }
 
-// actor is who operates, for the audit.
+// actor returns the operator, for the audit.
 func (a *app) actor() ops.Actor {
 	return ops.Actor{Name: a.author(""), Via: "cli", Reason: a.reason}
 }
@@ -158,7 +158,7 @@ func (a *app) jobsRewind(t tool, back when) error {
 	return nil
 }
 
-// removedJSON is what jobs remove prints.
+// removedJSON is the output of jobs remove.
 type removedJSON struct {
 	Name    string `json:"name"`
 	Removed bool   `json:"removed"`

@@ -54,7 +54,7 @@ func findOutFile(name string, replace bool) (outFile, error) {
 // maxLinks bounds the symbolic links of a name, as the kernel does.
 const maxLinks = 40
 
-// linkEnd is the name of a file that is not there yet, behind the symbolic links that lead to it.
+// linkEnd returns the name of a new file, behind the symbolic links that lead to it.
 func linkEnd(name string) (string, error) {
 	for range maxLinks {
 		to, err := os.Readlink(name)

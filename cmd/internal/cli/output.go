@@ -9,8 +9,9 @@ import (
 	"unicode"
 )
 
-// printJSON writes one value and a line end. A nil list is written as []. Characters that would move a terminal's cursor, or turn the
-// direction of what follows, are written as escapes, which mean the same in JSON.
+// printJSON writes one value and a line end. A nil list is written as []. Characters that would
+// move a terminal's cursor, or change the direction of text, are written as escapes, which mean the
+// same in JSON.
 func printJSON[T any](w io.Writer, v T) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -23,7 +24,8 @@ func printJSON[T any](w io.Writer, v T) error {
 	return err
 }
 
-// escapedJSON writes characters of JSON that are not printed as escapes. encoding/json has done so for those below a space.
+// escapedJSON escapes unprintable characters of JSON. encoding/json has escaped the characters
+// below a space.
 func escapedJSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, unprinted) {
 		return text
@@ -98,7 +100,7 @@ func firstLine(text string, most int) string {
 	return text
 }
 
-// output is what a run wrote, with a line end.
+// output returns a run's output, with a line end.
 func output(text string, terminal bool) string {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"

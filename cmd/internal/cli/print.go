@@ -93,7 +93,7 @@ func (h Handler) shown() Handler {
 	return h
 }
 
-// shown is a copy that may be shown to anybody. A node refuses it: what stands in place of a secret is not to become one.
+// shown returns a copy without secrets. A node refuses it: a mask must not become a secret.
 func (h HTTP) shown() HTTP {
 	if h.OperatorToken != "" {
 		h.OperatorToken = masked

@@ -18,7 +18,7 @@ func percent(p *ops.ProgressView) string {
 	return fmt.Sprintf(" %d%%", int64(100*float64(p.Done)/float64(p.Total)))
 }
 
-// progress is how far a run is, in words.
+// progress returns how far a run is, in words.
 func progress(p *ops.ProgressView) string {
 	if p == nil {
 		return ""

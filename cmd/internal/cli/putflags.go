@@ -28,7 +28,7 @@ type settingFlag struct {
 	spec.Setting
 	job  *jobs.Job
 	text string
-	list spec.Node // what the flag was given so far, of a setting with several values
+	list spec.Node // the flag's values so far, of a setting with several
 }
 
 // oneEach reports whether the flag of a list takes one element each time: --param for params. Other
@@ -68,7 +68,7 @@ func (f *settingFlag) Set(text string) error {
 	return jobs.Settings.Set(f.job, f.Setting, text)
 }
 
-// decode sets a setting with several values, which stands in no section.
+// decode sets a setting with several values that is in no section.
 func (f *settingFlag) decode() error {
 	doc := &spec.Node{Kind: spec.NodeMap, Keys: []*spec.Node{{Kind: spec.NodeText, Text: f.Name}}, Items: []*spec.Node{&f.list}}
 	for _, bad := range jobs.Settings.Decode(doc, f.job, nil).Faults {
@@ -80,7 +80,7 @@ func (f *settingFlag) decode() error {
 // String returns the text that was given last.
 func (f *settingFlag) String() string { return f.text }
 
-// Type returns what the flag takes, for the help.
+// Type returns the kind of the flag's value, for the help.
 func (f *settingFlag) Type() string {
 	switch f.Kind {
 	case spec.Name:

@@ -114,7 +114,8 @@ func (r *reloader) hang(ctx context.Context) {
 	}
 }
 
-// look reloads when the files have changed, and not any more since the look before: who writes them may need a moment.
+// look reloads when the files have changed, and have not changed since the look before: writing
+// them may take a moment.
 func (r *reloader) look(ctx context.Context) {
 	read, file := r.read, r.now.src.file
 	var now fileStamp

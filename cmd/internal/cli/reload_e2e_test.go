@@ -139,7 +139,7 @@ func eitherLogged(a, b *process, message string, words ...string) {
 	}
 }
 
-// consecutive wants a run that succeeded for each second between the first and the last.
+// consecutive expects a run that succeeded for each second between the first and the last.
 func consecutive(t *testing.T, runs []runJSON) {
 	t.Helper()
 	slices.SortFunc(runs, func(a, b runJSON) int { return a.Tick.Compare(b.Tick) })

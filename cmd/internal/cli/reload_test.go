@@ -16,7 +16,7 @@ import (
 	"github.com/escapement/escapement/scheduler/metrics"
 )
 
-// reloadable is a reloader over one node that does not run, and what it has logged.
+// reloadable returns a reloader over one node that does not run, and its log.
 func reloadable(t *testing.T, text string) (r *reloader, config string, said *bytes.Buffer) {
 	t.Helper()
 	config = write(t, "redis: {url: 'redis://127.0.0.1:1'}\n"+text)
@@ -95,7 +95,8 @@ func TestLookWaitsForTheWriter(t *testing.T) {
 	}
 }
 
-// TestReloadChangesAllOrNothing wants nothing changed by files with which this process cannot go on as it runs.
+// TestReloadChangesAllOrNothing expects files that this process cannot use without a restart to
+// change nothing.
 func TestReloadChangesAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, text, want string }{

@@ -17,7 +17,7 @@ type jobsChange struct {
 	out                     []string        // names to remove
 }
 
-// jobChange is one job's part of it.
+// jobChange is one job's part of a change.
 type jobChange struct {
 	job  string
 	what []string // of a changed job: the settings that differ
@@ -50,7 +50,8 @@ func compareJobs(was, is *Config) (c jobsChange) {
 	return c
 }
 
-// differences names what differs in two entries, each of its configuration, with both values where they are no secret.
+// differences returns the settings that differ between two entries, each of its configuration, with
+// both values where they are no secret.
 func differences(was *Config, old *jobEntry, is *Config, entry *jobEntry) (list []string) {
 	one, two := was.fill(old), is.fill(entry)
 	for _, s := range jobs.Settings.Diff(&one, &two) {
@@ -108,7 +109,8 @@ func (c *jobsChange) tell(log *slog.Logger) {
 	}
 }
 
-// workDiffers names what differs in what two jobs do, with both values where they are no secret.
+// workDiffers returns the settings that differ between the work of two jobs, with both values where
+// they are no secret.
 func workDiffers(path string, was, is reflect.Value, secret bool) (list []string) {
 	switch {
 	case alike(was, is):

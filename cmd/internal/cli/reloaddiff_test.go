@@ -56,7 +56,7 @@ func TestCompareJobs(t *testing.T) {
 	}
 }
 
-// TestKnownPath wants a path as far as it is made of names of settings.
+// TestKnownPath expects the part of a path that consists of names of settings.
 func TestKnownPath(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{

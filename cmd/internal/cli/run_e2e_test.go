@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// sampleJobs are what the tests below run.
+// sampleJobs are the jobs of the tests below.
 const sampleJobs = `
 jobs:
   - name: often
@@ -154,8 +154,9 @@ func TestWaitForRedis(t *testing.T) {
 	p.exits(exitDone)
 }
 
-// TestDev wants the address first, then a line for each tick, each tick once, on
-// several nodes, and exit 0 at Ctrl-C. With --redis "" it leaves the Redis of the environment alone, as make run does.
+// TestDev expects the address first, then a line for each tick, each tick once, on several nodes,
+// and exit 0 at Ctrl-C. With --redis "" it leaves the Redis of the environment alone, as make run
+// does.
 func TestDev(t *testing.T) {
 	t.Parallel()
 	jobs := "jobs:\n"

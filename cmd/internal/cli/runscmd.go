@@ -206,8 +206,8 @@ func (a *app) runsCancel(t tool, o ops.CancelOptions) error {
 	return nil
 }
 
-// handedBack finds a run that was handed back: it goes on under another id. It may have gone with its job since: then its old
-// id is all there is.
+// handedBack finds a run that was handed back: it goes on under another id. If its job was removed
+// since, only its old id is left.
 func handedBack(t tool, was ops.RunView) (ops.RunView, error) {
 	all, err := t.in.ListRuns(t.ctx, ops.RunFilter{Job: was.Job})
 	if errors.Is(err, ops.ErrUnknownJob) {
@@ -271,7 +271,7 @@ func (t *table) ticks(r ops.RunView) string {
 	return t.at(r.Tick)
 }
 
-// started is a duration that means something only for a run that began.
+// started returns a duration that only a run that began has.
 func started(r ops.RunView, ms int64) string {
 	if r.Started == nil {
 		return ""

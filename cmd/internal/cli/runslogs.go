@@ -32,7 +32,7 @@ not begun yet is waited for. How it ended is said on stderr, and is not the exit
 	return logs
 }
 
-// loggedJSON is what runs logs prints as JSON.
+// loggedJSON is the output of runs logs as JSON.
 type loggedJSON struct {
 	Run    string `json:"run"`
 	Output string `json:"output"`
@@ -63,7 +63,7 @@ const (
 	followMost  = 10 * time.Second
 )
 
-// runsFollow prints what a run writes until it has ended, through outages of Redis too.
+// runsFollow prints a run's output until it has ended, through outages of Redis too.
 func (a *app) runsFollow(t tool, run ops.RunView) error {
 	shown, told := "", false
 	for {

@@ -22,9 +22,8 @@ func wordsOf(tag reflect.StructTag) []string {
 	return strings.Fields(tag.Get("words"))
 }
 
-// setText reads text into v, a string, whole number or duration; words, when
-// there are any, are the only texts allowed. It is how a value comes in from
-// the file, a variable or a flag alike.
+// setText reads text into v, a string, whole number or duration; words, when there are any, are the
+// only texts allowed. Values of the file, a variable and a flag are all read by setText.
 func setText(v reflect.Value, words []string, text string) error {
 	switch {
 	case v.Type() == durationType:

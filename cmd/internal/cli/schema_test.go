@@ -28,7 +28,7 @@ type schemer struct {
 	comments map[string]map[string]string // struct -> field -> comment
 }
 
-// explained are the structs whose comments stand elsewhere.
+// explained are the structs whose comments are in other packages.
 var explained = map[string]string{"Call": "httpjob.Options", "Target": "notify.Target", "Webhook": "notify.Webhook"}
 
 // section returns the schema of a struct. Defaults are the values of v, where it has any.
@@ -53,7 +53,7 @@ func sectionOf(properties schemaObject) schemaObject {
 	return schemaObject{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
 }
 
-// job is the schema of an entry under jobs: the rows of the table, and what the job does.
+// job returns the schema of an entry under jobs: the rows of the table, and the job's work.
 func (s *schemer) job() schemaObject {
 	o := s.section(reflect.TypeFor[Handler](), reflect.Value{})
 	properties := o["properties"].(schemaObject)
@@ -255,7 +255,7 @@ func makeSchema(t *testing.T) string {
 	return b.String()
 }
 
-// makeExample is what config init writes: the repository's config.yaml with another beginning.
+// makeExample is the output of config init: the repository's config.yaml with another beginning.
 func makeExample(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../config.yaml")
@@ -278,7 +278,8 @@ func makeExample(t *testing.T) string {
 # Each setting outside the jobs` + rest
 }
 
-// TestSchemaIsFresh: what config schema and config init write, and the copy in docs, are made from config.go and config.yaml.
+// TestSchemaIsFresh: the outputs of config schema and config init, and the copy in docs, are made
+// from config.go and config.yaml.
 func TestSchemaIsFresh(t *testing.T) {
 	schema := makeSchema(t)
 	golden(t, "config.schema.json", schema)

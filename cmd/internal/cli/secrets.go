@@ -16,7 +16,8 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// where is the fault's file, line and setting, or the name of the variable or flag. No text of the file is in it but names of these jobs.
+// where returns the fault's file, line and setting, or the name of the variable or flag. It has no
+// text of the file but names of known jobs.
 func (f fault) where(known []jobs.Job) string {
 	if f.name != "" {
 		return f.name

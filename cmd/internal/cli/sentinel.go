@@ -19,7 +19,7 @@ const (
 	modeCluster    = "cluster"
 )
 
-// masterPattern is what Sentinel takes as a name without quotes.
+// masterPattern matches the names that Sentinel takes without quotes.
 var masterPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // hostPort reports whether a text is a host and a port to connect to.

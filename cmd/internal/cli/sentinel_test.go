@@ -162,7 +162,7 @@ func guard(t *testing.T, addr, password string) {
 	}
 }
 
-// TestSentinelPasswordIsForSentinels wants the password only where it is used.
+// TestSentinelPasswordIsForSentinels expects a fault for a password that is not used.
 func TestSentinelPasswordIsForSentinels(t *testing.T) {
 	for text, want := range map[string]string{
 		"redis: {url: \"redis://h\", sentinel_password: hunter2}":                                            "redis.sentinel_password: is for sentinels, and none are asked with redis.mode: standalone",

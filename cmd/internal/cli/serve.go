@@ -22,7 +22,7 @@ const closeWithin = 5 * time.Second
 type server struct {
 	listener net.Listener
 	http     *http.Server
-	failed   chan error // at most one; why serving ended by itself
+	failed   chan error // at most one: why serving ended by itself
 }
 
 // startServer binds the address at once, so that a taken port is known before

@@ -88,7 +88,7 @@ func TestServer(t *testing.T) {
 		t.Errorf("a taken port: got %v, want the port and how to choose another", err)
 	}
 
-	// A listener that fails is why waiting ends; a context that ends is none.
+	// A failed listener ends the wait with its error; an ended context ends it without one.
 	if err := s.listener.Close(); err != nil {
 		t.Fatal(err)
 	}

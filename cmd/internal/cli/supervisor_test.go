@@ -112,7 +112,7 @@ func TestSupervisorIsNotTold(t *testing.T) {
 	}
 }
 
-// TestSupervisorOf reads what systemd sets, and keeps it from commands that the node runs.
+// TestSupervisorOf reads systemd's variables, and keeps them from commands that the node runs.
 func TestSupervisorOf(t *testing.T) {
 	t.Setenv(notifySocket, "/run/x")
 	if s := supervisorOf(nil); s != nil {

@@ -48,7 +48,7 @@ func (d *decoder) parse(text []byte) *yaml.Node {
 	return root
 }
 
-// refuseText looks for what the parser would word badly: text that is not UTF-8.
+// refuseText finds text that is not UTF-8, for which the parser's words are bad.
 func refuseText(text []byte) (line int, msg string) {
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
 		return 1, "the file is UTF-16; save it as UTF-8"
@@ -105,11 +105,13 @@ func yamlFault(err error, text []byte) (line int, msg string) {
 	return line, "not YAML: " + msg
 }
 
-// special is a value that begins as an alias or a reserved word does, and was meant as a text: a schedule, or a password.
+// special is a value that begins as an alias or a reserved word does, and was meant as a text: a
+// schedule, or a password.
 var special = regexp.MustCompile(`(?:^|[-:{,])[ \t]+([*@][^#},]*)`)
 
-// unquoted looks for such a value in the line at which the parser stopped, which counts from 0 or 1, or in
-// the last one before it that has any. Only a schedule is shown: any other value may be a secret.
+// unquoted finds such a value in the line at which the parser stopped, which counts from 0 or 1, or
+// in the last line before it with such a value. Only a schedule is shown: any other value may be a
+// secret.
 func unquoted(lines []string, stopped int) (line int, words string) {
 	for i := min(stopped, len(lines)) - 1; i >= 0; i-- {
 		text, _, _ := strings.Cut(lines[i], " #")

@@ -20,7 +20,7 @@ const (
 	leastCut = 8
 )
 
-// column is what a table shows below a heading.
+// column is a heading of a table with its properties.
 type column struct {
 	heading string
 	whole   bool // its cells are never cut: people copy them
@@ -120,7 +120,8 @@ func cut(columns []column, rows [][]string) {
 	}
 }
 
-// at is an instant in the table's zone: RFC 3339 when it is wide, else to the second, as flags read it.
+// at returns an instant in the table's zone: RFC 3339 when the table is wide, else to the second,
+// as flags read it.
 func (t *table) at(s *ops.Stamp) string {
 	if s == nil {
 		return ""

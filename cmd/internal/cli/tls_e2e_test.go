@@ -10,12 +10,13 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// tlsOf is a tls section for a client of what speaks TLS.
+// tlsOf returns a tls section for a client of a server with TLS.
 func tlsOf(c *redistest.Certificates) string {
 	return fmt.Sprintf("{ca_file: %s, cert_file: %s, key_file: %s}", c.CAFile, c.ClientCertFile, c.ClientKeyFile)
 }
 
-// TestRedisOverTLS runs tools and a node with Redis of each mode that speaks TLS alone and wants a certificate.
+// TestRedisOverTLS runs tools and a node with Redis of each mode that accepts only TLS with a
+// certificate.
 func TestRedisOverTLS(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCertificates(t)
@@ -92,7 +93,7 @@ func TestLockWithCredentials(t *testing.T) {
 	if code == exitDone || strings.Contains(words, "hunter") || !strings.Contains(words, "WRONGPASS") {
 		t.Errorf("with a wrong password: exit %d, %s", code, words)
 	}
-	// A store that a flag names does not get what belongs to the configuration's.
+	// A store that a flag names does not get the credentials of the configuration's store.
 	other := redistest.Start(t)
 	text := write(t, "locks: {driver: redlock, servers: ['redis://a','redis://b','redis://c'], user: u, password: hunter2}\n")
 	says(t, env[:1], exitDone, "", "lock", "a", "--config", text, "--driver", "redis", "--servers", "redis://"+other.Addr(), "--", "true")

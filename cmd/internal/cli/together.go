@@ -24,7 +24,7 @@ const sameSignal = 200 * time.Millisecond
 
 var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases; commands end within a second where there is /bin/sh, and go on elsewhere")
 
-// fleet is the nodes of one process and what they hold on to.
+// fleet is the nodes of one process and their shared parts.
 type fleet struct {
 	slots      []*nodeSlot
 	supervisor *supervisor // gets the nodes' states; nil for none

@@ -113,7 +113,7 @@ func TestTools(t *testing.T) {
 	p.exits(exitDone)
 }
 
-// scrub replaces what differs from run to run.
+// scrub replaces the parts that differ from run to run.
 func scrub(text string) string {
 	for _, s := range [][2]string{
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`, "TIME"},

@@ -68,7 +68,7 @@ type when struct {
 	relative bool
 }
 
-// wallForms are times that only mean something with a zone.
+// wallForms are the forms of times that need a zone.
 var wallForms = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
 
 // parseWhen reads the T of any flag; "" is the zero time.

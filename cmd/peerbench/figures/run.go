@@ -36,14 +36,14 @@ type Row struct {
 	Round int    `json:"round"`
 
 	Tally
-	Commands  int     `json:"commands"`          // that Redis executed, those inside scripts too
+	Commands  int     `json:"commands"`          // executed by Redis, including commands inside scripts
 	Scripts   int     `json:"scripts"`           // calls of scripts
 	NodesCPU  float64 `json:"nodes_cpu_s"`       // seconds, of all node processes
 	RedisCPU  float64 `json:"redis_cpu_s"`       // seconds
 	NodeRSS   int64   `json:"node_rss_bytes"`    // of the node that has most
 	Allocs    int64   `json:"allocs"`            // of all node processes
 	RedisRSS  int64   `json:"redis_rss_bytes"`   // at the end
-	OthersCPU float64 `json:"others_cpu_s"`      // seconds, of everything else on the machine; 0 where it is not known
+	OthersCPU float64 `json:"others_cpu_s"`      // seconds, of all other processes on the machine; 0 where unknown
 	Problem   string  `json:"problem,omitempty"` // why there are no figures
 	Survived  bool    `json:"survived"`          // it kept up: at least half of the ticks ran
 }

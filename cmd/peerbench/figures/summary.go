@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Summary is the rounds of one contender with one number of jobs: counts are
-// sums, the latest lag is the latest of all rounds, everything else the median of the rounds.
-// Disturbed rounds are left out where there is another one.
+// Summary is the rounds of one contender with one number of jobs: counts are sums, the latest lag
+// is the latest of all rounds, all other fields the median of the rounds. Disturbed rounds are left
+// out where there is another one.
 type Summary struct {
 	Who, Title  string
 	Jobs, Nodes int
@@ -23,7 +23,7 @@ type Summary struct {
 	Disturbed          bool // in each round other processes had the machine
 }
 
-// CPU is what nodes and Redis took together.
+// CPU returns the CPU time of nodes and Redis together.
 func (s Summary) CPU() float64 { return s.NodesCPU + s.RedisCPU }
 
 // Summaries returns the summaries of all contenders, by number of jobs, each in the order in which

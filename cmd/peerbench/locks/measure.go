@@ -14,8 +14,8 @@ import (
 
 func jitter(d time.Duration) time.Duration { return rand.N(d) }
 
-// uncontended takes and gives back a free lock, library after library in short
-// turns, so that what else the machine does hits all alike.
+// uncontended takes and gives back a free lock, library after library in short turns, so that other
+// work of the machine hits all alike.
 func uncontended(ctx context.Context, addr string, o options) error {
 	const turn = 100
 	open := make([]contender, len(peers))
@@ -53,7 +53,7 @@ func uncontended(ctx context.Context, addr string, o options) error {
 	return out.Flush()
 }
 
-// handed is what contenders saw of one library.
+// handed has the contenders' measurements of one library.
 type handed struct {
 	lags   []time.Duration // from before a release to the next holder, when that is another one
 	again  int             // turns taken by the contender that had just released
@@ -88,7 +88,7 @@ func contended(ctx context.Context, addr string, o options) error {
 	return out.Flush()
 }
 
-// contest is what goes on among the contenders of one library.
+// contest is the state of a hand-over measurement among the contenders of one library.
 type contest struct {
 	name string
 	work time.Duration
@@ -97,7 +97,7 @@ type contest struct {
 	seen   handed
 	freed  time.Time
 	inside int
-	last   int // who held the lock last
+	last   int // the last holder
 }
 
 // contend lets them take turns for a while. All are in one process, so that one

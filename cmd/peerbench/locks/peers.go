@@ -24,7 +24,7 @@ import (
 // ttl is each library's lease.
 const ttl = 15 * time.Second
 
-// contender takes a lock, waiting for it, and returns what gives it back.
+// contender takes a lock, waiting for it, and returns the function that gives it back.
 type contender interface {
 	lock(ctx context.Context, name string) (unlock func() error, err error)
 	close()
@@ -73,7 +73,7 @@ func (o ourContender) close() {
 	_ = o.client.Close()
 }
 
-// rawContender is what people write themselves: no token, no line, no keep-alive.
+// rawContender is the usual hand-written lock: no token, no line, no keep-alive.
 type rawContender struct{ client *redis.Client }
 
 var (

@@ -11,7 +11,7 @@ import (
 // difference may be reversed in another run.
 const clearly = 1.1
 
-// measures are what contenders are compared by; less is better.
+// measures are the figures by which contenders are compared; less is better.
 var measures = []struct {
 	name, unit string
 	of         func(figures.Summary) float64

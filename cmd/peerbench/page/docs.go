@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/figures"
 )
 
-// The document, and the lines of it between which the figures stand.
+// The document, and the lines of it that enclose the figures.
 const (
 	document = "benchmarks.md"
 	begin    = "<!-- figures: begin. make peers-docs writes what follows -->\n"

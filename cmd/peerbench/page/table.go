@@ -11,7 +11,8 @@ import (
 // few runs are not representative.
 const notKept = "did not keep up"
 
-// Table is the figures as Markdown: a row for each contender and number of jobs, and a line for what an idle cluster does.
+// Table is the figures as Markdown: a row for each contender and number of jobs, and a line for an
+// idle cluster.
 func Table(run figures.Run) string {
 	var b strings.Builder
 	b.WriteString("| jobs a second | who | once | twice | missed | early | lag p50 / p99 / max, ms | commands, scripts a tick " +

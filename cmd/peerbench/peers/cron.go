@@ -8,7 +8,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// startCron starts robfig/cron with no lock and no Redis: what the machine and the Go runtime take by themselves.
+// startCron starts robfig/cron with no lock and no Redis: the floor that the machine and the Go
+// runtime set.
 func startCron(_ context.Context, cfg Config) (Stop, error) {
 	return nil, runCron(cfg, func(int) bool { return true })
 }

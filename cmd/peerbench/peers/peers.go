@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Config is what a peer is started with.
+// Config is the settings of a peer's process.
 type Config struct {
 	Addr  string // of the redis-server
 	Index int    // of this process among Nodes, from 0

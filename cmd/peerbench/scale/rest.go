@@ -63,12 +63,12 @@ func (s *stage) atRest(ctx context.Context, what string) error {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// serverCPU is what the redis-server has used of the processor, seconds.
+// serverCPU returns the redis-server's CPU time, seconds.
 func (s *stage) serverCPU(ctx context.Context) float64 {
 	return s.info(ctx, "cpu", "used_cpu_user") + s.info(ctx, "cpu", "used_cpu_sys")
 }
 
-// ownCPU is what this process, in which the nodes run, has used of the processor, seconds.
+// ownCPU returns the CPU time of this process, in which the nodes run, seconds.
 func ownCPU() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

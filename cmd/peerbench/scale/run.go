@@ -52,7 +52,7 @@ func Run(ctx context.Context, args []string) error {
 	return s.run(ctx)
 }
 
-// run measures one thing after another, each with what the ones before have left.
+// run makes one measurement after another, each on the records that the earlier ones have left.
 func (s *stage) run(ctx context.Context) (err error) {
 	s.client = s.connect(&s.own)
 	defer s.client.Close()
@@ -96,7 +96,8 @@ func heapOf() int {
 	return int(m.HeapAlloc)
 }
 
-// emptied measures how long it takes until all jobs stand where they stood, when Redis comes back empty.
+// emptied measures how long it takes until all jobs have their cursors again, when Redis comes back
+// empty.
 func (s *stage) emptied(ctx context.Context) error {
 	if err := s.server.Stop(); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (s *stage) emptied(ctx context.Context) error {
 	return err
 }
 
-// until waits for something to be so.
+// until waits until yes returns true.
 func (s *stage) until(ctx context.Context, yes func() bool) error {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()

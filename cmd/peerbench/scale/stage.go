@@ -34,7 +34,7 @@ type stage struct {
 	out    *tabwriter.Writer
 }
 
-// traffic is how many bytes went to Redis and came from it, and with how many requests.
+// traffic counts the bytes to and from Redis, and the requests.
 type traffic struct{ to, from, requests atomic.Int64 }
 
 // counted is a connection whose bytes are counted.
@@ -128,7 +128,8 @@ func (s *stage) stopAll() (err error) {
 
 func jobName(i int) string { return fmt.Sprintf("job-%06d", i) }
 
-// step does one thing and prints how long it took, what went to Redis and came from it, and the longest single command.
+// step does one step and prints how long it took, the bytes to and from Redis, and the longest
+// single command.
 func (s *stage) step(ctx context.Context, what string, f func(ctx context.Context) (*node, error)) (*node, error) {
 	s.client.ConfigSet(ctx, "slowlog-log-slower-than", "1000")
 	s.client.ConfigSet(ctx, "slowlog-max-len", "4096")
@@ -160,5 +161,5 @@ func (s *stage) longest(ctx context.Context) string {
 	return fmt.Sprintf("%d ms, %s", top.Duration.Milliseconds(), strings.ToLower(top.Args[0]))
 }
 
-// memory is what Redis uses, bytes.
+// memory returns Redis' used memory, bytes.
 func (s *stage) memory(ctx context.Context) int { return int(s.info(ctx, "memory", "used_memory")) }

@@ -60,7 +60,7 @@ func (s *stage) runStored(ctx context.Context) (err error) {
 
 // notified measures the nodes with a notifier beside each: while the first one looks at all jobs, and then between two such looks.
 func (s *stage) notified(ctx context.Context) (err error) {
-	if err := s.atRest(ctx, "at rest again"); err != nil { // what the changes left to do is done
+	if err := s.atRest(ctx, "at rest again"); err != nil { // the changes' work is done
 		return err
 	}
 	heap := heapOf()
@@ -91,7 +91,7 @@ func (s *stage) notified(ctx context.Context) (err error) {
 	return nil
 }
 
-// put stores so many jobs, each due at a time of its own.
+// put stores n jobs, each due at a time of its own.
 func (s *stage) put(ctx context.Context, admin *ops.Client, n int, schedule string) error {
 	for at := 0; at < n; at += putAtOnce {
 		var list []jobs.Job

@@ -28,8 +28,8 @@ const (
 	wordReport = "report" // and end
 )
 
-// report is what a process has seen from begin to report, the CPU time that it
-// has taken from begin to end, and the memory that it had then.
+// report has a process's starts from begin to report, its CPU time from begin to end, and its
+// memory at the end.
 type report struct {
 	Starts []figures.Start
 	CPU    float64 // seconds
@@ -69,10 +69,10 @@ func RunChild(ctx context.Context, args []string) error {
 	return err
 }
 
-// child notes what it sees.
+// child collects the starts.
 type child struct {
 	mu     sync.Mutex
-	seen   bool // what starts is noted
+	seen   bool // starts are collected
 	report report
 }
 

@@ -64,7 +64,7 @@ func commit(ctx context.Context) string {
 	return id
 }
 
-// output is what a program prints, or "" when there is no such program.
+// output returns the output of a program, or "" when there is no such program.
 func output(ctx context.Context, name string, args ...string) string {
 	text, _ := exec.CommandContext(ctx, name, args...).Output() //nolint:gosec // G204: both names are written above
 	return strings.TrimSpace(string(text))

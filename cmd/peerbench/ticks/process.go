@@ -50,7 +50,7 @@ func (p *process) hear(word string) error {
 	})
 }
 
-// report reads what the process saw, and waits for its end.
+// report reads the process's report, and waits for its end.
 func (p *process) report() (r report, err error) {
 	err = p.within(func() error {
 		if err := json.NewDecoder(p.out).Decode(&r); err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// spent is what Redis has done since it was started, and the machine since it was.
+// spent counts the work of Redis since its start, and of the machine since its own.
 type spent struct {
 	cpu               float64 // seconds
-	commands, scripts int     // calls; those inside scripts are commands too
+	commands, scripts int     // calls; calls inside scripts are commands too
 	rss               int64   // bytes, now
 	machine           float64 // seconds of CPU of all processes; 0 where it is not known
 }

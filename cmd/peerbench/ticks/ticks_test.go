@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/cmd/peerbench/peers"
 )
 
-// TestMain is also what the test starts as the processes that it measures.
+// TestMain is also the program of the measured processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == ChildWord {
 		if err := RunChild(context.Background(), os.Args[2:]); err != nil {

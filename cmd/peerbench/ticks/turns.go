@@ -16,8 +16,8 @@ type turns struct {
 	o      options
 	run    figures.Run
 	left   time.Duration   // how long it may still wait and repeat
-	gaveUp map[string]bool // who did not keep up with how many jobs: not measured again
-	broken error           // what Escapement did not keep of its promises
+	gaveUp map[string]bool // contenders that did not keep up, by number of jobs: not measured again
+	broken error           // broken promises of Escapement
 }
 
 // take measures once, and again where other processes disturbed it and there is time left.
@@ -46,7 +46,7 @@ func (t *turns) take(ctx context.Context, m measurement) (figures.Row, error) {
 	}
 }
 
-// await waits until other processes leave the machine alone, or there is no time left for it.
+// await waits until other processes leave the machine alone, or the patience is used up.
 func (t *turns) await(ctx context.Context) {
 	const look = time.Second
 	for t.left > 0 && ctx.Err() == nil {
