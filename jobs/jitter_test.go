@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 )
 
 // The offsets are a format: stored schedules depend on them.
@@ -16,7 +17,7 @@ func TestJitterNeverChanges(t *testing.T) {
 	for _, c := range []struct{ name, jitter, plus string }{
 		{"report", "30s", "28.106s"}, {"settle-orders", "30s", "1.577s"}, {"report", "1ms", "0s"}, {"report", "24h", "20h50m28.106s"}, {"a", "500ms", "448ms"},
 	} {
-		s := parseFor(t, c.name, "@daily jitter "+c.jitter, "")
+		s := jitterParsed(t, c.name, "@daily jitter "+c.jitter)
 		if got := strings.TrimPrefix(s.Resolved(), "@daily plus "); got != c.plus {
 			t.Errorf("%s %s: %s, want %s", c.name, c.jitter, got, c.plus)
 		}
@@ -51,7 +52,7 @@ func TestJitterMovesTheTicks(t *testing.T) {
 		if err != nil || plus < 0 || plus >= j.Jitter {
 			t.Fatalf("%s is %s", moved, moved.Resolved())
 		}
-		again := parseFor(t, j.Name, moved.String(), "")
+		again := jitterParsed(t, j.Name, moved.String())
 		tick, other := start, start.Add(plus)
 		for range 40 {
 			want := s.Next(tick)
@@ -72,7 +73,7 @@ func TestJitterSpreads(t *testing.T) {
 	const names, parts = 3000, 30
 	var seen [parts]int
 	for n := range names {
-		_, text, _ := strings.Cut(parseFor(t, fmt.Sprint("job-", n), "@hourly jitter 30s", "").Resolved(), " plus ")
+		_, text, _ := strings.Cut(jitterParsed(t, fmt.Sprint("job-", n), "@hourly jitter 30s").Resolved(), " plus ")
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 || d >= 30*time.Second {
 			t.Fatalf("%q", text)
@@ -106,7 +107,19 @@ func TestJitterRefuses(t *testing.T) {
 			t.Errorf("%+v: %v, want %s: %s", c.job, err, c.field, c.want)
 		}
 	}
-	if _, err := jobs.ParseSchedule("@daily jitter 30s", ""); err == nil || !strings.Contains(err.Error(), "jitter: needs the job's name") {
+	if _, err := cron.Parse("@daily jitter 30s", ""); err == nil || !strings.Contains(err.Error(), "jitter: needs the job's name") {
 		t.Errorf("without a name: %v", err)
 	}
+}
+
+func jitterParsed(t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, name, expr string) *cron.Schedule {
+	t.Helper()
+	s, err := cron.ParseFor(name, expr, "")
+	if err != nil {
+		t.Fatalf("%q for %q: %v", expr, name, err)
+	}
+	return s
 }

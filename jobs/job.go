@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -161,7 +161,7 @@ func (j Job) WithDefaults(d Defaults) Job {
 	j.Overlap = cmp.Or(j.Overlap, d.Overlap)
 	zone := cmp.Or(j.TimeZone, defaultTimeZone)
 	if len(j.After) == 0 {
-		zone = cmp.Or(j.TimeZone, defaultZone(j.Schedule, d.TimeZone))
+		zone = cmp.Or(j.TimeZone, cron.ZoneOf(j.Schedule, cmp.Or(d.TimeZone, defaultTimeZone)))
 		j.CatchUp = cmp.Or(j.CatchUp, d.CatchUp)
 	}
 	Settings.Fill(&j)
@@ -169,51 +169,22 @@ func (j Job) WithDefaults(d Defaults) Job {
 	return j
 }
 
+// Schedule is the ticks of a job: see package cron, which has the language of schedules.
+type Schedule = cron.Schedule
+
 // ParsedSchedule parses the job's schedule, with H resolved by the name, and with its bounds. For a job with After it returns nil, nil.
 func (j Job) ParsedSchedule() (*Schedule, error) {
 	if len(j.After) > 0 {
 		return nil, nil
 	}
-	s, b, err := parseUnbounded(j.Name, j.Schedule, j.TimeZone)
-	switch {
-	case err != nil:
-		return nil, err
-	case b.set():
-		return nil, inSchedule(j.Schedule, fmt.Errorf("has%s; write bounds as except, only, start_at, end_at and jitter of the job", clip(b.text())))
-	}
-	if err := s.bound(j.bounds()); err != nil {
-		return nil, inSchedule(j.Schedule, err)
-	}
-	return s, nil
+	return cron.ParseWithin(j.Name, j.Schedule, j.TimeZone, j.bounds())
 }
 
-func (j Job) bounds() bounds {
-	b := bounds{except: j.Except, only: j.Only, from: j.StartAt.UTC(), until: j.EndAt.UTC(), jitter: j.Jitter}
-	if j.Jitter >= time.Millisecond {
-		b.plus = jitterOf(j.Name, j.Jitter)
-	}
-	return b
+func (j Job) bounds() cron.Bounds {
+	return cron.Bounds{Except: j.Except, Only: j.Only, From: j.StartAt, Until: j.EndAt, Jitter: j.Jitter}
 }
 
 var defaultTimeZone = spec.DefaultOf("time_zone")
-
-// defaultZone returns the zone of a job without one. For a bad prefix it is "", so that the fault is reported once, as one
-// of the schedule.
-func defaultZone(expr, fallback string) string {
-	prefix, _, found, err := cutZone(expr)
-	switch {
-	case err != nil:
-		return ""
-	case found:
-		if _, err := loadZone(prefix); err != nil {
-			return ""
-		}
-		return prefix
-	case fallback != "":
-		return fallback
-	}
-	return defaultTimeZone
-}
 
 // clone returns j with maps and slices of its own.
 func (j Job) clone() Job {

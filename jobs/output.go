@@ -1,6 +1,12 @@
 package jobs
 
-import "sync"
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"unicode/utf8"
+)
 
 // MaxOutput is the size of a run's stored output in bytes: the last ones.
 const MaxOutput = 64 << 10
@@ -51,4 +57,36 @@ func (o *output) bytes() []byte {
 	kept := make([]byte, 0, len(o.buf))
 	kept = append(kept, o.buf[o.next:]...)
 	return append(kept, o.buf[:o.next]...)
+}
+
+// MaxResult is the largest result of a run, in bytes, so that those of all jobs that a job may follow make a payload.
+const MaxResult = 4 << 10
+
+// SetResult keeps data, JSON of at most MaxResult bytes, for the jobs that follow this one: when the run succeeds, it is the payload of
+// their runs of the tick. The last call of the last try counts. Data that cannot be kept is a *FieldError, as is that of a shard: the
+// tick of several shards has no result.
+func (r *Run) SetResult(data []byte) error {
+	bad := func(format string, args ...any) error {
+		return &FieldError{Field: "result", Msg: fmt.Sprintf(format, args...)}
+	}
+	switch text := compact(data); {
+	case r.info.Shards > 1:
+		return bad("a shard has none; store it elsewhere, under the tick and the shard")
+	case !json.Valid(data) || !utf8.Valid(data):
+		return bad("is no JSON in UTF-8")
+	case len(text) > MaxResult:
+		return bad("%d bytes are more than %d; store it elsewhere and pass its address", len(text), MaxResult)
+	default:
+		own := slices.Clone(text)
+		r.result.Store(&own)
+		return nil
+	}
+}
+
+// Result returns what SetResult kept; nil without.
+func (r *Run) Result() []byte {
+	if p := r.result.Load(); p != nil {
+		return slices.Clone(*p)
+	}
+	return nil
 }

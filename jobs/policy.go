@@ -151,3 +151,82 @@ func unmarshal[T ~uint8](e enum, text []byte, into *T) error {
 	}
 	return fmt.Errorf("%s %q is not known; use one of %s", e.kind, text, e.list())
 }
+
+// RetryOn says where a failed function is called again.
+type RetryOn uint8
+
+// The places of a further try; the zero value is the default.
+const (
+	// RetrySameNode calls it again inside the same run, under the same lease and token. The default.
+	RetrySameNode RetryOn = iota
+	// RetryOtherNode ends the run as failed and hands its tick to another node after the backoff, as a further attempt with a new lease
+	// and token. When no other node takes it within some seconds, the same node does.
+	RetryOtherNode
+)
+
+var retryOnWords = words("retry.on")
+
+// String returns the word used in config files: same_node or other_node.
+func (r RetryOn) String() string { return retryOnWords.word(uint8(r)) }
+
+// MarshalText returns the word of r; an unknown value is an error.
+func (r RetryOn) MarshalText() ([]byte, error) { return retryOnWords.marshal(uint8(r)) }
+
+// UnmarshalText accepts exactly the words of String.
+func (r *RetryOn) UnmarshalText(text []byte) error { return unmarshal(retryOnWords, text, r) }
+
+// OnStall says what the node does with a run that made no progress for Job.StallAfter.
+type OnStall uint8
+
+// The stall policies; the zero value is the default.
+const (
+	// OnStallTell logs it, and tells the hooks. The default.
+	OnStallTell OnStall = iota
+	// OnStallCancel also ends the run's context with cause ErrStalled. The run is recorded as cancelled, with the reason stalled.
+	OnStallCancel
+)
+
+var onStallWords = words("on_stall")
+
+// String returns the word used in config files: tell or cancel.
+func (o OnStall) String() string { return onStallWords.word(uint8(o)) }
+
+// MarshalText returns the word of o; an unknown value is an error.
+func (o OnStall) MarshalText() ([]byte, error) { return onStallWords.marshal(uint8(o)) }
+
+// UnmarshalText accepts exactly the words of String.
+func (o *OnStall) UnmarshalText(text []byte) error { return unmarshal(onStallWords, text, o) }
+
+// When says after which ends of a tick a job with After runs.
+//
+//	end of the upstream's tick                        succeeded   failed   any
+//	succeeded                                         runs        -        runs
+//	skipped, missed                                   -           -        runs
+//	failed, timed_out, cancelled, lost, abandoned     -           runs     runs
+//	paused, superseded                                -           -        -
+//
+// Where it does not run, its tick is recorded as skipped (upstream). Of several upstreams, all must have ended the tick: succeeded
+// runs when all have succeeded, failed when one at least has failed, and any runs in every case. A tick that one of them was paused
+// for, or that a deploy took away, runs in no case.
+type When uint8
+
+// The values of When; the zero value is the default.
+const (
+	// WhenSucceeded runs after ticks that succeeded. The default.
+	WhenSucceeded When = iota
+	// WhenFailed runs after ticks that ran and did not succeed: for an alert.
+	WhenFailed
+	// WhenAny runs after each tick, however it ended, also one that was missed or skipped: to clean up.
+	WhenAny
+)
+
+var whenWords = words("when")
+
+// String returns the word used in config files: succeeded, failed or any.
+func (w When) String() string { return whenWords.word(uint8(w)) }
+
+// MarshalText returns the word of w; an unknown value is an error.
+func (w When) MarshalText() ([]byte, error) { return whenWords.marshal(uint8(w)) }
+
+// UnmarshalText accepts exactly the words of String.
+func (w *When) UnmarshalText(text []byte) error { return unmarshal(whenWords, text, w) }

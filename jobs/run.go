@@ -2,9 +2,12 @@ package jobs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,3 +133,44 @@ func (r *Run) OutputSize() int64 { return r.output.size() }
 
 // Written returns a copy of the last MaxOutput bytes of Output; nil when nothing was written.
 func (r *Run) Written() []byte { return r.output.bytes() }
+
+// Lease is the time that a run has, for work outside of its function that must end before the run's
+// lease can be another's, such as a command. It is safe for concurrent use while the function has
+// not returned.
+type Lease interface {
+	// Left returns how long the run may go on if its lease is renewed no more. It is not positive
+	// once the lease has ended. It counts on this machine's monotonic clock and needs no network.
+	Left() time.Duration
+	// Margin returns how long after that nobody else is granted the lease.
+	Margin() time.Duration
+}
+
+// Lease returns the time that the run has; nil outside of a scheduler. A function that looks at its
+// context needs no more than that.
+func (r *Run) Lease() Lease { return r.info.Lease }
+
+// ErrTryTimeout is the cause of a try's context when the Timeout of the job's Retry has passed. The run goes on: it may have another try.
+var ErrTryTimeout = errors.New("jobs: the timeout of one try passed")
+
+type traceparentKey struct{}
+
+// traceparentPattern is the format of W3C Trace Context, version 00: version, trace, parent and flags.
+var traceparentPattern = regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$`)
+
+// WithTraceparent returns a context that carries a trace to what a job calls, for a scheduler's Middleware that traces
+// runs: execjob sets TRACEPARENT, httpjob the header traceparent. The value is that of the W3C header, such as
+// 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01. Any other value, and one whose trace or parent is only
+// zeros, is not carried: ctx is returned.
+func WithTraceparent(ctx context.Context, traceparent string) context.Context {
+	parts := traceparentPattern.FindStringSubmatch(traceparent)
+	if parts == nil || strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, traceparentKey{}, traceparent)
+}
+
+// Traceparent returns what WithTraceparent put into ctx or a parent of it, "" for nothing.
+func Traceparent(ctx context.Context) string {
+	traceparent, _ := ctx.Value(traceparentKey{}).(string)
+	return traceparent
+}

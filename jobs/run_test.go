@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,5 +82,47 @@ func TestPermanent(t *testing.T) {
 	}
 	if err := jobs.Permanent(nil); err != nil {
 		t.Errorf("nothing is marked as %v", err)
+	}
+}
+
+func TestTraceparent(t *testing.T) {
+	const trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	good := "00-" + trace + "-" + parent + "-01"
+	outer := jobs.WithTraceparent(t.Context(), good)
+	if got := jobs.Traceparent(outer); got != good {
+		t.Errorf("got %q, want %q", got, good)
+	}
+	for _, bad := range []string{
+		"", good + "\n", " " + good, good + "-x", "00-" + trace + "-" + parent, "ff-" + trace + "-" + parent + "-01",
+		"01-" + trace + "-" + parent + "-01", "00-4BF92F3577b34da6a3ce929d0e0e4736-" + parent + "-01",
+		"00-00000000000000000000000000000000-" + parent + "-01", "00-" + trace + "-0000000000000000-01",
+		"00-" + trace + "-" + parent + "-1\r\nX: y",
+	} {
+		if got := jobs.Traceparent(jobs.WithTraceparent(t.Context(), bad)); got != "" {
+			t.Errorf("%q is carried", bad)
+		}
+		if got := jobs.Traceparent(jobs.WithTraceparent(outer, bad)); got != good {
+			t.Errorf("%q replaces a good one by %q", bad, got)
+		}
+	}
+}
+
+func TestTryTimeoutRefuses(t *testing.T) {
+	for _, c := range []struct {
+		timeout time.Duration
+		retry   jobs.Retry
+		want    string // "" for a good job
+	}{
+		{time.Minute, jobs.Retry{Max: 1, Timeout: time.Minute - time.Millisecond}, ""},
+		{0, jobs.Retry{Max: 1, Timeout: time.Hour}, ""},
+		{time.Minute, jobs.Retry{Max: 1, Timeout: time.Minute}, "1m is not below timeout, 1m, which covers all tries"},
+		{time.Minute, jobs.Retry{Timeout: time.Second}, "1s is only used with retry.max above 0; set that or leave this out"},
+		{0, jobs.Retry{Max: 1, Timeout: -time.Second}, "-1s is negative; use 0 or more"},
+		{0, jobs.Retry{Max: 1, Timeout: time.Microsecond}, "1µs is not a whole number of milliseconds"},
+	} {
+		err := jobs.Job{Name: "a", Schedule: "@daily", Func: nothing, Timeout: c.timeout, Retry: c.retry}.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || fmt.Sprint(faultsOf(t, err)) != "[retry.try_timeout]" || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v, %+v: %v, want %q", c.timeout, c.retry, err, c.want)
+		}
 	}
 }

@@ -3,10 +3,12 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"github.com/escapement/escapement/jobs/cron"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/escapement/escapement/jobs/spec"
@@ -136,3 +138,93 @@ func (j Job) checkLabels(f *faults) {
 
 // clip shortens a value for an error text.
 func clip(s string) string { return spec.Clip(s) }
+
+// checkSchedule checks schedule and after, and the bounds of its ticks. With both, the fault is one of after, and the schedule is not
+// checked.
+func (j Job) checkSchedule(f *faults) {
+	zone := j.TimeZone
+	if err := cron.CheckZone(zone); err != nil {
+		f.add("time_zone", "%v", err)
+		zone = ""
+	} else if len(j.After) > 0 && zone != defaultTimeZone {
+		f.add("time_zone", "%s is not used: a job with after has no schedule; leave it out", zone)
+	}
+	if len(j.After) > 0 {
+		return
+	}
+	j.checkBounds(f)
+	plain := j
+	plain.TimeZone, plain.Except, plain.Only, plain.StartAt, plain.EndAt, plain.Jitter = zone, nil, nil, time.Time{}, time.Time{}, 0
+	if j.Schedule == "" {
+		f.add("schedule", `is empty; write one such as "*/5 * * * *" or "@every 90s", or name in after the job to run after`)
+	} else if s, err := plain.ParsedSchedule(); err != nil {
+		f.add("schedule", "%v", err)
+	} else if err := s.CheckSteps(); err != nil {
+		f.add("schedule", "%v", err)
+	}
+	if j.bounds().IsSet() && !f.has("schedule", "time_zone", "except", "only", "start_at", "end_at", "jitter") {
+		j.checkTicksLeft(f, time.Now())
+	}
+}
+
+// checkBounds checks each bound by itself, and the end against the start.
+func (j Job) checkBounds(f *faults) {
+	for _, list := range []struct {
+		field string
+		dates []string
+	}{{"except", j.Except}, {"only", j.Only}} {
+		for i, text := range list.dates {
+			if err := cron.CheckDate(text); err != nil {
+				f.add(fmt.Sprintf("%s[%d]", list.field, i), "%v", err)
+			}
+		}
+	}
+	if n := len(j.Except) + len(j.Only); n > cron.MaxDates {
+		f.add("except", "except and only have %d dates and ranges, more than %d; join neighbouring days to ranges", n, cron.MaxDates)
+	}
+	for _, bound := range []struct {
+		field string
+		at    time.Time
+	}{{"start_at", j.StartAt}, {"end_at", j.EndAt}} {
+		if err := cron.CheckInstant(bound.at); err != nil && !bound.at.IsZero() && !f.has(bound.field) {
+			f.add(bound.field, "%v", err)
+		}
+	}
+	if !j.StartAt.IsZero() && !j.EndAt.IsZero() && j.EndAt.Before(j.StartAt) {
+		f.add("end_at", "%s is before start_at, %s; move one of them", cron.FormatInstant(j.EndAt), cron.FormatInstant(j.StartAt))
+	}
+}
+
+// checkTicksLeft refuses bounds that leave no tick.
+func (j Job) checkTicksLeft(f *faults, now time.Time) {
+	field := "end_at"
+	if len(j.Except) > 0 {
+		field = "except"
+	}
+	if len(j.Only) > 0 {
+		field = "only"
+	}
+	s, err := j.ParsedSchedule()
+	if err != nil {
+		f.add(field, "%v; choose days and instants that leave a tick", err)
+		return
+	}
+	if !s.TicksSoon(now) {
+		f.add(field, "leaves no tick in the next %d years; choose days on which the schedule has a tick", cron.MaxPause)
+	}
+}
+
+func (j Job) checkAfter(f *faults) {
+	if j.Schedule != "" && len(j.After) > 0 {
+		f.add("after", "%q does not go with the schedule %q: one of them says when the job runs; keep that one",
+			clip(strings.Join(j.After, ", ")), clip(j.Schedule))
+	}
+	for i, name := range j.After {
+		switch {
+		case !spec.IsName(name):
+			f.add("after", "%q is not a job name; %s", clip(name), nameForm)
+		case slices.Contains(j.After[:i], name):
+			f.add("after", "%q stands there twice; name it once", name)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -155,7 +156,7 @@ func (c Config) withDefaults() Config {
 		c.seam.Wall = time.Now
 	}
 	if c.seam.ZoneData == nil {
-		c.seam.ZoneData = jobs.ZoneData
+		c.seam.ZoneData = cron.ZoneData
 	}
 	if c.seam.NewID == nil {
 		c.seam.NewID = newID

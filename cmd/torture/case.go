@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
@@ -44,7 +45,7 @@ func (s *stage) evidence() (judge.Case, error) {
 	for _, j := range s.jobs {
 		v := judge.Version{Definition: j.definition(s.ttl), Certain: judge.Span{From: s.from}, Possible: judge.Span{From: s.begun}}
 		var err error
-		if v.Schedule, err = jobs.ParseScheduleFor(j.name, j.schedule, ""); err != nil {
+		if v.Schedule, err = cron.ParseFor(j.name, j.schedule, ""); err != nil {
 			return c, err
 		}
 		c.Jobs = append(c.Jobs, judge.Job{Name: j.name, StartsOnly: !j.lasts, Versions: []judge.Version{v}})

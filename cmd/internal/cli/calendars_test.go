@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 )
 
 // The stored definition has the dates of a calendar, not its name: a job with the name equals a job
@@ -98,7 +98,7 @@ func TestPastDaysOfACalendar(t *testing.T) {
 	var before []string
 	for _, year := range []int{2020, 2026, 2031} {
 		dates, err := parseICS(text, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
-		if err != nil || len(dates) != jobs.MaxDates || dates[0] != "2017-06-02" {
+		if err != nil || len(dates) != cron.MaxDates || dates[0] != "2017-06-02" {
 			t.Fatalf("in %d: %d dates from %s on, %v", year, len(dates), dates[0], err)
 		}
 		if before != nil && !slices.Equal(before, dates) {
@@ -113,7 +113,7 @@ func TestPastDaysOfACalendar(t *testing.T) {
 		{time.Date(2017, 6, 26, 0, 0, 0, 0, time.UTC), "2017-05-26"}, // not yet a month ago
 		{time.Date(2017, 6, 27, 0, 0, 0, 0, time.UTC), "2017-06-02"},
 	} {
-		if dates, err := parseICS(text, tt.now); err != nil || dates[0] != tt.first || (len(dates) > jobs.MaxDates) != (tt.first < "2017-06") {
+		if dates, err := parseICS(text, tt.now); err != nil || dates[0] != tt.first || (len(dates) > cron.MaxDates) != (tt.first < "2017-06") {
 			t.Errorf("on %s: %d dates from %s on, %v", tt.now, len(dates), dates[0], err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -66,8 +67,8 @@ func (c *checker) datesOf(path, name string) []string {
 		c.faults.add(place{file: file, line: wrong.line}, path, "%s", wrong.msg)
 		return nil
 	}
-	if n := len(dates); n > jobs.MaxDates {
-		c.faults.add(place{file: file}, path, "has %d days and ranges of days, more than %d, without those that were over a month ago; leave out the last ones, and write an event of each week as days of the week in the schedules", n, jobs.MaxDates)
+	if n := len(dates); n > cron.MaxDates {
+		c.faults.add(place{file: file}, path, "has %d days and ranges of days, more than %d, without those that were over a month ago; leave out the last ones, and write an event of each week as days of the week in the schedules", n, cron.MaxDates)
 		return nil
 	}
 	for _, f := range fieldErrors(probe(jobs.Job{Except: dates})) {

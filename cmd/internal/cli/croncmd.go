@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -93,9 +94,9 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	if _, err := parseZone(o.zone); err != nil {
 		return nil, err
 	}
-	s, err := jobs.ParseScheduleFor(name, expr, o.zone)
+	s, err := cron.ParseFor(name, expr, o.zone)
 	if err != nil && o.zone != "" {
-		if _, alone := jobs.ParseScheduleFor(name, expr, ""); alone == nil {
+		if _, alone := cron.ParseFor(name, expr, ""); alone == nil {
 			return nil, fmt.Errorf("EXPR names a zone and --tz names %s; keep one of the two", o.zone)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 )
 
 // icsSpan is the days of an event, both included.
@@ -41,7 +41,7 @@ func joinSpans(spans []icsSpan, now time.Time) (dates []string) {
 			*last = s.last
 		}
 	}
-	for len(joined) > jobs.MaxDates && joined[0].last.Before(now.Add(-icsPast)) {
+	for len(joined) > cron.MaxDates && joined[0].last.Before(now.Add(-icsPast)) {
 		joined = joined[1:]
 	}
 	for _, s := range joined {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -54,7 +54,7 @@ func (f *timeFlag) when() (when, error) {
 
 // parseZone reads --tz; "" is UTC.
 func parseZone(name string) (*time.Location, error) {
-	s, err := jobs.ParseSchedule("@daily", name)
+	s, err := cron.Parse("@daily", name)
 	if err != nil {
 		return nil, usagef("--tz: %w", err)
 	}

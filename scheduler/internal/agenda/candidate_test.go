@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -92,7 +93,7 @@ func newWorld(size int, names ...string) *world {
 	time.Sleep(time.Minute) // a bubble begins at a full hour, when a tick is due
 	w := &world{claims: make(chan *work.Batch, 1)}
 	for i, name := range names {
-		schedule, _ := jobs.ParseSchedule("@every 1h", "")
+		schedule, _ := cron.Parse("@every 1h", "")
 		w.jobs = append(w.jobs, &work.Job{Job: jobs.Job{Name: name}, Schedule: schedule, Index: i})
 	}
 	slots := NewSlots(size)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -237,7 +238,7 @@ func drawJob(t *rapid.T, due []int64, now int64) jobs.Job {
 }
 
 func scheduleOf(expr string) *jobs.Schedule {
-	s, err := jobs.ParseSchedule(expr, "")
+	s, err := cron.Parse(expr, "")
 	if err != nil {
 		panic(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -48,7 +49,7 @@ func (c *bookCheck) inForce() {
 		s = nil
 		if !k.anew && (k.row.Prev != 0 || k.row.Note != "") { // else the old schedule had no more ticks
 			var err error
-			if s, err = jobs.ParseScheduleFor(c.entry.Job, k.row.Note, ""); err != nil {
+			if s, err = cron.ParseFor(c.entry.Job, k.row.Note, ""); err != nil {
 				s = nil
 				c.add(Unsound, k.row.At, []any{k}, "what the schedule before %s was cannot be read, its ticks cannot be recomputed: %v", stamp(k.row.At), err)
 			}

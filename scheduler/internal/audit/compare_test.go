@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -32,7 +33,7 @@ func TestGrantThatRedisHasLost(t *testing.T) {
 // instant.
 func TestTickFromBeforeTheFirst(t *testing.T) {
 	t.Parallel()
-	schedule, err := jobs.ParseSchedule("@every 2s", "")
+	schedule, err := cron.Parse("@every 2s", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -130,7 +131,7 @@ func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, e
 		if row.Outcome != jobs.OutcomeSuperseded || row.Note == "" {
 			continue
 		}
-		if s, err := jobs.ParseScheduleFor(root, row.Note, ""); err == nil && counts(s, e) {
+		if s, err := cron.ParseFor(root, row.Note, ""); err == nil && counts(s, e) {
 			return s, nil
 		}
 	}

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
 // TestGaps: the gaps of a range and the follower's rows have each of the range's ticks once.
 func TestGaps(t *testing.T) {
-	s, err := jobs.ParseScheduleFor("a", "@every 1s", "")
+	s, err := cron.ParseFor("a", "@every 1s", "")
 	if err != nil {
 		t.Fatal(err)
 	}

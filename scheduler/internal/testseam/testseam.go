@@ -14,7 +14,7 @@ type Seam struct {
 	// nodes share must allow concurrent calls. Default: uuid v7.
 	NewID func() string
 	// ZoneData is the version of the machine's time zone rules, by which a simulation must not differ.
-	// Default jobs.ZoneData.
+	// Default cron.ZoneData.
 	ZoneData func() string
 }
 
