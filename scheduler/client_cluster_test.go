@@ -21,7 +21,7 @@ import (
 // the call that fails.
 func TestClientFindsAnotherMaster(t *testing.T) {
 	m := startReal(t, true)
-	must[*ledger.Ledger](t)(ledger.Open(m.ctx, m.Client(t), ledger.Config{Namespace: clusterNamespace, Partitions: clusterPartitions}))
+	must[*ledger.Ledger](t)(ledger.Join(m.ctx, m.Client(t), ledger.Config{Namespace: clusterNamespace, Partitions: clusterPartitions}))
 	job, _ := m.jobAt("job", func(s *redistest.Server) bool { return s == m.away })
 	calls := map[string]func(ctx context.Context, i *ops.Client) error{
 		"Drains": func(ctx context.Context, i *ops.Client) error { return second(i.Drains(ctx)) },

@@ -27,14 +27,14 @@ func (b *books) now() int64 { return time.Now().UnixMilli() }
 func (c *cluster) keepBooks(j jobs.Job) *books {
 	c.t.Helper()
 	t := c.t
-	l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{Partitions: partitions}))
+	l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), c.redis(), ledger.Config{Partitions: partitions}))
 	text := must[[]byte](t)(json.Marshal(j.Definition()))
 	b := &books{Ledger: l, t: t, by: ledger.Claimer{ID: "node-1", Name: "n1"}}
 	b.def = ledger.Definition{Job: j.Name, Digest: j.Definition().Digest(), Text: text}
 	if schedule := must[*jobs.Schedule](t)(j.ParsedSchedule()); schedule != nil {
 		b.def.Cursor = schedule.Next(time.Now()).UnixMilli()
 	}
-	if d := must[[]ledger.Defined](t)(l.Define(t.Context(), b.now(), []ledger.Definition{b.def})); d[0].Word != "created" {
+	if d := must[[]ledger.Defined](t)(l.Define(t.Context(), b.now(), []ledger.Definition{b.def})); d[0].Status != "created" {
 		t.Fatalf("got %+v", d)
 	}
 	return b
@@ -59,7 +59,7 @@ func (b *books) grant(run string) {
 func (b *books) miss(from, last int64) {
 	b.t.Helper()
 	next := last + 60_000
-	b.claim(ledger.Passed, ledger.Claim{Run: "r", From: from, Next: next, Passes: []ledger.SkippedRange{
+	b.claim(ledger.RecordedOnly, ledger.Claim{Run: "r", From: from, Next: next, Skipped: []ledger.SkippedRange{
 		{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: from, Last: last, Count: (last-from)/60_000 + 1, Next: next}}})
 }
 
@@ -68,7 +68,7 @@ func (b *books) handBack(run string) (fresh string) {
 	if got := must[[]ledger.Status](b.t)(b.Unclaim(b.t.Context(), []ledger.Return{{Job: b.def.Job, Run: run}})); got[0] != ledger.Returned {
 		b.t.Fatalf("hand back %s: %v", run, got)
 	}
-	return ledger.Successor(run)
+	return ledger.NextAttemptID(run)
 }
 
 func (b *books) settle(run string, outcome jobs.Outcome, rerun bool) {

@@ -121,14 +121,14 @@ func (e *events) Due(job string, tick int64) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) Claimed(l ledger.Lease) {
+func (e *events) Claimed(l ledger.Run) {
 	if e == nil || e.hooks.Claimed == nil {
 		return
 	}
 	e.postRun(e.hooks.Claimed, l, e.clock.Now())
 }
 
-func (e *events) Started(l ledger.Lease, at time.Time) {
+func (e *events) Started(l ledger.Run, at time.Time) {
 	if e == nil || e.hooks.Started == nil {
 		return
 	}
@@ -136,7 +136,7 @@ func (e *events) Started(l ledger.Lease, at time.Time) {
 }
 
 // LeaseLost gets the time at which the run was started, as Settled does.
-func (e *events) LeaseLost(l ledger.Lease, started time.Time) {
+func (e *events) LeaseLost(l ledger.Run, started time.Time) {
 	if e == nil || e.hooks.LeaseLost == nil {
 		return
 	}
@@ -144,19 +144,19 @@ func (e *events) LeaseLost(l ledger.Lease, started time.Time) {
 }
 
 // Stalled gets the time at which the run was started, as LeaseLost does.
-func (e *events) Stalled(l ledger.Lease, started time.Time) {
+func (e *events) Stalled(l ledger.Run, started time.Time) {
 	if e == nil || e.hooks.Stalled == nil {
 		return
 	}
 	e.postRun(e.hooks.Stalled, l, started)
 }
 
-func (e *events) postRun(hook func(RunEvent), l ledger.Lease, at time.Time) {
+func (e *events) postRun(hook func(RunEvent), l ledger.Run, at time.Time) {
 	ev := e.about(l, at)
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) Settled(l ledger.Lease, r ledger.Report, recorded bool) {
+func (e *events) Settled(l ledger.Run, r ledger.Report, recorded bool) {
 	if e == nil || e.hooks.Settled == nil {
 		return
 	}
@@ -167,7 +167,7 @@ func (e *events) Settled(l ledger.Lease, r ledger.Report, recorded bool) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) Abandoned(l ledger.Lease) {
+func (e *events) Abandoned(l ledger.Run) {
 	if e == nil || e.hooks.Abandoned == nil {
 		return
 	}
@@ -195,10 +195,10 @@ func (e *events) Superseded(job, why string) {
 }
 
 // about describes a run for an event; at is when it was granted or started.
-func (e *events) about(l ledger.Lease, at time.Time) RunEvent {
+func (e *events) about(l ledger.Run, at time.Time) RunEvent {
 	tick := time.UnixMilli(l.Tick).UTC()
 	return RunEvent{
-		Job: l.Job, Tick: tick, Run: l.Run, Shard: l.Shard, Shards: l.Shards, Attempt: l.Attempt, Token: l.Token, Node: e.node,
+		Job: l.Job, Tick: tick, Run: l.ID, Shard: l.Shard, Shards: l.Shards, Attempt: l.Attempt, Token: l.Token, Node: e.node,
 		Trigger: work.TriggerOf(l), Lag: max(0, at.Sub(tick)),
 	}
 }

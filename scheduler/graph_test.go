@@ -19,7 +19,7 @@ import (
 // define stores definitions in a namespace, as a node does. change edits the text of each.
 func define(tb testing.TB, client redis.UniversalClient, list []jobs.Job, change func(job, text string) string) {
 	tb.Helper()
-	l, err := ledger.Open(tb.Context(), client, ledger.Config{Namespace: "escapement", Partitions: 16})
+	l, err := ledger.Join(tb.Context(), client, ledger.Config{Namespace: "escapement", Partitions: 16})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	defer cancel()
 	cfg := n.cfg.ledger()
 	cfg.NewID = func() string { return fmt.Sprint(n.id, ".", n.incarnations.Add(1)) }
-	l, err := ledger.Open(call, n.client, cfg)
+	l, err := ledger.Join(call, n.client, cfg)
 	if err != nil {
 		return nil, err
 	}

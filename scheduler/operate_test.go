@@ -290,7 +290,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 		}}, lossy{"cancel", "author-job", nil, func(i *ops.Client, job string) error {
 			_, err := i.Cancel(t.Context(), ledger.UniqueRun(job, "u"), ops.CancelOptions{Author: "author-" + job})
 			return err
-		}}, lossy{"rerun", ledger.Successor(run), nil, func(i *ops.Client, job string) error {
+		}}, lossy{"rerun", ledger.NextAttemptID(run), nil, func(i *ops.Client, job string) error {
 			_, err := i.Rerun(t.Context(), ledger.UniqueRun(job, "u"))
 			return err
 		}})
@@ -303,7 +303,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 			_, err := i.Rewind(t.Context(), job, to)
 			return err
 		}})
-		l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{}))
+		l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), c.redis(), ledger.Config{}))
 		if at := time.UnixMilli(must[ledger.Stored](t)(l.Job(t.Context(), "job")).Cursor); !at.Equal(to) {
 			t.Errorf("it stands at %s, want %s", at, to)
 		}

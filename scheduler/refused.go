@@ -32,7 +32,7 @@ func (n *Node) SetRefused(why string) {
 // stalled are the runs of a node that have stalled, for the roster.
 func stalled(r *runner.Runner) (list []roster.Stall) {
 	for _, s := range r.StalledRuns(roster.MaxStalled) {
-		list = append(list, roster.Stall{Job: s.Lease.Job, Run: s.Lease.Run, Tick: s.Lease.Tick, After: s.After.Milliseconds()})
+		list = append(list, roster.Stall{Job: s.Lease.Job, Run: s.Lease.ID, Tick: s.Lease.Tick, After: s.After.Milliseconds()})
 	}
 	return list
 }

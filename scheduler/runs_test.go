@@ -86,7 +86,7 @@ func (r *reads) since() (all, burst map[string]int) {
 func (c *cluster) manyBooks(n, rows int) (*ops.Client, *reads) {
 	c.t.Helper()
 	t, client := c.t, c.redis()
-	l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), client, ledger.Config{Partitions: partitions}))
+	l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), client, ledger.Config{Partitions: partitions}))
 	for i := range n {
 		d := jobs.Job{Name: jobOf(i), Schedule: "0 0 1 1 *", TimeZone: "UTC"}.Definition()
 		must[[]ledger.Defined](t)(l.Define(t.Context(), time.Now().UnixMilli(), []ledger.Definition{
@@ -377,7 +377,7 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 func TestPagesOfANamespaceThatChanges(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, seen := c.manyBooks(1100, 1)
-		ctx, led := t.Context(), must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{Partitions: partitions}))
+		ctx, led := t.Context(), must[*ledger.Ledger](t)(ledger.Join(t.Context(), c.redis(), ledger.Config{Partitions: partitions}))
 		var ran []string
 		run := func(i int, pause, ahead time.Duration) {
 			time.Sleep(pause)

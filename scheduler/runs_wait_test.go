@@ -43,7 +43,7 @@ func TestWaitFollows(t *testing.T) {
 		run = b.handBack(run)
 		time.Sleep(time.Second)
 		b.grant(run)
-		second := ledger.Successor(run)
+		second := ledger.NextAttemptID(run)
 		b.settle(run, jobs.OutcomeLost, true)
 		if v := wait(); v.Run != run || v.Outcome != "lost" || v.Attempt != 1 || v.Output != "by "+run {
 			t.Errorf("a run by hand, handed back twice and then lost: %+v", v)
@@ -95,7 +95,7 @@ func TestWaitForARunThatIsDropped(t *testing.T) {
 		}
 		wait := awaited(t, i, c.runs("follower")[0].Run)
 		time.Sleep(10 * time.Second)
-		b.claim(ledger.Passed, ledger.Claim{Run: c.runs("follower")[0].Run, Pending: true, Drop: ledger.ReasonStartWithin})
+		b.claim(ledger.RecordedOnly, ledger.Claim{Run: c.runs("follower")[0].Run, Pending: true, Drop: ledger.ReasonStartWithin})
 		if v := wait(); v.Outcome != "missed" || v.Reason != "start_within" || !time.Time(*v.Tick).Equal(time.UnixMilli(tick)) || v.Started != nil {
 			t.Errorf("got %+v", v)
 		}
@@ -158,7 +158,7 @@ func TestWhatARunWaitsFor(t *testing.T) {
 				t.Errorf("%s, the next attempt is %q, want %q", when, v.NextAttempt, want)
 			}
 		}
-		second := ledger.Successor(id)
+		second := ledger.NextAttemptID(id)
 		b.settle(id, jobs.OutcomeLost, true)
 		next("pending", id, second)
 		b.grant(second)

@@ -71,7 +71,7 @@ func TestAllLapsedLeasesAreReaped(t *testing.T) {
 		const n = 1200
 		client := c.redis()
 		ctx := context.Background()
-		l, err := ledger.Open(ctx, client, ledger.Config{Partitions: 1})
+		l, err := ledger.Join(ctx, client, ledger.Config{Partitions: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

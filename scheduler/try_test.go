@@ -69,7 +69,7 @@ func TestRetriesAreOneRun(t *testing.T) {
 		if row.Outcome != "succeeded" || row.Tries != 5 || row.Error != "" {
 			t.Errorf("recorded %s after %d tries, error %q", row.Outcome, row.Tries, row.Error)
 		}
-		l := must[*ledger.Ledger](t)(ledger.Open(t.Context(), c.redis(), ledger.Config{}))
+		l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), c.redis(), ledger.Config{}))
 		if output, _, err := l.Kept(t.Context(), "job", row.Run); string(output) != "output of try 5" || err != nil {
 			t.Errorf("output %q, %v; want the last try's", output, err)
 		}

@@ -17,7 +17,7 @@ import (
 const namespace = "escapement"
 
 // books are the ledger's records, by job.
-type books map[string]judge.JobBooks
+type books map[string]judge.JobSnapshot
 
 func readBooks(ctx context.Context, client redis.UniversalClient, namespace string) (books, error) {
 	return judge.ReadBooks(ctx, client, namespace)
@@ -27,7 +27,7 @@ func readBooks(ctx context.Context, client redis.UniversalClient, namespace stri
 func (b books) runs(yield func(judge.Row) bool) {
 	for _, j := range b {
 		for _, row := range j.Rows {
-			if !row.Ranged && !row.Whole && !yield(row) {
+			if !row.Ranged && !row.IsTick && !yield(row) {
 				return
 			}
 		}
@@ -35,7 +35,7 @@ func (b books) runs(yield func(judge.Row) bool) {
 }
 
 // open are the runs in flight, pending ones, and sharded ticks that are not closed.
-func (b books) open() (all []judge.Lease) {
+func (b books) open() (all []judge.Run) {
 	for _, j := range b {
 		all = append(all, j.Open...)
 	}
@@ -70,8 +70,8 @@ func (b books) started() map[string]time.Time {
 		at[row.Run] = time.UnixMilli(row.Started)
 	}
 	for _, l := range b.open() {
-		if !l.Whole && !l.Pending() {
-			at[l.Run] = time.UnixMilli(l.Granted)
+		if !l.IsOpenTick && !l.Pending() {
+			at[l.ID] = time.UnixMilli(l.Granted)
 		}
 	}
 	return at
@@ -91,9 +91,9 @@ func (s *stage) settled() {
 			slices.ContainsFunc(s.faults, func(d judge.Disturbance) bool {
 				return d.Loses && d.From.Before(granted) && d.Until.Add(s.settle()).After(granted)
 			})
-		parts := slices.ContainsFunc(open, func(part judge.Lease) bool { return part.Of == l.Run })
-		if !excused && !l.Pending() && !(l.Whole && parts) {
-			s.accuse(unsettled, l.Job, "%s: run %s of node %q is still open, and all nodes have ended", stamp(time.UnixMilli(l.Tick)), l.Run, l.NodeName)
+		parts := slices.ContainsFunc(open, func(part judge.Run) bool { return part.TickID == l.ID })
+		if !excused && !l.Pending() && !(l.IsOpenTick && parts) {
+			s.accuse(unsettled, l.Job, "%s: run %s of node %q is still open, and all nodes have ended", stamp(time.UnixMilli(l.Tick)), l.ID, l.NodeName)
 		}
 	}
 }

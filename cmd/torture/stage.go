@@ -176,7 +176,7 @@ func (s *stage) written() int64 {
 func (s *stage) reaped(ctx context.Context, gone func(*node) bool) {
 	s.eventually(ctx, time.Minute, "the runs of dead or frozen nodes are not reaped", func(ctx context.Context) (bool, error) {
 		b, err := readBooks(ctx, s.client, namespace)
-		return !slices.ContainsFunc(b.open(), func(l judge.Lease) bool {
+		return !slices.ContainsFunc(b.open(), func(l judge.Run) bool {
 			return slices.ContainsFunc(s.nodes, func(n *node) bool { return n.name == l.NodeName && gone(n) })
 		}), err
 	})

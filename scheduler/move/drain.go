@@ -52,9 +52,9 @@ func (m *Mover) drain(ctx context.Context, from side, o SealOptions) error {
 }
 
 // cancel orders the nodes to end their runs. A run that has ended meanwhile is skipped.
-func (m *Mover) cancel(ctx context.Context, from side, running []ledger.Lease) error {
+func (m *Mover) cancel(ctx context.Context, from side, running []ledger.Run) error {
 	for _, l := range running {
-		_, err := from.led.Cancel(ctx, l.Job, l.Run, "move", "the namespace moves to "+m.cfg.ToName)
+		_, err := from.led.Cancel(ctx, l.Job, l.ID, "move", "the namespace moves to "+m.cfg.ToName)
 		if err != nil && !errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrUnknownRun) {
 			return err
 		}
@@ -96,22 +96,22 @@ func (w *watch) look(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-func (w *watch) reap(ctx context.Context, running []ledger.Lease) error {
+func (w *watch) reap(ctx context.Context, running []ledger.Run) error {
 	now, err := w.look(ctx)
 	if err != nil {
 		return err
 	}
 	local := time.Now()
 	for _, l := range running {
-		before, known := w.seen[l.Run]
+		before, known := w.seen[l.ID]
 		if !known || before.beat != l.Beat || before.at.Before(w.steady) {
-			w.seen[l.Run] = seenLease{beat: l.Beat, at: local}
+			w.seen[l.ID] = seenLease{beat: l.Beat, at: local}
 			continue
 		}
 		if l.Until >= now.UnixMilli() || local.Sub(before.at) < redisconn.Duration(l.TTL, time.Millisecond) {
 			continue
 		}
-		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.servers[w.side.led.Partition(l.Job)], []ledger.Lease{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
+		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.servers[w.side.led.Partition(l.Job)], []ledger.Run{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
 			return err
 		}
 	}

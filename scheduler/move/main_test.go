@@ -51,7 +51,7 @@ type people struct {
 
 func populate(t *testing.T, client redis.UniversalClient, partitions int) *people {
 	t.Helper()
-	p := &people{T: t, client: client, led: must(ledger.Open(t.Context(), client, ledger.Config{Namespace: ns, Partitions: partitions, Generation: "blue"}))}
+	p := &people{T: t, client: client, led: must(ledger.Join(t.Context(), client, ledger.Config{Namespace: ns, Partitions: partitions, Generation: "blue"}))}
 	p.now = must2(p.led.Time(t.Context())).UnixMilli()
 	for _, job := range []string{"ran", "many", "asked", "pending", "paused", "sharded", "replaced", "back", "late", "plain", "d-1", "d-2", "d-3"} {
 		p.define(job, ledger.Definition{Digest: "d:" + job, Cursor: p.now - 100_000})
@@ -121,7 +121,7 @@ func (p *people) define(job string, d ledger.Definition) {
 	}
 	got, err := p.led.Define(p.Context(), p.clock(), []ledger.Definition{d})
 	p.err(err)
-	if w := got[0].Word; w != "created" && w != "replaced" {
+	if w := got[0].Status; w != "created" && w != "replaced" {
 		p.Fatalf("define %s: %s", job, w)
 	}
 }

@@ -80,7 +80,7 @@ func moved(t *testing.T, m *Mover, p *people) {
 			t.Error(job.Err)
 		}
 	}
-	for _, open := range must(there.Open(ctx, "asked")) {
+	for _, open := range must(there.InFlight(ctx, "asked")) {
 		if open.Job == "asked" {
 			t.Errorf("a request that is remembered runs again: %+v", open)
 		}

@@ -106,7 +106,7 @@ func (r *restore) run(ctx context.Context) error {
 		if r.o.DryRun {
 			return nil
 		}
-		led, err = ledger.Open(ctx, r.client, ledger.Config{Namespace: r.o.Namespace, Partitions: r.o.Partitions, Generation: r.head.Generation})
+		led, err = ledger.Join(ctx, r.client, ledger.Config{Namespace: r.o.Namespace, Partitions: r.o.Partitions, Generation: r.head.Generation})
 	}
 	if err != nil {
 		return err

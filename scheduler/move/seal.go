@@ -199,14 +199,14 @@ func still(ctx context.Context, from side) error {
 }
 
 // goOn is the error that names runs.
-func goOn(running []ledger.Lease) error {
+func goOn(running []ledger.Run) error {
 	var names []string
 	for i, l := range running {
 		if i == 10 {
 			names = append(names, fmt.Sprintf("and %d more", len(running)-i))
 			break
 		}
-		names = append(names, fmt.Sprintf("%s (run %s, node %s)", l.Job, l.Run, l.NodeName))
+		names = append(names, fmt.Sprintf("%s (run %s, node %s)", l.Job, l.ID, l.NodeName))
 	}
 	runs := fmt.Sprintf("%d runs go", len(running))
 	if len(running) == 1 {

@@ -66,9 +66,9 @@ func TestMoveRightAfterAFailover(t *testing.T) {
 		snap := s.ea.Snapshot()
 		c := p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: time.Minute, Attempts: 1}, at)
 		p.claim(c)
-		var lease ledger.Lease
+		var lease ledger.Run
 		for _, l := range must(p.led.Running(t.Context())) {
-			if l.Run == "going" {
+			if l.ID == "going" {
 				lease = l
 			}
 		}
@@ -80,7 +80,7 @@ func TestMoveRightAfterAFailover(t *testing.T) {
 		roster := "{" + ns + "}:roster"
 		s.a.HSet(t.Context(), roster, "n1", `{"v":1,"id":"n1","told":"`+old+`","placed":"`+old+`"}`)
 		stop := every(t, func(int) bool {
-			got, err := p.led.At(epochs[p.led.Partition("plain")]).Reassert(t.Context(), p.clock(), []ledger.Assertion{{Digest: "d:plain", Lease: lease}})
+			got, err := p.led.At(epochs[p.led.Partition("plain")]).Reassert(t.Context(), p.clock(), []ledger.Assertion{{Digest: "d:plain", Run: lease}})
 			if err != nil {
 				t.Errorf("%+v, %v", got, err)
 			}

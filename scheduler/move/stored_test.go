@@ -17,7 +17,7 @@ func TestMoveTakesTheCatalog(t *testing.T) {
 	_, from := redistest.StartEmbedded(t)
 	_, to := redistest.StartEmbedded(t)
 	cfg := ledger.Config{Namespace: ns, Partitions: 2}
-	here, there := must(ledger.Open(t.Context(), from, cfg)), must(ledger.Open(t.Context(), to, cfg))
+	here, there := must(ledger.Join(t.Context(), from, cfg)), must(ledger.Join(t.Context(), to, cfg))
 	put := func(l *ledger.Ledger, job string) int64 {
 		answers := must(l.ChangeCatalog(t.Context(), []ledger.CatalogChange{{Job: job, Definition: `{"v":1,"name":"` + job + `"}`}}))
 		return answers[0].Version
@@ -39,7 +39,7 @@ func TestMoveTakesTheCatalog(t *testing.T) {
 func TestRestoreOfAStoredJob(t *testing.T) {
 	_, from := redistest.StartEmbedded(t)
 	_, to := redistest.StartEmbedded(t)
-	led := must(ledger.Open(t.Context(), from, ledger.Config{Namespace: ns, Partitions: 2}))
+	led := must(ledger.Join(t.Context(), from, ledger.Config{Namespace: ns, Partitions: 2}))
 	d := jobs.Job{Name: "tenant", Schedule: "@hourly", Handler: "report", Payload: []byte(`{"n":1}`)}.Definition()
 	d.Stored = 1_700_000_000_000
 	now, _, err := led.Time(t.Context())

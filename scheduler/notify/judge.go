@@ -106,7 +106,7 @@ func (f facts) outcomes(v *verdict, n *note, tell func(Event)) {
 	newest := make(map[Kind]*ledger.Row)
 	for i := range slices.Backward(f.rows) {
 		r := &f.rows[i]
-		if r.Of != "" || r.Shards > 1 && !r.Whole { // a shard: its tick counts
+		if r.TickID != "" || r.Shards > 1 && !r.IsTick { // a shard: its tick counts
 			sharded = true
 			continue
 		}
@@ -241,7 +241,7 @@ func (f facts) lateness(tell func(Event)) {
 	case !late || !f.late: // it must be so twice: nodes may just be starting
 	case f.noNode != "":
 		tell(Event{Kind: Overdue, Tick: stampOf(f.Cursor), Count: 1, Error: f.noNode})
-	case f.Open == "":
+	case f.HolderRun == "":
 		tell(Event{Kind: Late, Tick: stampOf(f.Cursor), Count: 1, Error: "it has been due for " + spell(f.now-f.Cursor)})
 	}
 }

@@ -89,7 +89,7 @@ func (f facts) stalled(n *note, tell func(Event)) {
 
 // isSuccess reports whether a run or a whole tick succeeded.
 func isSuccess(r ledger.Row) bool {
-	return r.Outcome == jobs.OutcomeSucceeded && r.Of == "" && (r.Whole || r.Shards <= 1)
+	return r.Outcome == jobs.OutcomeSucceeded && r.TickID == "" && (r.IsTick || r.Shards <= 1)
 }
 
 // successOf is when a run or a whole tick succeeded last, ms; 0 for never.

@@ -203,7 +203,7 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 	v := JobView{
 		Job: j, Next: stampOf(nextTick(s, j, now.UnixMilli())), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner, Revision: s.Revision,
 		Stored: stampOf(d.Stored), Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby),
-		Open: s.Open, HistoryFrom: stampOf(s.Base), Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
+		Open: s.HolderRun, HistoryFrom: stampOf(s.Base), Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
 	}
 	if j.MaxRuns > 0 {
 		v.Ran = s.Ran

@@ -33,7 +33,7 @@ func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := l.OpenIn(ctx, parts)
+	open, err := l.InFlightIn(ctx, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
 	}
 	views := []LeaseView{}
 	for _, o := range open {
-		if o.Token != 0 && !o.Whole && (job == "" || o.Job == job) {
+		if o.Token != 0 && !o.IsOpenTick && (job == "" || o.Job == job) {
 			views = append(views, leaseView(o, now.UnixMilli()))
 		}
 	}
@@ -53,9 +53,9 @@ func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
 	return views, left
 }
 
-func leaseView(l ledger.Lease, now int64) LeaseView {
+func leaseView(l ledger.Run, now int64) LeaseView {
 	return LeaseView{
-		Name: sharding.Part(l.Job, l.Shard, l.Shards), Job: l.Job, Shard: l.Shard, Shards: l.Shards, Run: l.Run, Token: token(l.Token), Node: cmp.Or(l.NodeName, l.Node),
+		Name: sharding.Part(l.Job, l.Shard, l.Shards), Job: l.Job, Shard: l.Shard, Shards: l.Shards, Run: l.ID, Token: token(l.Token), Node: cmp.Or(l.NodeName, l.Node),
 		TTLMS: max(0, l.Until-now), Until: stampOf(l.Until),
 	}
 }

@@ -90,7 +90,7 @@ func (c *Client) ListNodes(ctx context.Context) ([]NodeView, error) {
 		}
 	}
 	slices.SortFunc(views, func(a, b NodeView) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
-	return views, errors.Join(left, leftOut("nodes", seen.Foreign))
+	return views, errors.Join(left, leftOut("nodes", seen.UnknownFormat))
 }
 
 // members reads the roster of an existing namespace.
@@ -183,7 +183,7 @@ func (c *Client) NodeIdle(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	open, err := l.OpenIn(ctx, parts)
+	open, err := l.InFlightIn(ctx, parts)
 	if err != nil {
 		return false, err
 	}

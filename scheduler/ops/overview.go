@@ -58,13 +58,13 @@ func (c *Client) Overview(ctx context.Context) (Overview, error) {
 		return Overview{}, err
 	}
 	o := Overview{Now: Stamp(now), Jobs: n}
-	open, err := l.OpenIn(ctx, parts)
+	open, err := l.InFlightIn(ctx, parts)
 	if err != nil {
 		return Overview{}, err
 	}
 	for _, r := range open {
 		switch {
-		case r.Whole:
+		case r.IsOpenTick:
 		case r.Pending():
 			o.Pending++
 		default:
@@ -98,7 +98,7 @@ func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error
 		if next := nextTick(s, d.Job, now); next != 0 {
 			o.Next = append(o.Next, NextView{s.Job, Stamp(time.UnixMilli(next))})
 		}
-		if s.Cursor != 0 && s.Cursor < now-overviewLate && s.Open == "" && !s.Pause.Holds(now) {
+		if s.Cursor != 0 && s.Cursor < now-overviewLate && s.HolderRun == "" && !s.Pause.Holds(now) {
 			late = append(late, s.Job)
 		}
 	}
@@ -130,7 +130,7 @@ func (o *Overview) ended(ctx context.Context, l *ledger.Ledger, parts []int, day
 	err := l.EachNewest(ctx, recent, func(h ledger.JobRows) bool {
 		failed := false
 		for _, r := range h.Rows {
-			if r.At < since || r.Of != "" || r.Ranged && r.Count == 0 {
+			if r.At < since || r.TickID != "" || r.Ranged && r.Count == 0 {
 				continue
 			}
 			o.Ended[r.Outcome.String()] += max(1, r.Count)
@@ -186,7 +186,7 @@ func (c *Client) ListEnds(ctx context.Context, names []string, n int) (map[strin
 		unread = append(unread, inspect.HistoryError(h.Job, h.Err))
 		ends := []EndView{}
 		for _, r := range h.Rows {
-			if r.Of == "" && (!r.Ranged || r.Count > 0) {
+			if r.TickID == "" && (!r.Ranged || r.Count > 0) {
 				v := rowView(r)
 				ends = append(ends, EndView{v.Run, v.Tick, v.Until, max(1, r.Count), v.Attempt, v.Outcome, v.Reason, v.Started, v.DurationMS})
 			}

@@ -193,10 +193,10 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 			}
 		case living && held[s.Job].NoNode != "":
 			d.noNode(s, definition, held[s.Job])
-		case living && s.Cursor != 0 && s.Open == "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
+		case living && s.Cursor != 0 && s.HolderRun == "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
 			d.add("job_overdue", diagnose.Error, diagnose.OnJob, s.Job, "its tick of "+stampOf(s.Cursor).String()+" is due, a node can run it, and nobody does",
 				"see what the nodes say: `nodes list`, /readyz and the log of "+held[s.Job].Owner+"; are their slots taken (node.max_running)?")
-		case s.Cursor != 0 && s.Open != "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
+		case s.Cursor != 0 && s.HolderRun != "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
 			waiting = append(waiting, s.Job)
 		}
 	}

@@ -39,8 +39,8 @@ func (d *doctor) nodes(ctx context.Context) ([]NodeView, error) {
 	if err != nil {
 		return nil, redisconn.Classify("read the roster", err)
 	}
-	if view.Foreign > 0 {
-		d.add("node_unreadable", diagnose.Warning, diagnose.OnNamespace, d.namespace, fmt.Sprintf("records of nodes that this version cannot read: %d", view.Foreign), "look with the version that those nodes run")
+	if view.UnknownFormat > 0 {
+		d.add("node_unreadable", diagnose.Warning, diagnose.OnNamespace, d.namespace, fmt.Sprintf("records of nodes that this version cannot read: %d", view.UnknownFormat), "look with the version that those nodes run")
 	}
 	names := make(map[string]int)
 	var living []NodeView

@@ -64,9 +64,9 @@ func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
 }
 
 // open reads the runs in flight of the named jobs.
-func (d *doctor) open(ctx context.Context, names []string) ([]ledger.Lease, error) {
-	open, err := d.l.Open(ctx, names...) // of the jobs beside them too
-	return slices.DeleteFunc(open, func(r ledger.Lease) bool { return !slices.Contains(names, r.Job) }), err
+func (d *doctor) open(ctx context.Context, names []string) ([]ledger.Run, error) {
+	open, err := d.l.InFlight(ctx, names...) // of the jobs beside them too
+	return slices.DeleteFunc(open, func(r ledger.Run) bool { return !slices.Contains(names, r.Job) }), err
 }
 
 // waiting notes jobs that are due and wait for an attempt that may start only later.
@@ -76,9 +76,9 @@ func (d *doctor) waiting(ctx context.Context, names []string) error {
 		return err
 	}
 	for _, r := range open {
-		if at := time.UnixMilli(r.Granted); r.Pending() && r.Holds && at.Sub(d.now) > overdueAfter {
-			d.add("job_stands_still", diagnose.Warning, diagnose.OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.Run, Stamp(at.UTC())),
-				"if that is too late, `runs cancel "+r.Run+"`")
+		if at := time.UnixMilli(r.Granted); r.Pending() && r.ReservesJob && at.Sub(d.now) > overdueAfter {
+			d.add("job_stands_still", diagnose.Warning, diagnose.OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.ID, Stamp(at.UTC())),
+				"if that is too late, `runs cancel "+r.ID+"`")
 		}
 	}
 	return nil
@@ -90,21 +90,21 @@ func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	open = slices.DeleteFunc(open, func(r ledger.Lease) bool { return r.Whole })
+	open = slices.DeleteFunc(open, func(r ledger.Run) bool { return r.IsOpenTick })
 	_, waits, err := d.l.Progress(ctx, open)
 	if err != nil {
 		return err
 	}
 	for _, r := range open {
-		w, some := waits[r.Run]
+		w, some := waits[r.ID]
 		if !some || !w.Refused {
 			continue
 		}
-		cure := "mend what the text names; the run starts by itself then. `runs cancel " + r.Run + "` gives the tick up"
+		cure := "mend what the text names; the run starts by itself then. `runs cancel " + r.ID + "` gives the tick up"
 		if strings.Contains(w.Note, "redlock.Bootstrap") {
 			cure = "`escapement locks bootstrap` with the `locks` of the nodes' configuration, once; the run starts by itself then"
 		}
-		d.add("run_refused", diagnose.Error, diagnose.OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.Run, stampOf(w.At), w.Note), cure)
+		d.add("run_refused", diagnose.Error, diagnose.OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.ID, stampOf(w.At), w.Note), cure)
 	}
 	return nil
 }

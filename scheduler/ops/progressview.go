@@ -27,9 +27,9 @@ func progressView(p ledger.Progress) *ProgressView {
 
 // addProgress adds how far those of the runs are that go on, and what they wait for before they start.
 func addProgress(ctx context.Context, l *ledger.Ledger, runs []inspect.Run, views []RunView) error {
-	var going []ledger.Lease
+	var going []ledger.Run
 	for _, r := range runs {
-		if r.Lease != nil && !r.Lease.Pending() && !r.Lease.Whole {
+		if r.Lease != nil && !r.Lease.Pending() && !r.Lease.IsOpenTick {
 			going = append(going, *r.Lease)
 		}
 	}

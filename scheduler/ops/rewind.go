@@ -71,7 +71,7 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 	if tick.IsZero() {
 		return tick, "", fmt.Errorf("%w: rewind %s: %s has no tick from %s on", ErrRefused, name, schedule, to.UTC().Format(time.RFC3339))
 	}
-	if at := time.UnixMilli(s.Cursor); s.Cursor != 0 && s.Open == "" && !tick.Before(at) {
+	if at := time.UnixMilli(s.Cursor); s.Cursor != 0 && s.HolderRun == "" && !tick.Before(at) {
 		return tick, "", fmt.Errorf("%w: rewind %s to %s: its cursor is at %s, which is not later; a rewind only goes back", ErrRefused, name, Stamp(tick), Stamp(at))
 	}
 	now, err := l.Now(ctx)

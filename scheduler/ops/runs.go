@@ -55,7 +55,7 @@ func (c *Client) ListRuns(ctx context.Context, f RunFilter) (RunList, error) {
 		return RunList{}, cut(ctx, "list runs", err)
 	}
 	views, err := c.runViews(ctx, l, found.Runs)
-	return RunList{Runs: views, Next: found.Next, UnknownFormat: found.LeftAlone}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
+	return RunList{Runs: views, Next: found.Next, UnknownFormat: found.UnknownFormat}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
 }
 
 func (f RunFilter) check() error {
@@ -127,7 +127,7 @@ func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, er
 func enrich(ctx context.Context, l *ledger.Ledger, r inspect.Run, v *RunView) error {
 	if r.Lease != nil {
 		var tail []byte
-		if !r.Lease.Pending() && !r.Lease.Whole {
+		if !r.Lease.Pending() && !r.Lease.IsOpenTick {
 			var err error
 			if tail, _, err = l.Kept(ctx, v.Job, v.Run); err != nil {
 				return err

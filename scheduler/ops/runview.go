@@ -117,13 +117,13 @@ func runView(r inspect.Run) RunView {
 	return rowView(*r.Row)
 }
 
-func openView(l ledger.Lease) RunView {
+func openView(l ledger.Run) RunView {
 	v := RunView{
-		Run: l.Run, Job: l.Job, Tick: stampOf(l.Tick), Shard: l.Shard, Shards: l.Shards, Whole: l.Whole, Of: l.Of, Param: l.Param, Attempt: l.Attempt,
+		Run: l.ID, Job: l.Job, Tick: stampOf(l.Tick), Shard: l.Shard, Shards: l.Shards, Whole: l.IsOpenTick, Of: l.TickID, Param: l.Param, Attempt: l.Attempt,
 		Token: token(l.Token), Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning.String(), Due: stampOf(l.Tick),
 	}
 	started := begun(l.Trigger, l.Tick, l.Granted)
-	if l.Whole {
+	if l.IsOpenTick {
 		v.Reason, v.Started = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), stampOf(started)
 		return v
 	}
@@ -143,11 +143,11 @@ func rowView(r ledger.Row) RunView {
 		}
 	}
 	v := RunView{
-		Run: r.Run, Job: r.Job, Tick: stampOf(r.Tick), Shard: r.Shard, Shards: r.Shards, Whole: r.Whole, Of: r.Of, Param: r.Param, Attempt: r.Attempt, Tries: r.Tries,
+		Run: r.Run, Job: r.Job, Tick: stampOf(r.Tick), Shard: r.Shard, Shards: r.Shards, Whole: r.IsTick, Of: r.TickID, Param: r.Param, Attempt: r.Attempt, Tries: r.Tries,
 		Token: token(r.Token), Node: r.NodeName, Trigger: r.Trigger, Outcome: r.Outcome.String(), Reason: r.Reason, Note: r.Note,
 		Due: stampOf(r.Tick), Ended: stampOf(r.At), Error: r.Error,
 	}
-	if r.Token != 0 || r.Whole { // else it was cancelled while it was pending
+	if r.Token != 0 || r.IsTick { // else it was cancelled while it was pending
 		started := begun(r.Trigger, r.Tick, r.Started)
 		v.Started, v.LagMS, v.DurationMS = stampOf(started), started-r.Tick, max(0, r.At-started)
 	}

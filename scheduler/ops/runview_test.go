@@ -23,8 +23,8 @@ func TestViewOfARunThatWasClaimedAhead(t *testing.T) {
 		{jobs.TriggerRerun, tick - 400, tick - 400},
 	} {
 		for name, v := range map[string]RunView{
-			"going":     openView(ledger.Lease{Token: 1, Tick: tick, Granted: c.granted, Trigger: c.trigger.String()}),
-			"of shards": openView(ledger.Lease{Whole: true, Tick: tick, Granted: c.granted, Trigger: c.trigger.String()}),
+			"going":     openView(ledger.Run{Token: 1, Tick: tick, Granted: c.granted, Trigger: c.trigger.String()}),
+			"of shards": openView(ledger.Run{IsOpenTick: true, Tick: tick, Granted: c.granted, Trigger: c.trigger.String()}),
 			"abandoned": rowView(ledger.Row{Token: 1, Tick: tick, Started: c.granted, At: tick + 500, Trigger: c.trigger.String()}),
 		} {
 			if got := time.Time(*v.Started).UnixMilli(); got != c.started {

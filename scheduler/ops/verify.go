@@ -105,12 +105,12 @@ func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f VerifyFilter) 
 
 func examine(ctx context.Context, l *ledger.Ledger, f VerifyFilter) (Verification, error) {
 	var x Verification
-	unread, err := l.EachJob(ctx, f.Job, func(b ledger.JobBooks) {
+	unread, err := l.EachJob(ctx, f.Job, func(b ledger.JobSnapshot) {
 		found, ticks := audit.Books(b)
 		x.Violations = append(x.Violations, found...)
 		x.Rows, x.Ticks = x.Rows+int64(len(b.Rows)), x.Ticks+ticks
 	})
-	x.UnknownFormat, x.Unverified, x.Jobs = unread.LeftAlone, unread.Unverified, unread.Jobs
+	x.UnknownFormat, x.Unverified, x.Jobs = unread.UnknownFormat, unread.Unverified, unread.Jobs
 	if !f.Since.IsZero() {
 		x.Violations = slices.DeleteFunc(x.Violations, func(v Violation) bool { return v.Before(f.Since) })
 	}

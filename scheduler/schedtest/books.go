@@ -14,13 +14,13 @@ import (
 
 // evidence has the ledger's records.
 type evidence struct {
-	books  map[string]ledger.JobBooks
+	books  map[string]ledger.JobSnapshot
 	events []ledger.Event
 }
 
 // of are the books of some jobs.
-func (e evidence) of(known []audit.Job) map[string]ledger.JobBooks {
-	some := make(map[string]ledger.JobBooks, len(known))
+func (e evidence) of(known []audit.Job) map[string]ledger.JobSnapshot {
+	some := make(map[string]ledger.JobSnapshot, len(known))
 	for _, j := range known {
 		some[j.Name] = e.books[j.Name]
 	}
@@ -29,7 +29,7 @@ func (e evidence) of(known []audit.Job) map[string]ledger.JobBooks {
 
 // books reads the ledger's records. An unreadable record is a finding against the ledger.
 func (c *cluster) books(ctx context.Context) (evidence, error) {
-	e := evidence{books: make(map[string]ledger.JobBooks)}
+	e := evidence{books: make(map[string]ledger.JobSnapshot)}
 	client := c.server.Client()
 	defer client.Close()
 	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: c.plan.Config.Namespace})
@@ -39,11 +39,11 @@ func (c *cluster) books(ctx context.Context) (evidence, error) {
 	if err != nil {
 		return e, err
 	}
-	unread, err := l.EachJob(ctx, "", func(b ledger.JobBooks) { e.books[b.Entry.Job] = b })
+	unread, err := l.EachJob(ctx, "", func(b ledger.JobSnapshot) { e.books[b.Entry.Job] = b })
 	if err != nil {
 		return e, err
 	}
-	for _, u := range unread.LeftAlone {
+	for _, u := range unread.UnknownFormat {
 		c.blame(audit.KindBooks, u.Job, "%s: %s", u.Key, u.What)
 	}
 	found, err := l.NewScanner().Scan(ctx, c.redisTime().UnixMilli(), 0)

@@ -81,7 +81,7 @@ type spoiling struct {
 type spoilt struct {
 	audit.Case
 	job   *audit.Job
-	books ledger.JobBooks
+	books ledger.JobSnapshot
 }
 
 // row returns a fitting row: if possible, one of the seconds without a fault and before the nodes
@@ -102,7 +102,7 @@ func (s *spoilt) row(fits func(r *ledger.Row) bool) *ledger.Row {
 }
 
 func ran(r *ledger.Row) bool {
-	return !r.Ranged && !r.Whole && r.Of == "" && r.Prev != 0 && r.Attempt == 1 && r.Outcome == jobs.OutcomeSucceeded
+	return !r.Ranged && !r.IsTick && r.TickID == "" && r.Prev != 0 && r.Attempt == 1 && r.Outcome == jobs.OutcomeSucceeded
 }
 
 func byHand(r *ledger.Row) bool { return r.Trigger == "manual" }
@@ -123,7 +123,7 @@ func (s *spoilt) recount() {
 		switch {
 		case r.Ranged:
 			s.books.Entry.Counts[r.Outcome] += r.Count
-		case !r.Whole:
+		case !r.IsTick:
 			s.books.Entry.Counts[r.Outcome]++
 		}
 	}

@@ -79,7 +79,7 @@ var spoilings = []spoiling{
 		s.books.Rows = append(s.books.Rows, again)
 	})},
 	{"a run in flight for ever", "", "BOOKS", respell(ran, func(s *spoilt, r *ledger.Row, w *audit.Write) {
-		s.books.Open = append(s.books.Open, ledger.Lease{Job: r.Job, Run: "old", Tick: r.Tick, Attempt: 2, Token: 5, NodeName: "a", Granted: r.At, Trigger: "rerun"})
+		s.books.Open = append(s.books.Open, ledger.Run{Job: r.Job, ID: "old", Tick: r.Tick, Attempt: 2, Token: 5, NodeName: "a", Granted: r.At, Trigger: "rerun"})
 		s.Disturbed = nil
 	})},
 	{"a request that came to nothing", "", "LOST", func(s *spoilt) bool {
@@ -123,7 +123,7 @@ var spoilings = []spoiling{
 	{"run again after a success", "", "UNWANTED", func(s *spoilt) bool {
 		return respellRow(func(r *ledger.Row) bool {
 			return slices.ContainsFunc(s.books.Rows, func(x ledger.Row) bool {
-				return x.Run == ledger.Successor(r.Run) && x.Token != 0 && x.Trigger == "rerun"
+				return x.Run == ledger.NextAttemptID(r.Run) && x.Token != 0 && x.Trigger == "rerun"
 			})
 		}, func(r *ledger.Row) { r.Outcome, r.Reason = jobs.OutcomeSucceeded, "" })(s)
 	}},
@@ -209,9 +209,9 @@ var spoilings = []spoiling{
 		return respellRow(ran, func(r *ledger.Row) { r.Token = s.books.Entry.Token + 1 })(s)
 	}},
 	{"an attempt without the one before", "", "P1", respellRow(func(r *ledger.Row) bool { return r.Trigger == "rerun" }, func(r *ledger.Row) { r.Attempt = 3 })},
-	{"a closed tick that is better than its shards", "", "P2", respellRow(func(r *ledger.Row) bool { return r.Whole }, func(r *ledger.Row) { r.Outcome = jobs.OutcomeFailed })},
+	{"a closed tick that is better than its shards", "", "P2", respellRow(func(r *ledger.Row) bool { return r.IsTick }, func(r *ledger.Row) { r.Outcome = jobs.OutcomeFailed })},
 	{"shards of a tick that there is not", "", "P2", func(s *spoilt) bool {
-		return respellRow(func(r *ledger.Row) bool { return r.Whole }, func(r *ledger.Row) { s.drop(r) })(s)
+		return respellRow(func(r *ledger.Row) bool { return r.IsTick }, func(r *ledger.Row) { s.drop(r) })(s)
 	}},
 	{"a cursor that ran ahead", "", "P2", func(s *spoilt) bool { s.books.Entry.Cursor += 1000; return s.job.Versions[0].Schedule != nil }},
 	{"a cursor that stands still", "", "P2", func(s *spoilt) bool { s.books.Entry.Cursor -= 1000; return s.job.Versions[0].Schedule != nil }},
@@ -220,7 +220,7 @@ var spoilings = []spoiling{
 		s.books.Entry.Counts[jobs.OutcomeSucceeded]--
 		return s.books.Entry.Counts[jobs.OutcomeSucceeded] > 0
 	}},
-	{"held for a run that there is not", "", "books", func(s *spoilt) bool { s.books.Entry.Open = "nobody"; return true }},
+	{"held for a run that there is not", "", "books", func(s *spoilt) bool { s.books.Entry.HolderRun = "nobody"; return true }},
 	{"a definition that is another one's", "", "books", func(s *spoilt) bool { s.books.Entry.Digest = "0"; return true }},
 	{"a cursor set back by nobody", "", "P2", respellRow(func(r *ledger.Row) bool { return r.Reason == ledger.ReasonRewound }, func(r *ledger.Row) { r.Next = r.Prev })},
 }

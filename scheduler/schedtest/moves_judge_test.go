@@ -12,7 +12,7 @@ import (
 // judge compares the jobs' writes with the schedules and the books of the new side.
 func (m *moving) judge() {
 	end := time.Now()
-	c := audit.Case{Books: make(map[string]ledger.JobBooks), Disturbed: m.disturbed, Read: end.Add(m.offset), Ended: end.Add(m.offset), Settle: 12 * time.Second}
+	c := audit.Case{Books: make(map[string]ledger.JobSnapshot), Disturbed: m.disturbed, Read: end.Add(m.offset), Ended: end.Add(m.offset), Settle: 12 * time.Second}
 	// From the first seal on, and after the new side was opened until all nodes have followed, nothing is late.
 	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: m.shut, Until: m.opened}, What: "drain, and a move"})
 	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: end.Add(-2 * time.Second), Until: end.Add(time.Minute)}, What: "drain at the end"})
@@ -54,14 +54,14 @@ func (m *moving) latest(job string) (at time.Time) {
 }
 
 // readBooks reads the new side's records.
-func (m *moving) readBooks(books map[string]ledger.JobBooks) {
+func (m *moving) readBooks(books map[string]ledger.JobSnapshot) {
 	client := m.to.Client()
 	defer client.Close()
 	l, err := ledger.OpenExisting(context.Background(), client, ledger.Config{Namespace: "escapement"})
 	if err == nil {
 		var unread ledger.Unread
-		if unread, err = l.EachJob(context.Background(), "", func(b ledger.JobBooks) { books[b.Entry.Job] = b }); len(unread.LeftAlone) > 0 {
-			m.t.Errorf("left alone: %v", unread.LeftAlone)
+		if unread, err = l.EachJob(context.Background(), "", func(b ledger.JobSnapshot) { books[b.Entry.Job] = b }); len(unread.UnknownFormat) > 0 {
+			m.t.Errorf("left alone: %v", unread.UnknownFormat)
 		}
 	}
 	if err != nil {

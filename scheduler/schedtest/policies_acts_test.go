@@ -94,12 +94,12 @@ func (o operator) trigger(c *cluster, l *ledger.Ledger, now int64) (string, erro
 
 // cancel cancels some run that is going or waits.
 func (o operator) cancel(c *cluster, l *ledger.Ledger) (string, error) {
-	open, err := l.Open(context.Background(), c.plan.jobNames()...)
+	open, err := l.InFlight(context.Background(), c.plan.jobNames()...)
 	if err != nil || len(open) == 0 {
 		return "no run", err
 	}
 	run := open[o.x%uint64(len(open))]
-	word, err := c.cancel(l, run.Job, run.Run, "enough")
+	word, err := c.cancel(l, run.Job, run.ID, "enough")
 	return string(word), err
 }
 

@@ -249,7 +249,7 @@ func (p *played) find(c *cluster, l *ledger.Ledger, o operation) (string, error)
 		return o.run, nil
 	}
 	ctx, tick := context.Background(), c.began.Add(*o.tick).UnixMilli()
-	open, err := l.Open(ctx, o.job)
+	open, err := l.InFlight(ctx, o.job)
 	if err != nil {
 		return "", err
 	}
@@ -259,13 +259,13 @@ func (p *played) find(c *cluster, l *ledger.Ledger, o operation) (string, error)
 	}
 	id, attempt := "", 0
 	for _, r := range rows[o.job] {
-		if r.Tick == tick && r.Run != "" && r.Attempt >= attempt && o.means(r.Whole, r.Shard, r.Shards) {
+		if r.Tick == tick && r.Run != "" && r.Attempt >= attempt && o.means(r.IsTick, r.Shard, r.Shards) {
 			id, attempt = r.Run, r.Attempt
 		}
 	}
 	for _, r := range open {
-		if r.Job == o.job && r.Tick == tick && r.Attempt >= attempt && o.means(r.Whole, r.Shard, r.Shards) {
-			id, attempt = r.Run, r.Attempt
+		if r.Job == o.job && r.Tick == tick && r.Attempt >= attempt && o.means(r.IsOpenTick, r.Shard, r.Shards) {
+			id, attempt = r.ID, r.Attempt
 		}
 	}
 	if id == "" {

@@ -46,7 +46,7 @@ func (p *played) read(c *cluster) {
 		if err != nil {
 			return err
 		}
-		open, err := l.Open(ctx, names...)
+		open, err := l.InFlight(ctx, names...)
 		if err != nil {
 			return err
 		}
@@ -74,15 +74,15 @@ func (p *played) read(c *cluster) {
 }
 
 // history are the lines of a job's rows and runs in flight.
-func (p *played) history(c *cluster, name string, rows []ledger.Row, open []ledger.Lease) []string {
+func (p *played) history(c *cluster, name string, rows []ledger.Row, open []ledger.Run) []string {
 	var all []event
 	for _, r := range rows {
-		if p.scenario.shards || r.Of == "" {
+		if p.scenario.shards || r.TickID == "" {
 			all = append(all, p.row(r))
 		}
 	}
 	for _, l := range open {
-		if l.Job == name && (p.scenario.shards || l.Of == "") {
+		if l.Job == name && (p.scenario.shards || l.TickID == "") {
 			all = append(all, p.flight(l))
 		}
 	}
@@ -145,11 +145,11 @@ func (p *played) row(r ledger.Row) event {
 		return e
 	}
 	e.more = p.details(r.Attempt, r.Trigger)
-	e.shard(r.Whole, r.Shard, r.Shards)
+	e.shard(r.IsTick, r.Shard, r.Shards)
 	if r.Tries > 1 {
 		e.more = append(e.more, fmt.Sprint(r.Tries, " tries"))
 	}
-	if r.Token != 0 || r.Whole { // it was granted
+	if r.Token != 0 || r.IsTick { // it was granted
 		p.lateBy(&e, r.Started-r.Tick)
 		if ran := whole(r.At - r.Started); ran > 0 && r.Outcome != jobs.OutcomeAbandoned && !slices.Contains(p.scenario.hidden, "ran") {
 			e.more = append(e.more, "ran "+spec.FormatDuration(ran))
@@ -158,7 +158,7 @@ func (p *played) row(r ledger.Row) event {
 	if p.scenario.nodes && r.NodeName != "" {
 		e.more = append(e.more, "on "+r.NodeName)
 	}
-	if r.Outcome == jobs.OutcomeFailed && !r.Whole {
+	if r.Outcome == jobs.OutcomeFailed && !r.IsTick {
 		e.more = append(e.more, `"`+firstWordsOf(r.Error)+`"`)
 	}
 	return e
@@ -202,18 +202,18 @@ func firstWordsOf(text string) string {
 }
 
 // flight is a run that has not ended.
-func (p *played) flight(l ledger.Lease) event {
+func (p *played) flight(l ledger.Run) event {
 	e := event{tick: l.Tick, attempt: l.Attempt, at: math.MaxInt64, word: "running", more: p.details(l.Attempt, l.Trigger)}
-	e.shard(l.Whole, l.Shard, l.Shards)
+	e.shard(l.IsOpenTick, l.Shard, l.Shards)
 	switch {
 	case l.Pending():
 		e.word = "pending"
 		return e
-	case l.Whole:
+	case l.IsOpenTick:
 		e.why = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards)
 	}
 	p.lateBy(&e, l.Granted-l.Tick)
-	if p.scenario.nodes && !l.Whole {
+	if p.scenario.nodes && !l.IsOpenTick {
 		e.more = append(e.more, "on "+l.NodeName)
 	}
 	return e

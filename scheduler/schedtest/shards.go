@@ -54,13 +54,13 @@ func (c *cluster) parted(p *process, run *jobs.Run) {
 
 // countRecords counts outcomes with their reasons, triggers, attempts, and ticks with both
 // succeeded and unsuccessful shards.
-func (c *cluster) countRecords(books map[string]ledger.JobBooks) {
+func (c *cluster) countRecords(books map[string]ledger.JobSnapshot) {
 	for _, b := range books {
 		good := make(map[string]bool)
 		for _, r := range b.Rows {
-			good[r.Of] = good[r.Of] || r.Outcome == jobs.OutcomeSucceeded
+			good[r.TickID] = good[r.TickID] || r.Outcome == jobs.OutcomeSucceeded
 			switch {
-			case r.Whole:
+			case r.IsTick:
 				if r.Outcome != jobs.OutcomeSucceeded && good[r.Run] {
 					c.seen["partial failure"]++
 				}

@@ -68,7 +68,7 @@ func TestShownRuns(t *testing.T) {
 	id := p.granted(yearly, "1")
 	p.wants(exitDone, "\ntries         -\n", "", "runs", "get", id)
 	p.wants(exitDone, "TRIGGER", "", "runs", "list", "-o", "wide")
-	next := ledgertest.Successor(id)
+	next := ledgertest.NextAttemptID(id)
 	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m\n\nruns on\n"}
 	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)
@@ -136,7 +136,7 @@ func TestWaitNamesTheNextAttempt(t *testing.T) {
 	if got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
 		t.Fatal(got, err)
 	}
-	next, now := ledgertest.Successor(id), time.Now().UnixMilli()
+	next, now := ledgertest.NextAttemptID(id), time.Now().UnixMilli()
 	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Started: now, Ended: now, Rerun: true}
 	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)

@@ -48,7 +48,7 @@ func keepBooks(t *testing.T) books {
 	}
 	for _, c := range []ledgertest.Claim{
 		{Run: "r0", From: b.at(0), Tick: b.at(0), Next: b.at(1)},
-		{Run: "r4", From: b.at(1), Tick: b.at(4), Next: b.at(5), Passes: []ledgertest.Pass{{
+		{Run: "r4", From: b.at(1), Tick: b.at(4), Next: b.at(5), Skipped: []ledgertest.Pass{{
 			Outcome: jobs.OutcomeMissed, Reason: ledgertest.ReasonLate, First: b.at(1), Last: b.at(3), Count: 3, Next: b.at(4)}}},
 		{Run: "r5", From: b.at(5), Tick: b.at(5), Next: b.at(6)},
 	} {

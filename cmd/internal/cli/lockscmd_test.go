@@ -91,13 +91,13 @@ func (p *planted) shard(job jobs.Job, shard int) string {
 		}
 	}
 	claim(ledgertest.Opened)
-	open, err := p.Open(p.t.Context(), job.Name)
+	open, err := p.InFlight(p.t.Context(), job.Name)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	for _, l := range open {
 		if l.Pending() && l.Shard == shard {
-			c.Run, c.Shard = l.Run, true
+			c.Run, c.Shard = l.ID, true
 		}
 	}
 	claim(ledgertest.Granted)

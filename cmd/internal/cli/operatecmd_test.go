@@ -44,7 +44,7 @@ func plant(t *testing.T, list ...jobs.Job) *planted {
 		} else if schedule != nil {
 			d.Cursor = schedule.Next(time.Now().Add(-time.Hour)).UnixMilli()
 		}
-		if got, err := l.Define(t.Context(), time.Now().UnixMilli(), []ledgertest.Definition{d}); err != nil || got[0].Word != "created" {
+		if got, err := l.Define(t.Context(), time.Now().UnixMilli(), []ledgertest.Definition{d}); err != nil || got[0].Status != "created" {
 			t.Fatal(got, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestOperateJobs(t *testing.T) {
 	from := time.Time(*decode[ops.JobView](t, p.env, "jobs", "get", "steady").HistoryFrom)
 	now, next := time.Now().UnixMilli(), from.Add(10*time.Minute).UnixMilli()
 	c := ledgertest.Claim{Job: "steady", Digest: steady.Definition().Digest(), Run: "r", TTL: time.Hour, From: from.UnixMilli(), Next: next,
-		Passes: []ledgertest.Pass{{Outcome: jobs.OutcomeMissed, Reason: ledgertest.ReasonLate, First: from.UnixMilli(), Last: next - 60_000, Count: 10, Next: next}}}
+		Skipped: []ledgertest.Pass{{Outcome: jobs.OutcomeMissed, Reason: ledgertest.ReasonLate, First: from.UnixMilli(), Last: next - 60_000, Count: 10, Next: next}}}
 	if got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, now, []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Passed {
 		t.Fatal(got, err)
 	}

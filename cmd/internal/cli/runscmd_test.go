@@ -124,7 +124,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		if err := a.runsCancel(tool{ctx: t.Context(), in: in, args: []string{run}}, ops.CancelOptions{}); err != nil {
 			t.Errorf("got %v", err)
 		}
-		now := ledgertest.Successor(run)
+		now := ledgertest.NextAttemptID(run)
 		if output == "" && !strings.Contains(words.String(), "run "+run+" is cancelled: it was handed back meanwhile and is run "+now) {
 			t.Errorf("said %q", words.String())
 		}
@@ -132,7 +132,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		if output != "" && (json.Unmarshal([]byte(out.String()), &shown) != nil || shown.Run != now || shown.Job != job.Name || shown.Tick == nil || shown.Outcome != "cancelled" || shown.Ended == nil) {
 			t.Errorf("printed %q", out.String())
 		}
-		if left, err := p.Open(t.Context(), job.Name); err != nil || len(left) != 0 {
+		if left, err := p.InFlight(t.Context(), job.Name); err != nil || len(left) != 0 {
 			t.Errorf("in flight: %+v, %v", left, err)
 		}
 	}

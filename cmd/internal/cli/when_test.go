@@ -58,7 +58,7 @@ func TestSinceByRedisClock(t *testing.T) {
 	}
 	now := time.Now().Add(-2 * time.Hour)
 	def := ledgertest.Definition{Job: "job", Digest: d.Digest(), Text: text, Cursor: now.Add(time.Hour).UnixMilli()}
-	if got, err := l.Define(t.Context(), now.UnixMilli(), []ledgertest.Definition{def}); err != nil || got[0].Word != "created" {
+	if got, err := l.Define(t.Context(), now.UnixMilli(), []ledgertest.Definition{def}); err != nil || got[0].Status != "created" {
 		t.Fatal(got, err)
 	}
 	in, err := ops.New(client, "")

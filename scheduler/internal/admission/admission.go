@@ -49,7 +49,7 @@ func New(c Config) *Admission { return &Admission{c} }
 func Needed(j *work.Job) bool { return j.Limit.Group != "" || j.Guard != "" }
 
 // Held is what a run holds beside its lease.
-type Held struct {
+type Permits struct {
 	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -58,14 +58,14 @@ type Held struct {
 }
 
 // Context ends when a lease is lost, or the run's own context ends.
-func (h *Held) Context() context.Context { return h.ctx }
+func (h *Permits) Context() context.Context { return h.ctx }
 
 // Token is the guard's fencing token, 0 without a guard.
-func (h *Held) Token() locking.Token { return h.token }
+func (h *Permits) Token() locking.Token { return h.token }
 
 // Left is how long all of it is held if nothing is renewed any more; not positive once a lease has
 // ended.
-func (h *Held) Left() time.Duration {
+func (h *Permits) Left() time.Duration {
 	left := h.leases[0].Left()
 	for _, l := range h.leases[1:] {
 		left = min(left, l.Left())
@@ -74,7 +74,7 @@ func (h *Held) Left() time.Duration {
 }
 
 // Margin is how long after that nobody else is granted any of it.
-func (h *Held) Margin() time.Duration {
+func (h *Permits) Margin() time.Duration {
 	margin := h.leases[0].Margin()
 	for _, l := range h.leases[1:] {
 		margin = min(margin, l.Margin())
@@ -83,7 +83,7 @@ func (h *Held) Margin() time.Duration {
 }
 
 // Release gives everything back, the last one first. It waits for the stores, a few seconds at most.
-func (h *Held) Release() {
+func (h *Permits) Release() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
 	for i := len(h.leases) - 1; i >= 0; i-- {
@@ -97,8 +97,8 @@ func (h *Held) Release() {
 // Enter waits until the run has everything that it needs. A run that must start by an instant that
 // passes meanwhile gets ErrLate. When stop is closed, or ctx ends, the error is a context's. run
 // gets a line for each wait, and waits is called with what the run waits for.
-func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Grant, run *jobs.Run, left func() time.Duration, waits func(Wait)) (*Held, error) {
-	h := &Held{log: a.Log}
+func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Grant, run *jobs.Run, left func() time.Duration, waits func(Wait)) (*Permits, error) {
+	h := &Permits{log: a.Log}
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	entered := make(chan struct{})
 	var stopping sync.WaitGroup
@@ -119,7 +119,7 @@ func (a *Admission) Enter(ctx context.Context, stop <-chan struct{}, g work.Gran
 	return h, nil
 }
 
-func (a *Admission) enter(h *Held, g work.Grant, q request) error {
+func (a *Admission) enter(h *Permits, g work.Grant, q request) error {
 	j := g.Job
 	holder := a.Node + " " + j.Name
 	q.Options = locking.Options{TTL: j.TTL, Holder: holder[:min(len(holder), maxHolder)]}
@@ -170,7 +170,7 @@ func (q *request) wait(err error) Wait {
 }
 
 // take acquires a lock for h, however long that takes.
-func (a *Admission) take(h *Held, q request) error {
+func (a *Admission) take(h *Permits, q request) error {
 	lease, err := q.locker.Try(h.ctx, q.name, q.Options)
 	if err != nil && h.ctx.Err() == nil {
 		began := time.Now()

@@ -10,7 +10,7 @@ import (
 
 // answerCounts counts the claims of a node by their answers. Only the agenda counts; anybody reads.
 type answerCounts struct {
-	verdicts              [ledger.Foreign + 1]atomic.Int64
+	verdicts              [ledger.VerdictUnknownFormat + 1]atomic.Int64
 	clock, notSent, error atomic.Int64 // claims without a verdict
 }
 
@@ -19,7 +19,7 @@ func (c *answerCounts) count(b *work.Batch) {
 	switch n := int64(len(b.Claims)); {
 	case b.Err == nil:
 		for _, a := range b.Answers {
-			c.verdicts[min(a.Verdict, ledger.Foreign)].Add(1)
+			c.verdicts[min(a.Verdict, ledger.VerdictUnknownFormat)].Add(1)
 		}
 	case errors.Is(b.Err, work.ErrNotSent):
 		c.notSent.Add(n)
@@ -35,7 +35,7 @@ func (c *answerCounts) count(b *work.Batch) {
 func (a *Agenda) AnswerCounts() map[string]int64 {
 	c := &a.answers
 	all := map[string]int64{"clock": c.clock.Load(), "not_sent": c.notSent.Load(), "error": c.error.Load()}
-	for v := ledger.Granted; v <= ledger.Foreign; v++ {
+	for v := ledger.Granted; v <= ledger.VerdictUnknownFormat; v++ {
 		all[v.String()] = c.verdicts[v].Load()
 	}
 	return all

@@ -21,8 +21,8 @@ const (
 )
 
 // kindOf is the kind of a pending run.
-func kindOf(p *ledger.Lease) kind {
-	if p.Of != "" {
+func kindOf(p *ledger.Run) kind {
+	if p.TickID != "" {
 		return shard
 	}
 	return pending
@@ -32,7 +32,7 @@ func kindOf(p *ledger.Lease) kind {
 // answered, unless the job is held, and when a sweep no longer finds it.
 type candidate struct {
 	job         *jobState
-	run         *ledger.Lease // the pending run; nil for a tick
+	run         *ledger.Run // the pending run; nil for a tick
 	kind        kind
 	inFlight    bool  // a claim for it is in flight
 	index       int   // index in its heap, -1 outside
@@ -41,8 +41,8 @@ type candidate struct {
 }
 
 // ownsShard reports whether a pending run is a shard for which this node goes first.
-func (j *jobState) ownsShard(p *ledger.Lease) bool {
-	return p.Of != "" && slices.Contains(j.ownShards, p.Shard)
+func (j *jobState) ownsShard(p *ledger.Run) bool {
+	return p.TickID != "" && slices.Contains(j.ownShards, p.Shard)
 }
 
 // before orders candidates of one kind. No two are equal, so the order does not depend on how they
@@ -54,7 +54,7 @@ func (c *candidate) before(other *candidate) bool {
 		return c.at < other.at
 	case c.kind != tick:
 		a, b := c.run, other.run
-		return cmp.Or(cmp.Compare(a.Granted, b.Granted), cmp.Compare(a.Shard, b.Shard), strings.Compare(a.Run, b.Run)) < 0
+		return cmp.Or(cmp.Compare(a.Granted, b.Granted), cmp.Compare(a.Shard, b.Shard), strings.Compare(a.ID, b.ID)) < 0
 	case c.job.Part != other.job.Part:
 		return c.job.Part < other.job.Part
 	}

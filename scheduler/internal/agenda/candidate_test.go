@@ -27,7 +27,7 @@ func TestOrderOfWhatWaitsForASlot(t *testing.T) {
 			Registered{Jobs: []*work.Job{j}, Cursors: []int64{at.UnixMilli()}}.apply(w.Agenda)
 		}
 		crashed := waits("a/crashed")
-		crashed.Holds = true
+		crashed.ReservesJob = true
 		w.found(waits("a/waits"), waits("b/waits"), crashed, part("wide/0", 0), part("wide/1", 1), part("wide/2", 2), part("wide/3", 3))
 		want := []string{
 			"a/crashed", "a/waits", "b/waits", // those that held their job first
@@ -54,11 +54,11 @@ func TestHeldRunsAreAskedForAgain(t *testing.T) {
 		}
 		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().Add(time.Hour).UnixMilli()}}.apply(w.Agenda)
 		w.found(waits("a/1"), waits("a/2"))
-		step("another holds the job", ledger.Answer{Verdict: ledger.Held, Detail: "a/2"}, "a/1")
+		step("another holds the job", ledger.Answer{Verdict: ledger.JobBusy, Detail: "a/2"}, "a/1")
 		step("no sooner", ledger.Answer{})
 		w.Slots.take()
 		Settled{Reports: []ledger.Report{{Job: "a"}}, Slots: 1}.apply(w.Agenda)
-		step("the holder first", ledger.Answer{Verdict: ledger.Held, Detail: ledger.HeldByPause}, "a/2", "a/1")
+		step("the holder first", ledger.Answer{Verdict: ledger.JobBusy, Detail: ledger.HeldByPause}, "a/2", "a/1")
 		time.Sleep(heldPause - time.Second)
 		w.found(waits("a/1"), waits("a/2"), waits("a/3"))
 		step("the pause holds those", ledger.Answer{Verdict: ledger.Stale}, "a/3")
@@ -114,7 +114,7 @@ func (w *world) own(wide *work.Job, shards ...int) {
 	all.apply(w.Agenda)
 }
 
-func (w *world) found(pending ...ledger.Lease) {
+func (w *world) found(pending ...ledger.Run) {
 	Found{ScanResult: ledger.ScanResult{Pending: pending}, Parts: []int{0}}.apply(w.Agenda)
 }
 
@@ -133,14 +133,14 @@ func (w *world) asked(a ledger.Answer) (runs []string) {
 }
 
 // waits is a pending run JOB/RUN, and part a shard of an open tick.
-func waits(run string) ledger.Lease {
+func waits(run string) ledger.Run {
 	job, _, _ := strings.Cut(run, "/")
-	return ledger.Lease{Job: job, Run: run, Granted: time.Now().UnixMilli()}
+	return ledger.Run{Job: job, ID: run, Granted: time.Now().UnixMilli()}
 }
 
-func part(run string, n int) ledger.Lease {
+func part(run string, n int) ledger.Run {
 	p := waits(run)
-	p.Of, p.Shard = "open", n
+	p.TickID, p.Shard = "open", n
 	return p
 }
 

@@ -18,7 +18,7 @@ func (a *Agenda) claimTick(t *candidate, now int64) {
 		return
 	}
 	c := claimOf(j, a.NewID())
-	c.From, c.Passes, c.Tick, c.Next, c.Trigger = j.cursor, s.passes, s.tick, s.next, s.trigger
+	c.From, c.Skipped, c.Tick, c.Next, c.Trigger = j.cursor, s.passes, s.tick, s.next, s.trigger
 	if c.Tick != 0 {
 		a.Listener.Due(j.Name, c.Tick)
 	}

@@ -40,7 +40,7 @@ func (a *Agenda) consider(f Found) {
 // that hold their job come first. A claim in flight stays. So do the node's own shards, whose tick
 // may have been opened after the sweep; a stale one costs a claim.
 func (a *Agenda) findPending(f Found, now time.Time) {
-	slices.SortStableFunc(f.Pending, func(x, y ledger.Lease) int { return cmp.Compare(a.priority(&x), a.priority(&y)) })
+	slices.SortStableFunc(f.Pending, func(x, y ledger.Run) int { return cmp.Compare(a.priority(&x), a.priority(&y)) })
 	share, all, chosen := make(map[*jobState]int), [kinds]int{}, make(map[string]bool)
 	for _, c := range a.waiting {
 		if !slices.Contains(f.Parts, c.job.Part) {
@@ -58,10 +58,10 @@ func (a *Agenda) findPending(f Found, now time.Time) {
 			share[j]++
 		}
 		all[k]++
-		chosen[p.Run] = true
+		chosen[p.ID] = true
 		a.addPending(j, p)
 	}
-	a.dropPending(func(c *candidate) bool { return !chosen[c.run.Run] && slices.Contains(f.Parts, c.job.Part) })
+	a.dropPending(func(c *candidate) bool { return !chosen[c.run.ID] && slices.Contains(f.Parts, c.job.Part) })
 }
 
 // dropPending drops the pending runs that match, but no claim in flight and no shard for which this
@@ -76,11 +76,11 @@ func (a *Agenda) dropPending(some func(*candidate) bool) {
 
 // addPending makes a candidate of a pending run, if there is none yet, and queues it unless it is
 // claimed already.
-func (a *Agenda) addPending(j *jobState, p *ledger.Lease) {
-	c := a.waiting[p.Run]
+func (a *Agenda) addPending(j *jobState, p *ledger.Run) {
+	c := a.waiting[p.ID]
 	if c == nil {
 		c = &candidate{job: j, kind: kindOf(p), index: -1}
-		a.waiting[p.Run] = c
+		a.waiting[p.ID] = c
 		if c.kind == pending {
 			j.pending = append(j.pending, c)
 		}
@@ -103,7 +103,7 @@ func (a *Agenda) enqueue(c *candidate) {
 // forget drops a pending run that has ended, or that a later sweep is to find again.
 func (a *Agenda) forget(c *candidate) {
 	a.queue.drop(c)
-	delete(a.waiting, c.run.Run)
+	delete(a.waiting, c.run.ID)
 	if c.kind == pending {
 		c.job.pending = slices.DeleteFunc(c.job.pending, func(p *candidate) bool { return p == c })
 	}
@@ -113,12 +113,12 @@ func (a *Agenda) forget(c *candidate) {
 // job's holder, 1 a run that held the job before it was handed back or its node crashed, 3 one of a
 // backfill, which has time, 2 any other. Claims of the others are answered held until the holder has run. For shards, 0 are those
 // for which this node goes first.
-func (a *Agenda) priority(p *ledger.Lease) int64 {
+func (a *Agenda) priority(p *ledger.Run) int64 {
 	j := a.byName[p.Job]
 	switch {
-	case j != nil && (j.holder == p.Run || j.ownsShard(p)):
+	case j != nil && (j.holder == p.ID || j.ownsShard(p)):
 		return 0
-	case p.Holds:
+	case p.ReservesJob:
 		return 1
 	case p.Trigger == jobs.TriggerBackfill.String():
 		return 3
@@ -127,9 +127,9 @@ func (a *Agenda) priority(p *ledger.Lease) int64 {
 }
 
 // pendingClaim is the claim for a pending run.
-func pendingClaim(j *jobState, p *ledger.Lease, now time.Time) ledger.Claim {
-	c := claimOf(j, p.Run)
-	c.Pending, c.Shard, c.Tick = true, p.Of != "", p.Tick
+func pendingClaim(j *jobState, p *ledger.Run, now time.Time) ledger.Claim {
+	c := claimOf(j, p.ID)
+	c.Pending, c.Shard, c.Tick = true, p.TickID != "", p.Tick
 	if p.Trigger == jobs.TriggerBackfill.String() { // its own parallel rules it: it neither holds the job nor waits for what does
 		c.Overlap = jobs.OverlapAllow
 	}

@@ -16,14 +16,14 @@ func TestBackfillsGoLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1, "job")
 		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().Add(time.Hour).UnixMilli()}}.apply(w.Agenda)
-		var pending []ledger.Lease
+		var pending []ledger.Run
 		for i := range 2 * pendingShare {
 			p := waits(fmt.Sprintf("job/fill-%02d", i))
 			p.Trigger = jobs.TriggerBackfill.String()
 			pending = append(pending, p)
 		}
 		byHand, holds := waits("job/by-hand"), waits("job/holds")
-		holds.Holds = true
+		holds.ReservesJob = true
 		fill := pending[0]
 		w.found(append(pending, byHand, holds)...)
 		if c := pendingClaim(w.states[w.jobs[0]], &fill, w.Clock.Now()); c.Overlap != jobs.OverlapAllow || !c.Pending {

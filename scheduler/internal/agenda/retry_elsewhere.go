@@ -16,17 +16,17 @@ const forgetRetries = time.Minute
 // does not have.
 func (a *Agenda) leaveToOthers(r ledger.Report) {
 	if r.RetryIn > 0 {
-		a.retryElsewhere[ledger.Successor(r.Run)] = a.Clock.Now().Add(r.RetryIn + forgetRetries)
+		a.retryElsewhere[ledger.NextAttemptID(r.Run)] = a.Clock.Now().Add(r.RetryIn + forgetRetries)
 	}
 }
 
 // mayRetry reports whether this node may take a pending run that has waited for so long. An attempt after one that failed here it takes
 // last, and as the others do whoever goes first for the job: rather than never.
-func (a *Agenda) mayRetry(j *jobState, p *ledger.Lease, late time.Duration) bool {
-	if _, failed := a.retryElsewhere[p.Run]; !failed {
+func (a *Agenda) mayRetry(j *jobState, p *ledger.Run, late time.Duration) bool {
+	if _, failed := a.retryElsewhere[p.ID]; !failed {
 		return true
 	}
-	if p.Of != "" {
+	if p.TickID != "" {
 		return a.Order.Shard(j.Job, p.Shard, false, late-othersFirst)
 	}
 	return a.Order.Tick(j.Job, false, late-othersFirst)

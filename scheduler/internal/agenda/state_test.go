@@ -12,7 +12,7 @@ import (
 // A job that is removed while a tick, a pending run or a shard of it is asked for is not asked for again, whatever the answer is and whoever
 // registers it meanwhile, and it is forgotten. What has its name is another job.
 func TestRemovedWhileAskedFor(t *testing.T) {
-	for _, v := range []ledger.Verdict{0, ledger.Granted, ledger.Held, ledger.Stale, ledger.Opened, ledger.Superseded, ledger.Unknown} {
+	for _, v := range []ledger.Verdict{0, ledger.Granted, ledger.JobBusy, ledger.Stale, ledger.Opened, ledger.Superseded, ledger.Unknown} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(3, "job", "other")
 			w.Config.Registrar = noRegistrar{}

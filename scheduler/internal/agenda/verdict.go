@@ -36,7 +36,7 @@ func (a *Agenda) takeAnswers(b *work.Batch) {
 			a.Slots.release(1)
 		}
 		r.inFlight = false
-		if r.kind == shard || r.kind == pending && r.answer.Verdict != ledger.Held {
+		if r.kind == shard || r.kind == pending && r.answer.Verdict != ledger.JobBusy {
 			a.forget(r.candidate)
 		}
 		cursor, delay := a.verdict(r)
@@ -67,25 +67,25 @@ func (a *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 		return j.cursor, delay
 	case ledger.Granted: // the runner has it already
 		if r.kind == tick {
-			a.reportSkipped(j, c.Passes)
+			a.reportSkipped(j, c.Skipped)
 			j.windows.busy = ledger.Window{} // it belongs to the last run
 			j.refused, cursor = 0, c.Next
 		}
 	case ledger.Opened:
 		a.opened(r)
 	case ledger.Skipped:
-		a.reportSkipped(j, append(c.Passes, ledger.SkippedRange{
+		a.reportSkipped(j, append(c.Skipped, ledger.SkippedRange{
 			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,
 		}))
-	case ledger.Passed:
+	case ledger.RecordedOnly:
 		switch {
 		case r.kind != tick:
-			c.Passes = []ledger.SkippedRange{recorded(c, answer)}
+			c.Skipped = []ledger.SkippedRange{recorded(c, answer)}
 		case answer.Detail == ledger.ReasonMaxRuns:
 			a.Log.Info("the job has no more ticks: max_runs of them have been run", "job", j.Name, "max_runs", j.MaxRuns)
-			c.Passes = nil
+			c.Skipped = nil
 		}
-		a.reportSkipped(j, c.Passes)
+		a.reportSkipped(j, c.Skipped)
 	case ledger.Stale:
 		if r.kind == tick {
 			delay = a.replan(r)
@@ -93,7 +93,7 @@ func (a *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 	case ledger.Early:
 		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(a.Clock.Now()) - ledger.AheadMax
 		return j.cursor, max(time.Millisecond, min(due, maxSleep))
-	case ledger.Held:
+	case ledger.JobBusy:
 		return j.cursor, a.held(r)
 	case ledger.Superseded:
 		a.reject(j, work.Superseded, "")
@@ -117,7 +117,7 @@ func (a *Agenda) opened(r reply) {
 	j, c, id := r.job, r.claim, r.answer.Detail
 	if r.kind == tick {
 		if id == c.Run { // this claim opened it
-			a.reportSkipped(j, c.Passes)
+			a.reportSkipped(j, c.Skipped)
 		}
 		j.windows.busy = ledger.Window{}
 	}
@@ -127,7 +127,7 @@ func (a *Agenda) opened(r reply) {
 	}
 	room := min(len(j.ownShards), max(0, pendingMax-len(a.queue.heaps[shard]))) // the sweep finds the rest
 	for _, n := range j.ownShards[:room] {
-		a.addPending(j, &ledger.Lease{Run: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, Of: id, Granted: now, Trigger: trigger})
+		a.addPending(j, &ledger.Run{ID: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, TickID: id, Granted: now, Trigger: trigger})
 	}
 }
 

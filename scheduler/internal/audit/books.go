@@ -15,11 +15,11 @@ const skewMost = 60_000
 
 // bookCheck is the check of one job's books.
 type bookCheck struct {
-	books    ledger.JobBooks
+	books    ledger.JobSnapshot
 	entry    ledger.Entry
 	def      jobs.Definition // without a name when it could not be read
 	rows     []ledger.Row
-	open     []ledger.Lease // of this job
+	open     []ledger.Run // of this job
 	steps    []step
 	grants   []grant
 	opened   map[string]int // by id of a sharded tick: the attempt as which the tick was opened
@@ -33,13 +33,13 @@ type bookCheck struct {
 // close, and the schedule in force must demand each step (P2); no tick may be
 // granted twice, or be recorded as run and as not run (P1); tokens must grow (P3). Without a
 // definition, only checks that need no schedule are made. ticks is the number of recomputed ticks.
-func Books(b ledger.JobBooks) (found []Finding, ticks int64) {
+func Books(b ledger.JobSnapshot) (found []Finding, ticks int64) {
 	c := newBookCheck(b)
 	c.all()
 	return c.found, c.ticks
 }
 
-func newBookCheck(b ledger.JobBooks) *bookCheck {
+func newBookCheck(b ledger.JobSnapshot) *bookCheck {
 	c := &bookCheck{books: b, entry: b.Entry, def: b.Definition, rows: b.Rows, open: b.Open}
 	c.steps = stepsOf(b.Entry, b.Rows, b.Open)
 	c.grants = grantsOf(b.Rows, b.Open)
@@ -80,8 +80,8 @@ func (c *bookCheck) unsure(found []Finding) {
 
 // held checks that the run which holds the job exists.
 func (c *bookCheck) held() {
-	run := c.entry.Open
-	if run != "" && c.books.Complete && !slices.ContainsFunc(c.open, func(l ledger.Lease) bool { return l.Run == run }) {
+	run := c.entry.HolderRun
+	if run != "" && c.books.Complete && !slices.ContainsFunc(c.open, func(l ledger.Run) bool { return l.ID == run }) {
 		c.add(Unsound, 0, []any{cursorOf(c.entry)}, "the job is held for run %s, and there is no such run", run)
 	}
 }
@@ -110,7 +110,7 @@ func numbers(rows []ledger.Row) map[jobs.Outcome]int64 {
 		switch {
 		case r.Ranged:
 			sum[r.Outcome] += r.Count
-		case !r.Whole: // its shards were counted
+		case !r.IsTick: // its shards were counted
 			sum[r.Outcome]++
 		}
 	}

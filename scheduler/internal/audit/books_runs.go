@@ -37,8 +37,8 @@ func (c *bookCheck) contradictions() {
 		}
 	}
 	for _, l := range c.open {
-		if !l.Pending() && !derived(l.Run) && l.Granted < l.Tick-ledger.AheadMax.Milliseconds() {
-			c.add(P2, l.Tick, []any{l}, "run %s was granted long before its tick", l.Run)
+		if !l.Pending() && !derived(l.ID) && l.Granted < l.Tick-ledger.AheadMax.Milliseconds() {
+			c.add(P2, l.Tick, []any{l}, "run %s was granted long before its tick", l.ID)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (c *bookCheck) repeats(g grant) bool {
 		return false
 	}
 	before := func(o grant) bool { return o.request == "" && o.tick == g.tick && o.attempt == g.attempt-1 }
-	closed := func(r ledger.Row) bool { return r.Whole && r.Request == "" && r.Tick == g.tick }
+	closed := func(r ledger.Row) bool { return r.IsTick && r.Request == "" && r.Tick == g.tick }
 	return slices.ContainsFunc(c.grants, before) || c.cut && slices.ContainsFunc(c.rows, closed)
 }
 
@@ -207,7 +207,7 @@ func (c *bookCheck) rising() {
 func (k step) token() (int64, string) {
 	switch {
 	case k.run != nil:
-		return k.run.Token, k.run.Run
+		return k.run.Token, k.run.ID
 	case k.row.Ranged:
 		return 0, ""
 	default:
@@ -216,7 +216,7 @@ func (k step) token() (int64, string) {
 }
 
 // derived reports whether the run's id, or its tick's id, was made from another run's id by
-// ledger.Successor.
+// ledger.NextAttemptID.
 func derived(run string) bool {
 	return len(run) >= 36 && run[14] == '5' && (len(run) == 36 || run[36] == '.')
 }

@@ -8,16 +8,16 @@ import (
 )
 
 // openedOf returns all sharded ticks, ended or not, with the attempt as which each was opened.
-func openedOf(rows []ledger.Row, open []ledger.Lease) map[string]int {
+func openedOf(rows []ledger.Row, open []ledger.Run) map[string]int {
 	all := make(map[string]int)
 	for _, r := range rows {
-		if r.Whole {
+		if r.IsTick {
 			all[r.Run] = r.Attempt
 		}
 	}
 	for _, l := range open {
-		if l.Whole {
-			all[l.Run] = l.Attempt
+		if l.IsOpenTick {
+			all[l.ID] = l.Attempt
 		}
 	}
 	return all
@@ -50,24 +50,24 @@ func (c *bookCheck) shards() {
 	}
 	c.once()
 	for i := range c.rows {
-		if r := &c.rows[i]; r.Whole && !c.restored(r.Tick) {
+		if r := &c.rows[i]; r.IsTick && !c.restored(r.Tick) {
 			c.closed(r, ends, going)
 			c.closesLast(i)
 		}
 	}
 	for i := range c.open {
 		l := &c.open[i]
-		if !l.Whole {
+		if !l.IsOpenTick {
 			continue
 		}
 		left := 0
 		for shard := range l.Shards {
-			if going[shardOf{l.Run, shard}] {
+			if going[shardOf{l.ID, shard}] {
 				left++
 			}
 		}
 		if left != l.Left && !c.restored(l.Tick) {
-			c.add(P2, l.Tick, []any{l}, "%d shards of tick %s are to end, and %d are running or pending", l.Left, l.Run, left)
+			c.add(P2, l.Tick, []any{l}, "%d shards of tick %s are to end, and %d are running or pending", l.Left, l.ID, left)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (c *bookCheck) shards() {
 func (c *bookCheck) once() {
 	first := make(map[string]any)
 	for i := range c.rows {
-		if r := &c.rows[i]; r.Whole {
+		if r := &c.rows[i]; r.IsTick {
 			if before, again := first[r.Run]; again {
 				c.add(P2, r.Tick, []any{before, r}, "twice: tick %s is closed", r.Run)
 			}
@@ -84,8 +84,8 @@ func (c *bookCheck) once() {
 		}
 	}
 	for i := range c.open {
-		if l := &c.open[i]; l.Whole && first[l.Run] != nil {
-			c.add(P2, l.Tick, []any{first[l.Run], l}, "tick %s is closed, and is open", l.Run)
+		if l := &c.open[i]; l.IsOpenTick && first[l.ID] != nil {
+			c.add(P2, l.Tick, []any{first[l.ID], l}, "tick %s is closed, and is open", l.ID)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (c *bookCheck) closed(r *ledger.Row, ends map[shardOf]grant, going map[shar
 	}
 }
 
-// severity orders outcomes as WORST in shards.lua does.
+// severity orders outcomes as SEVERITY of the scripts does.
 var severity = map[jobs.Outcome]int{
 	jobs.OutcomeSucceeded: 1, jobs.OutcomeCancelled: 2, jobs.OutcomeFailed: 3, jobs.OutcomeTimedOut: 4, jobs.OutcomeLost: 5, jobs.OutcomeAbandoned: 6,
 }

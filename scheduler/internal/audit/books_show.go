@@ -13,7 +13,7 @@ import (
 func (k step) String() string {
 	switch {
 	case k.run != nil:
-		return fmt.Sprintf("run %s in flight", k.run.Run)
+		return fmt.Sprintf("run %s in flight", k.run.ID)
 	case k.row.Ranged:
 		return fmt.Sprintf("%s row of %s from %s", k.row.Outcome, ticks(k.row.Count), stamp(k.prev))
 	default:
@@ -46,9 +46,9 @@ func show(record any) string {
 		return showRow(&r)
 	case *ledger.Row:
 		return showRow(r)
-	case ledger.Lease:
+	case ledger.Run:
 		return showRun(&r)
-	case *ledger.Lease:
+	case *ledger.Run:
 		return showRun(r)
 	case cursorOf:
 		return fmt.Sprintf("entry: cursor %s, last token %d", stamp(orNever(r.Cursor)), r.Token)
@@ -64,7 +64,7 @@ func showRow(r *ledger.Row) string {
 		return showRange(r)
 	}
 	words := []string{"run " + r.Run, "tick " + stamp(r.Tick), fmt.Sprintf("attempt %d", r.Attempt)}
-	if r.Whole {
+	if r.IsTick {
 		words = append(words, fmt.Sprintf("all %d shards", r.Shards), r.Outcome.String()+because(r.Reason))
 		return join(append(words, "opened "+stamp(r.Started), "closed "+stamp(r.At), r.Trigger, span(r.Prev, r.Next)))
 	}
@@ -94,9 +94,9 @@ func showRange(r *ledger.Row) string {
 	return join(append(words, "recorded "+stamp(r.At), fmt.Sprintf("cursor %s to %s", stamp(orNever(r.Prev)), stamp(orNever(r.Next)))))
 }
 
-func showRun(l *ledger.Lease) string {
-	words := []string{"run " + l.Run, "tick " + stamp(l.Tick), fmt.Sprintf("attempt %d", l.Attempt)}
-	if l.Whole {
+func showRun(l *ledger.Run) string {
+	words := []string{"run " + l.ID, "tick " + stamp(l.Tick), fmt.Sprintf("attempt %d", l.Attempt)}
+	if l.IsOpenTick {
 		words = append(words, fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), "opened "+stamp(l.Granted))
 		return join(append(words, l.Trigger, span(l.Prev, l.Next)))
 	}
@@ -160,15 +160,15 @@ type grant struct {
 }
 
 // grantsOf returns all runs of a job: runs of the history first, in its order.
-func grantsOf(rows []ledger.Row, open []ledger.Lease) []grant {
+func grantsOf(rows []ledger.Row, open []ledger.Run) []grant {
 	all := make([]grant, 0, len(rows)+len(open))
 	for i := range rows {
-		if r := &rows[i]; !r.Ranged && !r.Whole {
+		if r := &rows[i]; !r.Ranged && !r.IsTick {
 			all = append(all, rowGrant(r, i))
 		}
 	}
 	for i := range open {
-		if l := &open[i]; !l.Whole {
+		if l := &open[i]; !l.IsOpenTick {
 			all = append(all, leaseGrant(l, len(rows)+i))
 		}
 	}
@@ -176,11 +176,11 @@ func grantsOf(rows []ledger.Row, open []ledger.Lease) []grant {
 }
 
 func rowGrant(r *ledger.Row, at int) grant {
-	return grant{run: r.Run, request: r.Request, trigger: r.Trigger, of: r.Of, tick: r.Tick, shard: r.Shard, shards: r.Shards, attempt: r.Attempt,
+	return grant{run: r.Run, request: r.Request, trigger: r.Trigger, of: r.TickID, tick: r.Tick, shard: r.Shard, shards: r.Shards, attempt: r.Attempt,
 		node: r.NodeName, token: r.Token, step: r.Prev != 0, row: at, ended: true, outcome: r.Outcome, record: r}
 }
 
-func leaseGrant(l *ledger.Lease, at int) grant {
-	return grant{run: l.Run, request: l.Request, trigger: l.Trigger, of: l.Of, tick: l.Tick, shard: l.Shard, shards: l.Shards, attempt: l.Attempt,
+func leaseGrant(l *ledger.Run, at int) grant {
+	return grant{run: l.ID, request: l.Request, trigger: l.Trigger, of: l.TickID, tick: l.Tick, shard: l.Shard, shards: l.Shards, attempt: l.Attempt,
 		node: l.NodeName, token: l.Token, step: l.Prev != 0, row: at, record: l}
 }

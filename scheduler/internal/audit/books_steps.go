@@ -25,7 +25,7 @@ type step struct {
 	era        int
 	prev, next int64
 	row        *ledger.Row
-	run        *ledger.Lease
+	run        *ledger.Run
 	// The schedules in force before and after the step, nil where unknown. They differ only where
 	// the step replaces the definition.
 	before, after *jobs.Schedule
@@ -67,7 +67,7 @@ func (e eras) of(prev int64) (int, bool) {
 // of their steps; a run's row has the place where the run ended. Runs of an upstream's ticks, runs
 // by hand and further attempts fill no step. Where a follower got a schedule, a chain begins:
 // earlier rows are left out.
-func stepsOf(e ledger.Entry, rows []ledger.Row, open []ledger.Lease) []step {
+func stepsOf(e ledger.Entry, rows []ledger.Row, open []ledger.Run) []step {
 	known := eras{orNever(e.Base)}
 	var ranges, runs []step
 	place := func(list []step, k step) []step {

@@ -13,7 +13,7 @@ type Case struct {
 	Jobs   []Job
 	Writes []Write
 	Grants []Grant // in order; nil: not observed
-	Books  map[string]ledger.JobBooks
+	Books  map[string]ledger.JobSnapshot
 	// Events are outbox rows that were not delivered to a follower yet.
 	Events    []ledger.Event
 	Disturbed []Disturbance

@@ -84,7 +84,7 @@ type trial struct {
 	*Case
 	job    Job
 	report *Report
-	books  ledger.JobBooks
+	books  ledger.JobSnapshot
 	check  *bookCheck
 	ups    []*trial // of the job's upstreams
 
@@ -113,7 +113,7 @@ type run struct {
 	refused bool    // a line of it was refused
 	row     *ledger.Row
 	at      int // index of its row; -1: none
-	lease   *ledger.Lease
+	lease   *ledger.Run
 }
 
 // covered is a row of ticks that did not run.
@@ -135,9 +135,9 @@ type tick struct {
 	starts   []Write   // the first of each run
 	rows     []*ledger.Row
 	ranges   []*ledger.Row
-	leases   []*ledger.Lease
-	wholes   []*ledger.Row   // as a sharded tick; rows and leases are then its shards'
-	opened   []*ledger.Lease // the same, not closed
+	leases   []*ledger.Run
+	wholes   []*ledger.Row // as a sharded tick; rows and leases are then its shards'
+	opened   []*ledger.Run // the same, not closed
 }
 
 func newTrial(all *Case, j Job, r *Report, lines []Write, ups []*trial) *trial {

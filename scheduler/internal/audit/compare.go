@@ -16,7 +16,7 @@ func (t *trial) compare() {
 		}
 	}
 	for i := range t.books.Rows {
-		if row := &t.books.Rows[i]; !row.Ranged && !row.Whole {
+		if row := &t.books.Rows[i]; !row.Ranged && !row.IsTick {
 			if r := t.known(row.Run); r.row == row {
 				t.confirmed(r)
 			} else if other := t.byID[regrant(row.Run, row.Token)]; other != nil && other.row == row {
@@ -54,8 +54,8 @@ func (t *trial) confirmed(r *run) {
 }
 
 // stillOpen checks that a run is not in flight for longer than waiting or a disturbance explains.
-func (t *trial) stillOpen(l *ledger.Lease) {
-	if l.Whole || l.Pending() && (t.Crowded || t.job.Eligible != nil && len(t.job.Eligible) == 0 || t.pausedBetween(instant(l.Granted), t.Read)) {
+func (t *trial) stillOpen(l *ledger.Run) {
+	if l.IsOpenTick || l.Pending() && (t.Crowded || t.job.Eligible != nil && len(t.job.Eligible) == 0 || t.pausedBetween(instant(l.Granted), t.Read)) {
 		return // its shards are checked; or it waits for a slot, a node, or an operator
 	}
 	enough := func(since time.Time) time.Time { return since.Add(t.Settle) }
@@ -64,7 +64,7 @@ func (t *trial) stillOpen(l *ledger.Lease) {
 		enough = func(at time.Time) time.Time { return latest(settled(at), t.deadline(at, t.busy)) }
 	}
 	if age := t.Read.Sub(instant(l.Granted)); age > t.Settle && !instant(l.Until).After(t.Read) && t.calm(instant(l.Granted), t.Read, enough) {
-		t.add(KindBooks, instant(l.Tick), "run %s, granted %v before the books were read, is still in flight", l.Run, age)
+		t.add(KindBooks, instant(l.Tick), "run %s, granted %v before the books were read, is still in flight", l.ID, age)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestGrantThatRedisHasLost(t *testing.T) {
 		"Redis has lost nothing":   {nil, 1},
 	} {
 		tr := &trial{Case: &Case{Disturbed: c.lost, Read: began.Add(time.Minute)}, report: &Report{}, job: Job{Name: "job"}}
-		r := &run{id: "hand", at: -1, lease: &ledger.Lease{Job: "job", Run: "hand", Tick: 1, Attempt: 1}}
+		r := &run{id: "hand", at: -1, lease: &ledger.Run{Job: "job", ID: "hand", Tick: 1, Attempt: 1}}
 		tr.recorded(r, Write{At: began, Job: "job", Tick: time.UnixMilli(1), Run: "hand", Token: 7, Node: "n", Attempt: 1, Shards: 1, Phase: Start})
 		if len(tr.report.Findings) != c.want {
 			t.Errorf("%s: %v", name, tr.report.Findings)

@@ -12,7 +12,7 @@ import (
 // unended returns why the recorded end of a run cannot be true; "" when it can. A sharded tick's
 // end follows from its shards.
 func (t *trial) unended(row *ledger.Row) string {
-	if row.Whole || row.Ranged {
+	if row.IsTick || row.Ranged {
 		return ""
 	}
 	from, to := instant(row.Started), instant(row.At)
@@ -76,7 +76,7 @@ func (t *trial) notCancelled(row *ledger.Row, from, to time.Time) string {
 func (t *trial) comesOf(row *ledger.Row, run string) bool {
 	ids := make(map[string]bool)
 	chain(run, t.job.most(func(d jobs.Definition) int { return d.Shards }), ids)
-	return ids[row.Run] || ids[row.Of]
+	return ids[row.Run] || ids[row.TickID]
 }
 
 // leastStall returns the shortest stall_after of the job's definitions that cancel a stalled run;

@@ -33,7 +33,7 @@ func chain(id string, shards int, to map[string]bool) {
 		for shard := 0; shards > 1 && shard < shards; shard++ {
 			chain(ledger.ShardRun(id, shard), 0, to)
 		}
-		id = ledger.Successor(id)
+		id = ledger.NextAttemptID(id)
 	}
 }
 
@@ -97,15 +97,15 @@ func regrant(run string, token int64) string { return fmt.Sprintf("%s with token
 func (t *trial) readRecords() {
 	for i := range t.books.Rows {
 		row := &t.books.Rows[i]
-		if row.Ranged || row.Whole {
+		if row.Ranged || row.IsTick {
 			continue
 		}
 		r := t.known(row.Run)
 		r.row, r.at = row, i
 	}
 	for i := range t.books.Open {
-		if l := &t.books.Open[i]; !l.Whole {
-			t.known(l.Run).lease = l
+		if l := &t.books.Open[i]; !l.IsOpenTick {
+			t.known(l.ID).lease = l
 		}
 	}
 }
@@ -150,10 +150,10 @@ func (t *trial) place() {
 			d := t.byTick[row.Tick]
 			switch {
 			case d == nil && (t.forgotten(row.Tick) || t.beforeTheFirst(instant(row.Tick))):
-			case d == nil && (row.Whole || len(t.known(row.Run).starts) == 0):
+			case d == nil && (row.IsTick || len(t.known(row.Run).starts) == 0):
 				t.add(KindPhantom, instant(row.Tick), "run %s is recorded as %s; no version asks for its tick", row.Run, row.Outcome)
 			case d == nil: // judged by its writes
-			case row.Whole:
+			case row.IsTick:
 				d.wholes = append(d.wholes, row)
 			default:
 				d.rows = append(d.rows, row)
@@ -165,7 +165,7 @@ func (t *trial) place() {
 		d := t.byTick[l.Tick]
 		switch {
 		case d == nil || asked(l.Request, l.Trigger):
-		case l.Whole:
+		case l.IsOpenTick:
 			d.opened = append(d.opened, l)
 		default:
 			d.leases = append(d.leases, l)

@@ -33,7 +33,7 @@ func (t *trial) end(d *tick) tickEnd {
 		}
 	}
 	for _, r := range slices.Concat(d.rows, d.wholes) {
-		if !r.Whole && r.Shards > 1 {
+		if !r.IsTick && r.Shards > 1 {
 			continue
 		}
 		if e.attempts++; !t.goesOn(r) {
@@ -45,7 +45,7 @@ func (t *trial) end(d *tick) tickEnd {
 		note(r.At, r.Outcome)
 	}
 	for _, l := range slices.Concat(d.leases, d.opened) {
-		if l.Whole || l.Shards < 2 {
+		if l.IsOpenTick || l.Shards < 2 {
 			e.attempts, e.open = e.attempts+1, true
 		}
 	}
@@ -54,7 +54,7 @@ func (t *trial) end(d *tick) tickEnd {
 
 // goesOn reports whether another attempt, not or not necessarily requested, has followed a run.
 func (t *trial) goesOn(r *ledger.Row) bool {
-	next := ledger.Successor(r.Run)
+	next := ledger.NextAttemptID(r.Run)
 	return t.byID[next] != nil && (!t.reran[next] || t.triedAgain(r))
 }
 

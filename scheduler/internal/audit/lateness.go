@@ -47,10 +47,10 @@ func (t *trial) untilRerun(r *run, s Span) Span {
 	if r.row == nil || !crashed(r.row) && !t.triedAgain(r.row) {
 		return s
 	}
-	id := ledger.Successor(r.id)
+	id := ledger.NextAttemptID(r.id)
 	next := t.byID[id]
 	switch {
-	case next == nil && slices.ContainsFunc(t.books.Open, func(l ledger.Lease) bool { return l.Run == id }):
+	case next == nil && slices.ContainsFunc(t.books.Open, func(l ledger.Run) bool { return l.ID == id }):
 		s.Until = t.Read
 	case next == nil || t.reran[next.id] && !t.triedAgain(r.row):
 	case len(next.starts) > 0:
@@ -108,7 +108,7 @@ func (t *trial) heldUp(d, before *tick) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(t.books.Open, func(l ledger.Lease) bool {
+	return slices.ContainsFunc(t.books.Open, func(l ledger.Run) bool {
 		return instant(l.Tick).Before(to) && t.struck(from, to, l.NodeName, l.Node, false)
 	})
 }

@@ -74,7 +74,7 @@ func (t *trial) oneDefinition() (jobs.Definition, bool) {
 func (t *trial) steps() []*ledger.Row {
 	var all []*ledger.Row
 	for i := range t.books.Rows {
-		if r := &t.books.Rows[i]; !r.Ranged && r.Of == "" && (r.Token != 0 || r.Whole) {
+		if r := &t.books.Rows[i]; !r.Ranged && r.TickID == "" && (r.Token != 0 || r.IsTick) {
 			all = append(all, r)
 		}
 	}
@@ -88,7 +88,7 @@ func (t *trial) reruns() {
 	before := make(map[string]*ledger.Row)
 	for i := range t.books.Rows {
 		if r := &t.books.Rows[i]; !r.Ranged {
-			before[ledger.Successor(r.Run)] = r
+			before[ledger.NextAttemptID(r.Run)] = r
 		}
 	}
 	for i := range t.books.Rows {
@@ -135,15 +135,15 @@ func (t *trial) rerunAfterCrash() {
 	}
 	for i := range t.books.Rows {
 		r := &t.books.Rows[i]
-		if r.Ranged || r.Whole || r.Outcome != jobs.OutcomeAbandoned || r.Attempt > least {
+		if r.Ranged || r.IsTick || r.Outcome != jobs.OutcomeAbandoned || r.Attempt > least {
 			continue
 		}
 		ids := make(map[string]bool)
-		chain(ledger.Successor(r.Run), 0, ids)
+		chain(ledger.NextAttemptID(r.Run), 0, ids)
 		there := slices.ContainsFunc(t.books.Rows, func(x ledger.Row) bool {
-			return ids[x.Run] || x.Run == r.Of && x.Reason != "" && crashed(&x) && !t.job.Rewound
+			return ids[x.Run] || x.Run == r.TickID && x.Reason != "" && crashed(&x) && !t.job.Rewound
 		}) ||
-			slices.ContainsFunc(t.books.Open, func(x ledger.Lease) bool { return ids[x.Run] })
+			slices.ContainsFunc(t.books.Open, func(x ledger.Run) bool { return ids[x.ID] })
 		if !there {
 			t.add(KindLost, instant(r.Tick), "run %s was abandoned, and no other attempt followed", r.Run)
 		}
@@ -229,7 +229,7 @@ func (t *trial) queued() {
 	slices.SortStableFunc(steps, func(a, b *ledger.Row) int { return int(a.Started - b.Started) })
 	for i := 1; i < len(steps); i++ {
 		holder, r := steps[i-1], steps[i]
-		unclear := holder.Outcome == jobs.OutcomeAbandoned || derived(holder.Run) || holder.Whole && holder.Outcome != jobs.OutcomeSucceeded
+		unclear := holder.Outcome == jobs.OutcomeAbandoned || derived(holder.Run) || holder.IsTick && holder.Outcome != jobs.OutcomeSucceeded
 		if r.Prev == 0 || derived(r.Run) || unclear || r.Tick < holder.Started || r.Tick >= holder.At || r.Started < holder.At {
 			continue
 		}
@@ -246,7 +246,7 @@ func (t *trial) startedCancelled() {
 	for _, c := range t.job.Cancelled {
 		for i := range t.books.Rows {
 			r := &t.books.Rows[i]
-			if (r.Run == c.Run || r.Of == c.Run) && c.Pending && !r.Whole && r.Token != 0 && t.grantedAt(r).After(c.At) {
+			if (r.Run == c.Run || r.TickID == c.Run) && c.Pending && !r.IsTick && r.Token != 0 && t.grantedAt(r).After(c.At) {
 				t.add(KindUnwanted, instant(r.Tick), "run %s was granted after run %s was cancelled at %s", r.Run, c.Run, instantText(c.At))
 			}
 		}

@@ -161,7 +161,7 @@ func (t *trial) held(c covered, d *tick) bool {
 	for i := range t.books.Rows {
 		row := &t.books.Rows[i]
 		switch {
-		case row.Ranged || row.Of != "" || row.Started != 0 && instant(t.heldFrom(row)).After(began):
+		case row.Ranged || row.TickID != "" || row.Started != 0 && instant(t.heldFrom(row)).After(began):
 		case i > c.at && before(row.Tick, row.Request != "", c.row, d.at):
 			return true
 		case t.heldFrom(row) <= d.ready.Add(t.Skew).UnixMilli() && d.soonest.Add(-t.Skew).UnixMilli() <= row.At:
@@ -169,7 +169,7 @@ func (t *trial) held(c covered, d *tick) bool {
 		}
 	}
 	for i := c.at - 1; i >= 0; i-- { // the run before: its end may not have been reported at once
-		if row := &t.books.Rows[i]; !row.Ranged && row.Of == "" {
+		if row := &t.books.Rows[i]; !row.Ranged && row.TickID == "" {
 			if t.struck(instant(row.At), d.ready, row.NodeName, row.Node, false) {
 				return true
 			}
@@ -183,9 +183,9 @@ func (t *trial) held(c covered, d *tick) bool {
 		}
 		from := l.Granted
 		if l.Attempt > 1 { // the attempt before it held the job, and its wait
-			from = t.heldFrom(&ledger.Row{Run: l.Run, Tick: l.Tick, Request: l.Request, Attempt: l.Attempt, Started: l.Granted})
+			from = t.heldFrom(&ledger.Row{Run: l.ID, Tick: l.Tick, Request: l.Request, Attempt: l.Attempt, Started: l.Granted})
 		}
-		if late := instant(from).After(began) && !l.Holds; !late && before(l.Tick, asked(l.Request, l.Trigger), c.row, d.at) {
+		if late := instant(from).After(began) && !l.ReservesJob; !late && before(l.Tick, asked(l.Request, l.Trigger), c.row, d.at) {
 			return true
 		}
 	}
@@ -220,7 +220,7 @@ func (t *trial) heldFrom(row *ledger.Row) int64 {
 		if t.reran[row.Run] && !t.triedAgain(p) {
 			continue // nothing but the person's request held the job
 		}
-		if !p.Ranged && p.Of == "" && p.Tick == row.Tick && p.Request == row.Request && p.Attempt < row.Attempt && p.Started != 0 {
+		if !p.Ranged && p.TickID == "" && p.Tick == row.Tick && p.Request == row.Request && p.Attempt < row.Attempt && p.Started != 0 {
 			from = min(from, p.Started)
 		}
 	}

@@ -62,7 +62,7 @@ func (t *trial) shardVerdict(d *tick) Verdict {
 		case began[shard]:
 		case slices.ContainsFunc(d.rows, func(r *ledger.Row) bool { return r.Shard == shard }):
 			verdict = Unstarted
-		case slices.ContainsFunc(d.leases, func(l *ledger.Lease) bool { return l.Shard == shard }):
+		case slices.ContainsFunc(d.leases, func(l *ledger.Run) bool { return l.Shard == shard }):
 			verdict = Pending
 		case t.trimmed(d.at) || t.check.cut && len(d.wholes) > 0:
 			return Trimmed
@@ -135,12 +135,12 @@ func (t *trial) spansOf(split map[together]*parts) []Span {
 		}
 	}
 	for i := range t.books.Rows {
-		if r := &t.books.Rows[i]; r.Whole {
+		if r := &t.books.Rows[i]; r.IsTick {
 			extend(r.Tick, asked(r.Request, r.Trigger), r.Shards, instant(r.At))
 		}
 	}
 	for i := range t.books.Open {
-		if l := &t.books.Open[i]; l.Whole {
+		if l := &t.books.Open[i]; l.IsOpenTick {
 			extend(l.Tick, asked(l.Request, l.Trigger), l.Shards, t.Read)
 		}
 	}

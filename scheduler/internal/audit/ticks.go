@@ -202,7 +202,7 @@ func (t *trial) promised() {
 			continue
 		}
 		there := slices.ContainsFunc(t.books.Rows, func(r ledger.Row) bool { return r.Request == a.Run || r.Run == a.Run }) ||
-			slices.ContainsFunc(t.books.Open, func(l ledger.Lease) bool { return l.Request == a.Run || l.Run == a.Run })
+			slices.ContainsFunc(t.books.Open, func(l ledger.Run) bool { return l.Request == a.Run || l.ID == a.Run })
 		if !there {
 			t.add(KindLost, time.Time{}, "run %s was promised at %s, and there is none", a.Run, instantText(a.At))
 		}

@@ -172,7 +172,7 @@ func (h *heartbeat) beat(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, redisconn.Classify("beat", err)
 	}
-	h.unknown.Note(view.Foreign, "nodes in the roster")
+	h.unknown.Note(view.UnknownFormat, "nodes in the roster")
 	h.noteDrain(ctx, view, self.Draining, changes)
 	if view.Epoch != h.epoch {
 		h.epoch = view.Epoch
@@ -263,7 +263,7 @@ func (h *heartbeat) read(ctx context.Context, wanted map[int][]string) (map[stri
 	all := make(map[string]map[string]string)
 	for _, part := range slices.Sorted(maps.Keys(wanted)) {
 		err := h.lanes.At("beat", part, func() error {
-			some, err := h.ledger.Held(ctx, map[int][]string{part: wanted[part]})
+			some, err := h.ledger.ReadChunks(ctx, map[int][]string{part: wanted[part]})
 			maps.Copy(all, some)
 			return err
 		})

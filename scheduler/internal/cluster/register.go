@@ -174,9 +174,9 @@ func (r *registrar) define(ctx context.Context, regs []*Registration) ([]ledger.
 // again as a replacement.
 func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defined) (result, bool) {
 	j := w.Job
-	switch got.Word {
+	switch got.Status {
 	case "created", "same", "replaced":
-		if got.Word == "replaced" {
+		if got.Status == "replaced" {
 			r.log.Info("definition replaced", "job", j.Name, "schedule", j.Job.Schedule, "next", instant(got.Cursor))
 		}
 		return result{job: j, cursor: got.Cursor}, true

@@ -116,11 +116,11 @@ func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *
 	if last != nil {
 		old = last.known
 	}
-	c.Sets, c.known, _, err = holdings(ctx, of, l.Partitions(), c.Nodes, old, needs, l.Held)
+	c.Sets, c.known, _, err = holdings(ctx, of, l.Partitions(), c.Nodes, old, needs, l.ReadChunks)
 	if err != nil && !errors.As(err, new(*ledger.UnreachableError)) {
 		return nil, nil, 0, err
 	}
-	return c, members, view.Foreign, nil
+	return c, members, view.UnknownFormat, nil
 }
 
 // Need reports whether a chunk is needed. Which nodes hold the jobs of other chunks is then unknown.

@@ -115,21 +115,21 @@ func (es *Epochs) assertOnce(ctx context.Context, last bool) (left map[string]in
 		var ends []ledger.Report
 		for i, a := range answers {
 			switch c := batch[i]; {
-			case a.Word == ledger.Known || a.Word == ledger.Restored:
-				if a.Word == ledger.Restored {
+			case a.Status == ledger.Known || a.Status == ledger.Restored:
+				if a.Status == ledger.Restored {
 					got.restored++
 				}
-				if c.report != nil && a.Word == ledger.Restored {
+				if c.report != nil && a.Status == ledger.Restored {
 					got.ended++
 				}
 				if c.report != nil {
 					ends = append(ends, *c.report)
 				}
-			case needsRepeat(a.Word):
-				left[c.grant.Lease.Run] = a.Cursor
-			case a.Word != ledger.Ended && c.report == nil:
+			case needsRepeat(a.Status):
+				left[c.grant.Lease.ID] = a.Cursor
+			case a.Status != ledger.Ended && c.report == nil:
 				got.lost++
-				es.Log.Debug("run lost", "job", c.grant.Lease.Job, "tick", time.UnixMilli(c.grant.Lease.Tick).UTC(), "run", c.grant.Lease.Run, "answer", string(a.Word))
+				es.Log.Debug("run lost", "job", c.grant.Lease.Job, "tick", time.UnixMilli(c.grant.Lease.Tick).UTC(), "run", c.grant.Lease.ID, "answer", string(a.Status))
 			}
 		}
 		if err := resettle(ctx, l, ends); err != nil {
@@ -191,12 +191,12 @@ func (es *Epochs) batches() [][]ownRun {
 	}
 	//guard:runs-asserted P1 the grants of runs are asserted to a Redis that has lost them
 	for _, g := range es.Reporter.Runs.Grants() {
-		if !known[g.Lease.Run] {
+		if !known[g.Lease.ID] {
 			all = append(all, ownRun{grant: g})
 		}
 	}
 	all = slices.DeleteFunc(all, func(c ownRun) bool {
-		_, is := es.unrestored[c.grant.Lease.Run]
+		_, is := es.unrestored[c.grant.Lease.ID]
 		e := es.epochs[c.grant.Job.Part]
 		return es.unrestored != nil && !is || e == nil || e.State() >= Waiting
 	})
@@ -210,18 +210,18 @@ func (es *Epochs) batches() [][]ownRun {
 // assertion is what the ledger needs to restore a run, by a definition of its job.
 func (es *Epochs) assertion(c ownRun, d definition, last bool) ledger.Assertion {
 	l := c.grant.Lease
-	a := ledger.Assertion{Digest: d.digest, Lease: l}
+	a := ledger.Assertion{Digest: d.digest, Run: l}
 	if c.report != nil {
 		a.Ended = c.report.Ended
 	}
-	if l.Of != "" && l.Shards == d.shards {
+	if l.TickID != "" && l.Shards == d.shards {
 		a.Reopen, a.Params = true, d.params
 	}
 	if l.Prev == 0 && d.schedule != nil { // a shard, or a later attempt: its tick's step may be lost too
 		a.Next = work.Millis(d.schedule.Next(time.UnixMilli(l.Tick)))
 	}
 	es.mu.Lock()
-	cursor := es.unrestored[l.Run]
+	cursor := es.unrestored[l.ID]
 	es.mu.Unlock()
 	if last && cursor != 0 && d.schedule != nil {
 		count, until := d.schedule.Count(time.UnixMilli(cursor), time.UnixMilli(l.Tick))

@@ -80,11 +80,11 @@ func (c *Cursors) answered(b *work.Batch, sent int64) {
 	for i, a := range b.Answers {
 		h, claim := c.of(b.Jobs[i]), &b.Claims[i]
 		switch {
-		case a.Verdict == ledger.Stale, !claim.Pending && (a.Verdict == ledger.Skipped || a.Verdict == ledger.Passed):
+		case a.Verdict == ledger.Stale, !claim.Pending && (a.Verdict == ledger.Skipped || a.Verdict == ledger.RecordedOnly):
 			h.cursor, h.at = a.Cursor, sent
 		case a.Verdict == ledger.Opened && !claim.Pending:
 			h.cursor, h.at = claim.Tick, sent // the nodes that are granted its shards report them, and with them the step
-		case a.Verdict == ledger.Held && !claim.Pending && claim.From != 0:
+		case a.Verdict == ledger.JobBusy && !claim.Pending && claim.From != 0:
 			h.cursor, h.at = claim.From, sent
 		}
 	}
@@ -95,7 +95,7 @@ func (c *Cursors) stepped(g work.Grant, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.of(g.Job)
-	if t := g.Lease.Trigger; g.Lease.Of != "" && g.Job.Schedule != nil && (t == jobs.TriggerSchedule.String() || t == jobs.TriggerCatchUp.String()) {
+	if t := g.Lease.Trigger; g.Lease.TickID != "" && g.Job.Schedule != nil && (t == jobs.TriggerSchedule.String() || t == jobs.TriggerCatchUp.String()) {
 		h.opened = max(h.opened, work.Millis(g.Job.Schedule.Next(time.UnixMilli(g.Lease.Tick))))
 	}
 	if g.Lease.Prev == 0 {

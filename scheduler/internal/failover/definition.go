@@ -29,7 +29,7 @@ func ownDefinition(c ownRun) definition {
 func (es *Epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []ownRun, answers []ledger.Asserted, last bool) error {
 	stored := make(map[string]*definition)
 	for i, a := range answers {
-		if a.Word == ledger.OtherDef {
+		if a.Status == ledger.OtherDef {
 			stored[batch[i].grant.Lease.Job] = nil
 		}
 	}
@@ -40,10 +40,10 @@ func (es *Epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []
 	var places []int
 	for i, a := range answers {
 		//guard:other-definition P1 a run of another definition than the stored one is asserted by that, so that its tick is not granted again
-		if d := stored[batch[i].grant.Lease.Job]; a.Word == ledger.OtherDef && d.hasTick(batch[i].grant.Lease.Tick) {
+		if d := stored[batch[i].grant.Lease.Job]; a.Status == ledger.OtherDef && d.hasTick(batch[i].grant.Lease.Tick) {
 			asserted := es.assertion(batch[i], *d, last)
-			if asserted.Lease.Next != 0 {
-				asserted.Lease.Next = work.Millis(d.schedule.Next(time.UnixMilli(asserted.Lease.Tick)))
+			if asserted.Run.Next != 0 {
+				asserted.Run.Next = work.Millis(d.schedule.Next(time.UnixMilli(asserted.Run.Tick)))
 			}
 			list, places = append(list, asserted), append(places, i)
 		}

@@ -12,7 +12,7 @@ import (
 // ranAt is a run of a tick of a job, granted to a node.
 func ranAt(j *work.Job, tick int64, run, node string) work.Grant {
 	claim := ledger.Claim{Job: j.Name, Run: run, Tick: tick, Next: j.Schedule.Next(time.UnixMilli(tick)).UnixMilli(), TTL: 15 * time.Second, Trigger: jobs.TriggerSchedule}
-	return work.Grant{Job: j, Lease: claim.Lease(ledger.Answer{Token: 1, Run: ledger.Lease{Attempt: 1}}, ledger.Claimer{ID: node, Name: node}, tick)}
+	return work.Grant{Job: j, Lease: claim.GrantedRun(ledger.Answer{Token: 1, Run: ledger.Run{Attempt: 1}}, ledger.Claimer{ID: node, Name: node}, tick)}
 }
 
 // After a loss in the middle of a deploy, nodes of the old version register their definition first. The run of a node of the new version is
@@ -34,7 +34,7 @@ func TestRunOfAnotherDefinition(t *testing.T) {
 			n.define(t, jobs.Job{Name: "a", Schedule: c.schedule, Timeout: time.Hour}, tick)
 			run := ownRun{grant: ranAt(jobOf(t, jobs.Job{Name: "a", Schedule: "@every 3s"}), tick, "r1", "n1")}
 			answers, err := n.assertBatch(t.Context(), n.led.At(n.EpochID(0)), []ownRun{run}, false)
-			if err != nil || answers[0].Word != c.want {
+			if err != nil || answers[0].Status != c.want {
 				t.Fatalf("%+v, %v; want %s", answers, err, c.want)
 			}
 			if cursor := n.cursor(t, "a"); cursor > tick != (c.want == ledger.Restored) {

@@ -103,7 +103,7 @@ func TestLoneNodeAfterALoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		if alone {
-			if _, err := ledger.Open(t.Context(), n.client, ledger.Config{}); err != nil {
+			if _, err := ledger.Join(t.Context(), n.client, ledger.Config{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -56,7 +56,7 @@ const hold = 3 * time.Second
 func newNode(t *testing.T, change func(*ledger.Sample)) *node {
 	t.Helper()
 	embedded, client := redistest.StartEmbedded(t)
-	led, err := ledger.Open(t.Context(), client, ledger.Config{MaxSkew: time.Minute})
+	led, err := ledger.Join(t.Context(), client, ledger.Config{MaxSkew: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func (n *node) define(t *testing.T, own jobs.Job, cursor int64) {
 		t.Fatal(err)
 	}
 	defined, err := n.led.Define(ctx, n.Clock.Now().UnixMilli(), []ledger.Definition{{Job: own.Name, Digest: d.Digest(), Text: text, Cursor: cursor}})
-	if err != nil || defined[0].Word != "created" {
+	if err != nil || defined[0].Status != "created" {
 		t.Fatal(defined, err)
 	}
 	for _, key := range n.client.Keys(ctx, "*anew*").Val() {

@@ -114,7 +114,7 @@ func (p *promoter) plan(g *goal) error {
 
 // took notes the answer for one job, and reports whether to try again.
 func (p *promoter) took(g *goal, got ledger.Defined) (again bool, err error) {
-	switch got.Word {
+	switch got.Status {
 	case "created":
 		p.out.Created = append(p.out.Created, g.job)
 		delete(p.fresh, g.job)
@@ -190,7 +190,7 @@ func (p *promoter) cancel(ctx context.Context) error {
 		return nil
 	}
 	ours := p.ours()
-	open, err := p.l.Open(ctx, ours...)
+	open, err := p.l.InFlight(ctx, ours...)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (p *promoter) cancel(ctx context.Context) error {
 		if l.Token == 0 || !its || !others {
 			continue
 		}
-		word, err := p.l.Cancel(ctx, l.Job, l.Run, p.o.Author, "promotion of "+quoted(p.p.Generation))
+		word, err := p.l.Cancel(ctx, l.Job, l.ID, p.o.Author, "promotion of "+quoted(p.p.Generation))
 		switch {
 		case errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrUnknownRun):
 			continue // it has ended meanwhile

@@ -20,7 +20,7 @@ func noteDead(rows []ledger.Row) {
 			continue
 		}
 		if slices.ContainsFunc(rows, func(run ledger.Row) bool {
-			return run.Outcome == jobs.OutcomeAbandoned && !run.Whole && cmp.Or(run.Started, run.Tick) <= r.Until && r.Until < run.At
+			return run.Outcome == jobs.OutcomeAbandoned && !run.IsTick && cmp.Or(run.Started, run.Tick) <= r.Until && r.Until < run.At
 		}) {
 			r.Note = deadNote
 		}

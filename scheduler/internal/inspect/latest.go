@@ -37,7 +37,7 @@ func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, foll
 	err = l.EachTail(ctx, tails, tailRows, func(h ledger.JobRows) bool {
 		latest := latestOf(h.Rows)
 		by[h.Job], unread = latest, append(unread, HistoryError(h.Job, h.Err))
-		more := len(h.Rows)+h.Foreign == tailRows
+		more := len(h.Rows)+h.UnknownFormat == tailRows
 		if more && (latest.Outcome == "" || latest.Success == 0 && succeeded[h.Job]) {
 			whole = append(whole, h.Job)
 		}
@@ -62,7 +62,7 @@ func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, foll
 func latestOf(rows []ledger.Row) (latest Latest) {
 	for _, r := range rows {
 		latest.Tick = max(latest.Tick, r.Tick, r.Until)
-		if r.Of != "" || r.Ranged && r.Count == 0 {
+		if r.TickID != "" || r.Ranged && r.Count == 0 {
 			continue
 		}
 		latest.Outcome = r.Outcome.String()

@@ -31,9 +31,9 @@ type Filter struct {
 
 // List is what a Filter lets through: runs in flight, by their ticks, then recorded ones by when they ended, the newest first.
 type List struct {
-	Runs      []Run
-	Next      string // the place of the last run, where there are more than the Limit
-	LeftAlone int    // rows that this version does not understand, of those that were read
+	Runs          []Run
+	Next          string // the place of the last run, where there are more than the Limit
+	UnknownFormat int    // rows that this version does not understand, of those that were read
 }
 
 // recentLines is how many lines of Ledger.Recent are read at first.
@@ -46,14 +46,14 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 	if err != nil {
 		return List{}, nil, err
 	}
-	open, err := l.OpenIn(ctx, parts)
+	open, err := l.InFlightIn(ctx, parts)
 	if err != nil {
 		return List{}, nil, err
 	}
 	var p *picked
 	take := func(h ledger.JobRows) bool {
 		unread = append(unread, HistoryError(h.Job, h.Err))
-		list.LeftAlone += h.Foreign
+		list.UnknownFormat += h.UnknownFormat
 		noteDead(h.Rows)
 		for _, r := range slices.Backward(h.Rows) {
 			p.row(r)
@@ -61,7 +61,7 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 		return true
 	}
 	begin := func() {
-		p, unread, list.LeftAlone = &picked{Filter: f, after: after}, nil, 0
+		p, unread, list.UnknownFormat = &picked{Filter: f, after: after}, nil, 0
 		for k := range open {
 			p.lease(&open[k])
 		}
@@ -162,10 +162,10 @@ type placed struct {
 	place
 }
 
-func (p *picked) lease(l *ledger.Lease) {
+func (p *picked) lease(l *ledger.Run) {
 	running := p.Outcome == "" || p.Outcome == jobs.OutcomeRunning.String() || p.Outcome == Pending && l.Pending()
 	if running && (p.Job == "" || l.Job == p.Job) && (p.Since.IsZero() || l.Tick >= work.Millis(p.Since)) {
-		p.add(placed{Run{Lease: l}, place{math.MaxInt64, l.Tick, l.Job, l.Run}})
+		p.add(placed{Run{Lease: l}, place{math.MaxInt64, l.Tick, l.Job, l.ID}})
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Run is a run in flight, which has a Lease, or a recorded one or a range of ticks, which has a Row.
 type Run struct {
-	Lease *ledger.Lease
+	Lease *ledger.Run
 	Row   *ledger.Row
 }
 
@@ -22,7 +22,7 @@ type Run struct {
 func (r Run) ID() string {
 	switch {
 	case r.Lease != nil:
-		return r.Lease.Run
+		return r.Lease.ID
 	case r.Row != nil:
 		return r.Row.Run
 	}
@@ -70,7 +70,7 @@ func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (fou
 			found = r
 		}
 	}
-	open, err := l.Open(ctx, names...)
+	open, err := l.InFlight(ctx, names...)
 	if err != nil {
 		return Run{}, err
 	}
@@ -96,7 +96,7 @@ func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (fou
 
 // inFlight finds a run in flight by its own id.
 func inFlight(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run, error) {
-	open, err := l.InFlight(ctx, names, id)
+	open, err := l.FindInFlight(ctx, names, id)
 	if err != nil || len(open) == 0 {
 		return Run{}, err
 	}
@@ -113,8 +113,8 @@ func HistoryError(job string, err error) error {
 
 // Again looks at a run that was in flight, and was asked for by id: at its own record alone as long as it has one, then at
 // what became of it. It also returns the id by which the run is known from now on.
-func Again(ctx context.Context, l *ledger.Ledger, was ledger.Lease, id string) (Run, string, error) {
-	now, err := inFlight(ctx, l, []string{was.Job}, was.Run)
+func Again(ctx context.Context, l *ledger.Ledger, was ledger.Run, id string) (Run, string, error) {
+	now, err := inFlight(ctx, l, []string{was.Job}, was.ID)
 	if err != nil || now.ID() != "" {
 		return now, id, err
 	}
@@ -128,10 +128,10 @@ func Again(ctx context.Context, l *ledger.Ledger, was ledger.Lease, id string) (
 
 // trace finds what became of a run that was in flight and that nobody asked for: handed back, once or more often, it goes
 // on under one of the ids that follow; one that was recorded instead of run is part of a range. Else it returns lost.
-func trace(ctx context.Context, l *ledger.Ledger, was ledger.Lease, lost error) (Run, error) {
-	ids := successors(was.Run)
+func trace(ctx context.Context, l *ledger.Ledger, was ledger.Run, lost error) (Run, error) {
+	ids := successors(was.ID)
 	for range 2 { // handed back between the two parts of this read, it was in neither
-		open, err := l.InFlight(ctx, []string{was.Job}, ids...)
+		open, err := l.FindInFlight(ctx, []string{was.Job}, ids...)
 		if err != nil {
 			return Run{}, err
 		}
@@ -154,7 +154,7 @@ func trace(ctx context.Context, l *ledger.Ledger, was ledger.Lease, lost error) 
 	for _, r := range slices.Backward(rows) {
 		if r.Ranged && r.Tick <= was.Tick && was.Tick <= r.Until {
 			return Run{Row: &ledger.Row{
-				Run: was.Run, Job: was.Job, Tick: was.Tick, Shard: was.Shard, Shards: was.Shards, Attempt: was.Attempt, Of: was.Of, Param: was.Param,
+				Run: was.ID, Job: was.Job, Tick: was.Tick, Shard: was.Shard, Shards: was.Shards, Attempt: was.Attempt, TickID: was.TickID, Param: was.Param,
 				Trigger: was.Trigger, Outcome: r.Outcome, Reason: r.Reason, Note: r.Note, At: r.At,
 			}}, nil
 		}
@@ -169,7 +169,7 @@ const chainMax = 16
 func successors(run string) []string {
 	ids := make([]string, chainMax)
 	for i := range ids {
-		run = ledger.Successor(run)
+		run = ledger.NextAttemptID(run)
 		ids[i] = run
 	}
 	return ids
@@ -178,7 +178,7 @@ func successors(run string) []string {
 // NextAttempt is the id of the attempt that followed a recorded run, "" for none.
 func NextAttempt(ctx context.Context, l *ledger.Ledger, was ledger.Row) (string, error) {
 	ids := successors(was.Run)
-	open, err := l.InFlight(ctx, []string{was.Job}, ids...)
+	open, err := l.FindInFlight(ctx, []string{was.Job}, ids...)
 	if err != nil {
 		return "", err
 	}
@@ -191,7 +191,7 @@ func NextAttempt(ctx context.Context, l *ledger.Ledger, was ledger.Row) (string,
 		attempts[r.Run] = r.Attempt
 	}
 	for _, o := range open {
-		attempts[o.Run] = o.Attempt
+		attempts[o.ID] = o.Attempt
 	}
 	if k := slices.IndexFunc(ids, func(id string) bool { return attempts[id] > was.Attempt }); k >= 0 {
 		return ids[k], nil

@@ -51,14 +51,14 @@ func Stand(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, runs []
 			continue
 		}
 		if at, known := slices.BinarySearchFunc(all, r.Lease.Job, func(s ledger.Stored, job string) int { return strings.Compare(s.Job, job) }); known {
-			s.Waits[r.Lease.Run] = waitsFor(*r.Lease, all[at], held[r.Lease.Job], s.Now)
+			s.Waits[r.Lease.ID] = waitsFor(*r.Lease, all[at], held[r.Lease.Job], s.Now)
 		}
 	}
 	return s, nil
 }
 
 // waitsFor names first what would keep the run longest.
-func waitsFor(p ledger.Lease, s ledger.Stored, h Holding, now int64) string {
+func waitsFor(p ledger.Run, s ledger.Stored, h Holding, now int64) string {
 	d, err := jobs.ParseDefinition(s.Definition)
 	switch {
 	case p.Granted > now:
@@ -73,11 +73,11 @@ func waitsFor(p ledger.Lease, s ledger.Stored, h Holding, now int64) string {
 		if s.Pause.Holds(now) {
 			return ": job is paused"
 		}
-	case (p.Holds || p.Trigger == jobs.TriggerAfter.String()) && p.Request == "" && p.Of == "" && s.Pause.Holds(now):
+	case (p.ReservesJob || p.Trigger == jobs.TriggerAfter.String()) && p.Request == "" && p.TickID == "" && s.Pause.Holds(now):
 		// what somebody asked for, a run or an attempt, and the attempts of such a run do not wait for it
 		return ": job is paused"
-	case d.Overlap != jobs.OverlapAllow && s.Open != "" && s.Open != p.Run && s.Open != p.Of:
-		return ": job is held by run " + s.Open
+	case d.Overlap != jobs.OverlapAllow && s.HolderRun != "" && s.HolderRun != p.ID && s.HolderRun != p.TickID:
+		return ": job is held by run " + s.HolderRun
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ func TestWaitsFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := ledger.Stored{Definition: definition}
-	s.Open = "other"
+	s.HolderRun = "other"
 	paused := s
 	paused.Pause = ledger.Window{From: 1, To: now + 1}
 	here := Holding{Owner: "a"}
@@ -35,7 +35,7 @@ func TestWaitsFor(t *testing.T) {
 		{"manual", now, paused, here, ": job is held by run other"},
 		{"after", now, paused, here, ": job is paused"},
 	} {
-		if got := waitsFor(ledger.Lease{Run: "r", Job: "job", Trigger: c.trigger, Granted: c.at}, c.s, c.h, now); got != c.want {
+		if got := waitsFor(ledger.Run{ID: "r", Job: "job", Trigger: c.trigger, Granted: c.at}, c.s, c.h, now); got != c.want {
 			t.Errorf("%s at %d: %q, want %q", c.trigger, c.at, got, c.want)
 		}
 	}

@@ -127,7 +127,7 @@ func (f *backfiller) one(ctx context.Context, j *work.Job, seen ledger.Backfill,
 		return err
 	case status == ledger.BackfillEnded:
 		f.end(ctx, b)
-	case status == ledger.BackfillForeign, status == ledger.BackfillNoJob, status == ledger.BackfillSuperseded:
+	case status == ledger.BackfillUnknownFormat, status == ledger.BackfillNoJob, status == ledger.BackfillSuperseded:
 		f.logRefused(seen, status, now)
 	case b.State == ledger.BackfillCancelled && len(b.Going) > 0 && time.Since(f.cancelled[b.ID]) >= cancelAgain:
 		err := f.ledger.CancelRuns(ctx, b) // whoever cancelled it may have died
@@ -155,9 +155,9 @@ func (f *backfiller) end(ctx context.Context, b ledger.Backfill) {
 
 // feedFaults are what is wrong where a backfill is not taken on.
 var feedFaults = map[ledger.Status]string{
-	ledger.BackfillForeign:    "the job's entry or history cannot be read; `ledger verify` names what is wrong",
-	ledger.BackfillNoJob:      "the job has no entry any more; a node that holds the job stores it again",
-	ledger.BackfillSuperseded: "the stored definition of the job is not this node's; `jobs get` shows which nodes have it",
+	ledger.BackfillUnknownFormat: "the job's entry or history cannot be read; `ledger verify` names what is wrong",
+	ledger.BackfillNoJob:         "the job has no entry any more; a node that holds the job stores it again",
+	ledger.BackfillSuperseded:    "the stored definition of the job is not this node's; `jobs get` shows which nodes have it",
 }
 
 // logRefused logs, once an hour, that a backfill is not taken on, and why. A definition that is another one is normal during a deploy.

@@ -28,7 +28,7 @@ func (n *Lanes) HandBack(g work.Grant, valid func() bool) (over func()) {
 	n.reporter.Cursors.Undo(g)
 	slots := 1
 	over = func() { n.Inbox.Send(agenda.SlotsFreed{Slots: slots}) }
-	log := n.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", g.Lease.Run)
+	log := n.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", g.Lease.ID)
 	alive := n.alive()
 	for try := 0; ; try++ {
 		k := n.link(g.Job.Part)
@@ -49,7 +49,7 @@ func (n *Lanes) HandBack(g work.Grant, valid func() bool) (over func()) {
 			slots = 0
 		}
 		again := waits || try < handBackTries || errors.Is(err, locking.ErrUnreachable) && valid() && !n.Stopping()
-		if !again || !wait.For(alive, wait.Backoff(g.Lease.Run, try)) {
+		if !again || !wait.For(alive, wait.Backoff(g.Lease.ID, try)) {
 			log.Warn("run could not be handed back; unless Redis took the call, the lease lapses and the run is recorded as abandoned", "error", err)
 			return over
 		}
@@ -65,8 +65,8 @@ func (n *Lanes) alive() context.Context {
 
 // unclaim hands a run back once.
 func (k *link) unclaim(g work.Grant) (status ledger.Status, err error) {
-	back := []ledger.Return{{Job: g.Job.Name, Run: g.Lease.Run, Token: g.Lease.Token}}
-	err = k.endRuns(g.Job.Part, []string{g.Lease.Run}, func(ctx context.Context, at *ledger.Ledger) ([]*failover.Ending, error) {
+	back := []ledger.Return{{Job: g.Job.Name, Run: g.Lease.ID, Token: g.Lease.Token}}
+	err = k.endRuns(g.Job.Part, []string{g.Lease.ID}, func(ctx context.Context, at *ledger.Ledger) ([]*failover.Ending, error) {
 		statuses, err := at.Unclaim(ctx, back)
 		if err == nil {
 			status = statuses[0]

@@ -45,7 +45,7 @@ func (gr *granter) grant(b *work.Batch, i int, slotLost bool) work.Grant {
 	c, a := b.Claims[i], b.Answers[i]
 	first := gr.ledger.FirstLease(c.TTL)
 	g := work.Grant{
-		Job: b.Jobs[i], Lease: c.Lease(a, gr.by, gr.clock.Now().UnixMilli()), Epoch: b.Epoch,
+		Job: b.Jobs[i], Lease: c.GrantedRun(a, gr.by, gr.clock.Now().UnixMilli()), Epoch: b.Epoch,
 		FirstSent: leaseStart(b, first, a), Suspended: b.Suspended, FirstTTL: first, WasPending: c.Pending,
 	}
 	// Only ticks of a schedule are granted ahead. A delayed run that was cancelled may be rerun

@@ -50,7 +50,7 @@ type Runs interface {
 
 // Listener hears of reaped runs of other nodes, and of ticks that no node can run.
 type Listener interface {
-	Abandoned(l ledger.Lease)
+	Abandoned(l ledger.Run)
 	Skipped(job string, p ledger.SkippedRange)
 }
 

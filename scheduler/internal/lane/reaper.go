@@ -44,13 +44,13 @@ type reaper struct {
 // reapable are the lapsed leases that may be reaped. They were seen before with the same beat, and
 // Redis' clock has run steadily for their ttl. If their node is in the roster, their master has
 // also taken writes for that long.
-func (r *reaper) reapable(ctx context.Context, lapsed []ledger.Lease) []ledger.Lease {
+func (r *reaper) reapable(ctx context.Context, lapsed []ledger.Run) []ledger.Run {
 	now := time.Now()
 	steady, nodes := r.home.steadyFor(r.clock).Milliseconds(), r.nodes.Living()
-	var reapable []ledger.Lease
+	var reapable []ledger.Run
 	for _, l := range lapsed {
-		before, known := r.seen[l.Run]
-		r.seen[l.Run] = lapsedLease{beat: l.Beat, at: now}
+		before, known := r.seen[l.ID]
+		r.seen[l.ID] = lapsedLease{beat: l.Beat, at: now}
 		seen := steady
 		if slices.ContainsFunc(nodes, func(x sharding.Node) bool { return x.ID == l.Node }) { // the node lives, and may not have been able to renew
 			seen = min(seen, r.writtenFor(ctx, r.home.ledger.Partition(l.Job)).Milliseconds())
@@ -98,10 +98,10 @@ func (r *reaper) writtenFor(ctx context.Context, part int) time.Duration {
 }
 
 // reap settles runs as abandoned.
-func (r *reaper) reap(ctx context.Context, calls *masterCalls, reapable []ledger.Lease) {
+func (r *reaper) reap(ctx context.Context, calls *masterCalls, reapable []ledger.Run) {
 	foreign := 0
-	partOf := func(l ledger.Lease) int { return r.home.ledger.Partition(l.Job) }
-	slices.SortStableFunc(reapable, func(a, b ledger.Lease) int { return partOf(a) - partOf(b) })
+	partOf := func(l ledger.Run) int { return r.home.ledger.Partition(l.Job) }
+	slices.SortStableFunc(reapable, func(a, b ledger.Run) int { return partOf(a) - partOf(b) })
 	for batch := range work.Batches(reapable, ledger.BatchMax, partOf) {
 		calls.ask(ctx, batch[0].Job, func(ctx context.Context) error {
 			server, may := r.home.epochs.Claims(partOf(batch[0]))
@@ -124,21 +124,21 @@ func (r *reaper) reap(ctx context.Context, calls *masterCalls, reapable []ledger
 
 // reaped logs the abandoned runs, tells the agenda that their jobs are free, and returns how many
 // records have an unknown format.
-func (r *reaper) reaped(batch []ledger.Lease, statuses []ledger.Status) (foreign int) {
+func (r *reaper) reaped(batch []ledger.Run, statuses []ledger.Status) (foreign int) {
 	var free []*work.Job
 	for i, l := range batch {
 		switch statuses[i] {
 		case ledger.Reaped:
-			delete(r.seen, l.Run)
+			delete(r.seen, l.ID)
 			if j := r.jobs.Named(l.Job); j != nil {
 				free = append(free, j)
 			}
 			r.log.Warn("run abandoned: its lease lapsed and its node did not come back in time", "job", l.Job,
-				"tick", time.UnixMilli(l.Tick).UTC(), "run", l.Run, "node", l.NodeName, "token", l.Token)
+				"tick", time.UnixMilli(l.Tick).UTC(), "run", l.ID, "node", l.NodeName, "token", l.Token)
 			r.listener.Abandoned(l)
-		case ledger.Strange:
+		case ledger.StatusUnknownFormat:
 			foreign++
-			r.ignore(l.Run)
+			r.ignore(l.ID)
 		default: // renewed or ended meanwhile
 		}
 	}

@@ -83,7 +83,7 @@ func (r *relay) notifyAll(ctx context.Context, calls *masterCalls, e ledger.Even
 				r.loggedFull = time.Now()
 				r.log.Warn("a job cannot be told of the job that it follows: too many runs are pending in its partition, or its outbox is full", "job", job, "follows", e.Upstream)
 			}
-		case ledger.Strange:
+		case ledger.StatusUnknownFormat:
 			r.unknown.Note(1, "entries or histories of jobs that follow others")
 		case ledger.RelayUnheld:
 			r.logUnheld(e, job, now)

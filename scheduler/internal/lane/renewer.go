@@ -22,10 +22,10 @@ func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
 
 // Save keeps the checkpoint of a run at the master to which the run was asserted. Before that, and when the master is known to be
 // unreachable, it returns locking.ErrUnreachable.
-func (n *Lanes) Save(ctx context.Context, run ledger.Lease, before string, data []byte) error {
+func (n *Lanes) Save(ctx context.Context, run ledger.Run, before string, data []byte) error {
 	part := n.Ledger.Partition(run.Job)
 	to := n.link(part)
-	server, placed := to.epochs.Keeps(part, run.Run)
+	server, placed := to.epochs.Keeps(part, run.ID)
 	switch {
 	case to.breaker.open():
 		return fmt.Errorf("save a checkpoint: %w: %w", locking.ErrUnreachable, ErrBreaker)
@@ -41,7 +41,7 @@ func (n *Lanes) Save(ctx context.Context, run ledger.Lease, before string, data 
 }
 
 // Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none.
-func (n *Lanes) Saved(ctx context.Context, run ledger.Lease) (by string, data []byte, err error) {
+func (n *Lanes) Saved(ctx context.Context, run ledger.Run) (by string, data []byte, err error) {
 	return n.Ledger.Saved(ctx, run)
 }
 

@@ -163,7 +163,7 @@ func (s *sweep) handle(ctx, call context.Context, calls *masterCalls, found ledg
 	s.cursors.Overdue(s.jobs, found.Late, now)
 	s.watchdog.sweep(call, found)
 	s.backfiller.seen(found.Backfills)
-	s.unknown.Note(found.Foreign, "records in the ledger")
+	s.unknown.Note(found.UnknownFormat, "records in the ledger")
 	for _, c := range found.Cancels {
 		s.runs.Cancelled(c)
 	}

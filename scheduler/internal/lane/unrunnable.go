@@ -198,7 +198,7 @@ func (u *unrunnable) giveUp(ctx context.Context, calls *masterCalls, stored ledg
 	}
 	c := ledger.Claim{
 		Job: stored.Job, Digest: stored.Digest, Run: u.by.ID + " gives up", TTL: time.Second, Overlap: j.Overlap, Attempts: 1,
-		From: stored.Cursor, Passes: passes, Next: next, MaxRuns: j.MaxRuns,
+		From: stored.Cursor, Skipped: passes, Next: next, MaxRuns: j.MaxRuns,
 	}
 	cursor = stored.Cursor
 	calls.ask(ctx, stored.Job, func(ctx context.Context) error {
@@ -207,7 +207,7 @@ func (u *unrunnable) giveUp(ctx context.Context, calls *masterCalls, stored ledg
 			return nil // the next check does it
 		}
 		got, err := u.home.ledger.At(server).Claim(ctx, u.by, u.clock.Now().UnixMilli(), []ledger.Claim{c})
-		if err != nil || got[0].Verdict != ledger.Passed {
+		if err != nil || got[0].Verdict != ledger.RecordedOnly {
 			return err
 		}
 		cursor = next

@@ -87,7 +87,7 @@ func (w *watchdog) sweep(ctx context.Context, f ledger.ScanResult) {
 		}
 	}
 	for _, l := range f.Lapsed {
-		note(w.lapsed, l.Run, l.Beat, now)
+		note(w.lapsed, l.ID, l.Beat, now)
 	}
 	old := func(_ string, f *finding) bool { return now.Sub(f.last) > foundWithin }
 	maps.DeleteFunc(w.due, old)
@@ -122,7 +122,7 @@ func (w *watchdog) unclaimed(ctx context.Context, now time.Time) error {
 		w.lastChecked = name
 		s, err := w.read(ctx, name)
 		digest, may := w.may(name)
-		if err != nil || s.Err != nil || !may || s.Cursor != w.due[name].value || s.Open != "" || s.Digest != digest {
+		if err != nil || s.Err != nil || !may || s.Cursor != w.due[name].value || s.HolderRun != "" || s.Digest != digest {
 			continue // the sweep, or the job's claims, report what is wrong with it
 		}
 		if stalled++; example == "" {
@@ -137,12 +137,12 @@ func (w *watchdog) unclaimed(ctx context.Context, now time.Time) error {
 }
 
 // unreaped finds a lease that has been lapsed for three times its ttl.
-func (w *watchdog) unreaped(lapsed []ledger.Lease, now time.Time) error {
+func (w *watchdog) unreaped(lapsed []ledger.Run, now time.Time) error {
 	for _, l := range lapsed {
-		f, ttl := w.lapsed[l.Run], redisconn.Duration(l.TTL, time.Millisecond)
+		f, ttl := w.lapsed[l.ID], redisconn.Duration(l.TTL, time.Millisecond)
 		if f != nil && !f.leftAlone && now.Sub(f.since) > max(stallAfter, 3*min(ttl, 24*time.Hour)) {
 			return fmt.Errorf("run %s of job %s has lapsed, and nobody has reaped it for %s: Redis' clock does not run steadily, or its master has taken no writes for a ttl of %s",
-				l.Run, l.Job, now.Sub(f.since).Round(time.Second), ttl)
+				l.ID, l.Job, now.Sub(f.since).Round(time.Second), ttl)
 		}
 	}
 	return nil

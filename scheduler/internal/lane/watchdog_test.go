@@ -24,7 +24,7 @@ func TestWatchdog(t *testing.T) {
 		says   string
 	}{
 		"stands still":      {ledger.Entry{Cursor: cursor, Digest: "d"}, false, "such as job since 2000-01-01T00:00:00Z"},
-		"held":              {ledger.Entry{Cursor: cursor, Digest: "d", Open: "run"}, false, ""},
+		"held":              {ledger.Entry{Cursor: cursor, Digest: "d", HolderRun: "run"}, false, ""},
 		"claimed meanwhile": {ledger.Entry{Cursor: cursor + 1, Digest: "d"}, false, ""},
 		"other definition":  {ledger.Entry{Cursor: cursor, Digest: "e"}, false, ""},
 		"may not":           {ledger.Entry{Cursor: cursor, Digest: "d"}, true, ""},
@@ -70,9 +70,9 @@ func sweeps(t *testing.T, w *watchdog, d time.Duration, late ...string) {
 func TestWatchdogLooksAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := func(_ context.Context, job string) (ledger.Stored, error) {
-			e := ledger.Entry{Cursor: 946684800000, Digest: "d", Open: "run"}
+			e := ledger.Entry{Cursor: 946684800000, Digest: "d", HolderRun: "run"}
 			if job == "z" {
-				e.Open = ""
+				e.HolderRun = ""
 			}
 			return ledger.Stored{Entry: e}, nil
 		}
@@ -113,7 +113,7 @@ func TestWatchdogOfLapsedLeases(t *testing.T) {
 	for _, leftAlone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWatchdog(func(string) (string, bool) { return "", false }, nil, slog.New(slog.DiscardHandler))
-			lapsed := ledger.ScanResult{Lapsed: []ledger.Lease{{Run: "r1", Job: "job", TTL: 15_000, Until: 100_000}}}
+			lapsed := ledger.ScanResult{Lapsed: []ledger.Run{{ID: "r1", Job: "job", TTL: 15_000, Until: 100_000}}}
 			for second := range 60 {
 				if w.sweep(t.Context(), lapsed); leftAlone {
 					w.ignore("r1")

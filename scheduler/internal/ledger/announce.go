@@ -76,7 +76,7 @@ func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[str
 
 // Held reads chunks of some partitions by their digests. Chunks that are missing or damaged are
 // left out. An UnreachableError comes with the chunks of the other partitions.
-func (l *Ledger) Held(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {
+func (l *Ledger) ReadChunks(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {
 	var mu sync.Mutex
 	held := make(map[string]map[string]string)
 	err := l.eachReachable(ctx, l.queueTimeout(ctx), "read what nodes hold", slices.Sorted(maps.Keys(digests)), func(ctx context.Context, parts []int) error {

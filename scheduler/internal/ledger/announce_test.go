@@ -152,7 +152,7 @@ func TestAnnounce(t *testing.T) {
 		}
 		chunk := r.led.Chunks(map[string]string{"a": "a-2"})[0][0].Digest
 		read := func() map[string]map[string]string {
-			return must(r.led.Held(t.Context(), map[int][]string{0: {chunk, "nope"}}))
+			return must(r.led.ReadChunks(t.Context(), map[int][]string{0: {chunk, "nope"}}))
 		}
 		if got := read(); len(got) != 1 || got[chunk]["a"] != "a-2" {
 			t.Errorf("read: %v", got)

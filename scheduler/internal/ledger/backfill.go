@@ -85,7 +85,7 @@ func (f *ScanResult) backfills(records []string) {
 	for _, record := range records {
 		b, err := backfillOf(record)
 		if err != nil {
-			f.Foreign++
+			f.UnknownFormat++
 			continue
 		}
 		f.Backfills = append(f.Backfills, b)
@@ -150,12 +150,12 @@ type feedArgs struct {
 
 // The answers of Feed. With the last three nothing was done, nor with Elsewhere: somebody else has taken it on.
 const (
-	BackfillFed        Status = "fed"        // nothing was to be put into pending now
-	BackfillPut        Status = "put"        // runs of its next ticks are pending
-	BackfillEnded      Status = "ended"      // this call has ended it
-	BackfillSuperseded Status = "superseded" // the stored definition is another one
-	BackfillNoJob      Status = "unknown"    // there is no such job
-	BackfillForeign    Status = "foreign"    // a record of the job, or its history, cannot be read
+	BackfillFed           Status = "fed"        // nothing was to be put into pending now
+	BackfillPut           Status = "put"        // runs of its next ticks are pending
+	BackfillEnded         Status = "ended"      // this call has ended it
+	BackfillSuperseded    Status = "superseded" // the stored definition is another one
+	BackfillNoJob         Status = "unknown"    // there is no such job
+	BackfillUnknownFormat Status = "foreign"    // a record of the job, or its history, cannot be read
 )
 
 // AtOnce is how many runs of a backfill may wait or go, by a definition with so many shards: Parallel, and no more than half of the
@@ -177,7 +177,7 @@ func (l *Ledger) Feed(ctx context.Context, b Backfill, digest string, shards int
 		clocked: l.timed(ctx), Server: l.known, Job: b.Job, Digest: digest, Seen: b.record, Going: make([][]string, 0, len(b.Going)), Ticks: make([][]string, 0, len(next)),
 		Most: pendingMax / 2, AtOnce: l.AtOnce(b, shards),
 	}
-	ids := func(tick int64, run string) []string { return append([]string{ms(tick), run}, successors(run)...) }
+	ids := func(tick int64, run string) []string { return append([]string{ms(tick), run}, laterAttemptIDs(run)...) }
 	for _, r := range b.Going {
 		args.Going = append(args.Going, ids(r.Tick, r.Run))
 	}
@@ -237,14 +237,14 @@ func (l *Ledger) CancelBackfill(ctx context.Context, job, author, reason string)
 func (l *Ledger) CancelRuns(ctx context.Context, b Backfill) error {
 	var ids []string
 	for _, r := range b.Going {
-		ids = append(append(ids, r.Run), successors(r.Run)...)
+		ids = append(append(ids, r.Run), laterAttemptIDs(r.Run)...)
 	}
-	going, err := l.InFlight(ctx, []string{b.Job}, ids...)
+	going, err := l.FindInFlight(ctx, []string{b.Job}, ids...)
 	if err != nil {
 		return err
 	}
 	for _, r := range going {
-		_, err := l.Cancel(ctx, b.Job, r.Run, b.By, b.Reason)
+		_, err := l.Cancel(ctx, b.Job, r.ID, b.By, b.Reason)
 		if err != nil && !errors.Is(err, ErrUnknownRun) && !errors.Is(err, ErrRefused) { // else it has ended meanwhile
 			return err
 		}

@@ -48,8 +48,8 @@ func (r *rig) feed(t *testing.T, b Backfill, want Status, left ...int64) Backfil
 // waits are the ticks of job a's pending runs, in the order in which they may start, in seconds behind the backfill's beginning.
 func (r *rig) waits(t *testing.T, b Backfill) (ticks []int64) {
 	t.Helper()
-	all := keepIf(must(r.led.Open(t.Context(), "a")), Lease.Pending)
-	slices.SortFunc(all, func(x, y Lease) int { return int(x.Granted - y.Granted) })
+	all := keepIf(must(r.led.InFlight(t.Context(), "a")), Run.Pending)
+	slices.SortFunc(all, func(x, y Run) int { return int(x.Granted - y.Granted) })
 	for _, l := range all {
 		if l.Trigger != "backfill" || l.Request != b.run(l.Tick) {
 			t.Errorf("pending is %+v", l)
@@ -88,8 +88,8 @@ func TestBackfillFeeds(t *testing.T) {
 			r.want(t, Granted, c)
 			must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: c.Run}})) // it goes on under another id
 			b = r.feed(t, b, BackfillFed, 4)
-			if b.Going[0].Run != Successor(c.Run) {
-				t.Fatalf("its run goes on as %s: %+v", Successor(c.Run), b)
+			if b.Going[0].Run != NextAttemptID(c.Run) {
+				t.Fatalf("its run goes on as %s: %+v", NextAttemptID(c.Run), b)
 			}
 		}
 		for len(b.Going) > 0 {
@@ -114,7 +114,7 @@ func TestBackfillFeeds(t *testing.T) {
 			t.Errorf("kept is %+v", last)
 		}
 		after := r.entry(t, "a")
-		if after.Cursor != before.Cursor || after.Open != "" || after.Busy != before.Busy || after.Last != before.Last {
+		if after.Cursor != before.Cursor || after.HolderRun != "" || after.Busy != before.Busy || after.Last != before.Last {
 			t.Errorf("the entry was %+v, and is %+v", before, after)
 		}
 		r.sound(t)
@@ -189,7 +189,7 @@ func TestBackfillWaitsAndIsCancelled(t *testing.T) {
 		pauseErr(t, r.led.Pause(t.Context(), "a", Pause{Author: "ann", Reason: "x"}))
 		c := pendingClaim("a", b.Going[0].Run)
 		c.Overlap = jobs.OverlapAllow
-		if a := r.want(t, Held, c); a.Detail != HeldByPause {
+		if a := r.want(t, JobBusy, c); a.Detail != HeldByPause {
 			t.Errorf("held by %s", a.Detail)
 		}
 		must(r.led.Cancel(t.Context(), "a", c.Run, "ann", "this one"))
@@ -323,7 +323,7 @@ func TestBackfillStandsBack(t *testing.T) {
 		r.client.ZRemRangeByRank(t.Context(), pending, 0, 10)
 		history := r.led.keys[0].history + "a"
 		r.client.Set(t.Context(), history, "no list", 0)
-		if _, got, err := r.led.Feed(t.Context(), b, "d-second", 1, instants(b, []int64{2, 3, 4})); err != nil || got != BackfillForeign || r.filled(t).record != b.record {
+		if _, got, err := r.led.Feed(t.Context(), b, "d-second", 1, instants(b, []int64{2, 3, 4})); err != nil || got != BackfillUnknownFormat || r.filled(t).record != b.record {
 			t.Errorf("beside a history that is none: %s, %v", got, err)
 		}
 		r.client.Del(t.Context(), history)

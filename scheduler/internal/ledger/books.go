@@ -15,12 +15,12 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// JobBooks is everything that is stored of one job, read at one instant.
-type JobBooks struct {
+// JobSnapshot is everything that is stored of one job, read at one instant.
+type JobSnapshot struct {
 	Entry      Entry
 	Definition jobs.Definition // the zero value when it cannot be read
 	Rows       []Row           // in the order of the history
-	Open       []Lease         // of this job: runs in flight, pending ones, and open ticks
+	Open       []Run           // of this job: runs in flight, pending ones, and open ticks
 	// Complete says that every record could be read, those of runs in the same partition included.
 	Complete bool
 }
@@ -36,7 +36,7 @@ type UnknownFormat struct {
 
 // Unread is what a reading of the books came across and could not read.
 type Unread struct {
-	LeftAlone []UnknownFormat
+	UnknownFormat []UnknownFormat
 	// Unverified are the jobs, by name, that cannot be checked, because their entry, their definition
 	// or their history cannot be read.
 	Unverified []string
@@ -46,7 +46,7 @@ type Unread struct {
 // EachJob hands the books of every job, or of one, to f: partition by partition, in the order of names, each read at
 // one instant. A job whose entry or history cannot be read is left out, and named in Unread. It works on a live ledger
 // and writes nothing. It returns ErrUnknownJob when name is not "" and there is no such job.
-func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobBooks)) (Unread, error) {
+func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobSnapshot)) (Unread, error) {
 	var u Unread
 	for p, k := range l.keys {
 		if name != "" && p != l.Partition(name) {
@@ -121,10 +121,10 @@ func (l *Ledger) page(ctx context.Context, part int, names []string, more func(r
 func (g *page) entry(i int) any { return g.entries.Val()[i] }
 
 // read hands the jobs of a page to f.
-func (g *page) read(u *Unread, f func(JobBooks)) {
+func (g *page) read(u *Unread, f func(JobSnapshot)) {
 	open := openRuns(g.runs.Val(), nil, u.unreadable(g.keys.runs))
 	open = append(open, openRuns(nil, g.waiting.Val(), u.unreadable(g.keys.waiting))...)
-	byJob := make(map[string][]Lease)
+	byJob := make(map[string][]Run)
 	for _, l := range open {
 		byJob[l.Job] = append(byJob[l.Job], l)
 	}
@@ -136,26 +136,26 @@ func (g *page) read(u *Unread, f func(JobBooks)) {
 		u.Jobs++
 		e, err := parseEntry(name, text(g.entry(i)))
 		if err != nil {
-			u.leave(g.keys.jobs, name, "entry", fmt.Errorf("entry of %s: %w", name, err))
+			u.markUnverified(g.keys.jobs, name, "entry", fmt.Errorf("entry of %s: %w", name, err))
 			continue
 		}
 		if err := g.rows[i].Err(); err != nil {
-			u.leave(g.keys.history+name, name, "history", fmt.Errorf("history of %s: %w", name, err))
+			u.markUnverified(g.keys.history+name, name, "history", fmt.Errorf("history of %s: %w", name, err))
 			continue
 		}
 		def, err := jobs.ParseDefinition([]byte(g.defs[e.Digest]))
 		if err != nil {
-			u.leave(g.keys.defs, name, "definition", fmt.Errorf("definition of %s: %w", name, err))
+			u.markUnverified(g.keys.defs, name, "definition", fmt.Errorf("definition of %s: %w", name, err))
 			def = jobs.Definition{}
 		}
 		rows := u.parse(g.keys.history+name, name, g.rows[i].Val())
-		f(JobBooks{Entry: e, Definition: def, Rows: rows, Open: byJob[name], Complete: allRuns && len(rows) == len(g.rows[i].Val())})
+		f(JobSnapshot{Entry: e, Definition: def, Rows: rows, Open: byJob[name], Complete: allRuns && len(rows) == len(g.rows[i].Val())})
 	}
 }
 
 // leave notes what cannot be read, and that the job can therefore not be verified.
-func (u *Unread) leave(key, job, kind string, err error) {
-	u.LeftAlone = append(u.LeftAlone, UnknownFormat{Key: key, What: err.Error(), Job: job, Kind: kind})
+func (u *Unread) markUnverified(key, job, kind string, err error) {
+	u.UnknownFormat = append(u.UnknownFormat, UnknownFormat{Key: key, What: err.Error(), Job: job, Kind: kind})
 	u.Unverified = append(u.Unverified, job)
 }
 
@@ -165,7 +165,7 @@ func (u *Unread) parse(key, job string, records []string) []Row {
 	for i, record := range records {
 		row, err := parseRow(job, record)
 		if err != nil {
-			u.LeftAlone = append(u.LeftAlone, UnknownFormat{Key: key, What: fmt.Sprintf("row %d of %s: %v", i+1, job, err), Job: job, Kind: "row"})
+			u.UnknownFormat = append(u.UnknownFormat, UnknownFormat{Key: key, What: fmt.Sprintf("row %d of %s: %v", i+1, job, err), Job: job, Kind: "row"})
 			continue
 		}
 		rows = append(rows, row)
@@ -177,16 +177,16 @@ func (u *Unread) parse(key, job string, records []string) []Row {
 func (u *Unread) unreadable(key string) func(error) {
 	return func(err error) {
 		left := UnknownFormat{Key: key, What: err.Error(), Kind: "run"}
-		if !slices.Contains(u.LeftAlone, left) {
-			u.LeftAlone = append(u.LeftAlone, left)
+		if !slices.Contains(u.UnknownFormat, left) {
+			u.UnknownFormat = append(u.UnknownFormat, left)
 		}
 	}
 }
 
 // openRuns parses the records of runs in flight, leased ones first, each kind by run id.
-func openRuns(runs, waiting map[string]string, bad func(error)) []Lease {
-	var open []Lease
-	read := func(what string, records map[string]string, parse func(run, record string) (Lease, error)) {
+func openRuns(runs, waiting map[string]string, bad func(error)) []Run {
+	var open []Run
+	read := func(what string, records map[string]string, parse func(run, record string) (Run, error)) {
 		for _, id := range slices.Sorted(maps.Keys(records)) {
 			lease, err := parse(id, records[id])
 			if err != nil {
@@ -196,7 +196,7 @@ func openRuns(runs, waiting map[string]string, bad func(error)) []Lease {
 			open = append(open, lease)
 		}
 	}
-	read("run", runs, parseLease)
+	read("run", runs, parseRun)
 	read("pending run", waiting, parsePending)
 	return open
 }

@@ -69,16 +69,16 @@ func TestCancelOfWhatHoldsTheJob(t *testing.T) {
 		r.pass(t, time.Minute)
 		r.want(t, Granted, attempts(2, tickClaim("a", "r1", 1)))
 		r.reap(t, "a", "r1")
-		must(r.led.Cancel(t.Context(), "a", Successor("r1"), "ann", ""))
+		must(r.led.Cancel(t.Context(), "a", NextAttemptID("r1"), "ann", ""))
 		r.want(t, Granted, attempts(2, tickClaim("a", "r2", 2)))
 		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "r2"}}))
-		must(r.led.Cancel(t.Context(), "a", Successor("r2"), "ann", ""))
+		must(r.led.Cancel(t.Context(), "a", NextAttemptID("r2"), "ann", ""))
 		r.sound(t)
 		r.want(t, Granted, attempts(2, tickClaim("a", "r3", 3)))
 		must(r.led.Cancel(t.Context(), "a", "r3", "ann", ""))
 		r.reap(t, "a", "r3") // its node is gone: there is no other attempt
 		r.tale(t, "a", "abandoned 1", "cancelled 1 #2", "cancelled 2", "abandoned 3")
-		if l := r.open(t, "a"); l != nil || r.entry(t, "a").Open != "" {
+		if l := r.open(t, "a"); l != nil || r.entry(t, "a").HolderRun != "" {
 			t.Errorf("in flight: %+v", l)
 		}
 		r.sound(t)
@@ -96,7 +96,7 @@ func TestCancelOfWhatWaits(t *testing.T) {
 		granted := r.now
 		r.reap(t, "a", "r1")
 		r.pass(t, time.Minute)
-		must(r.led.Cancel(t.Context(), "a", Successor("r1"), "ann", ""))
+		must(r.led.Cancel(t.Context(), "a", NextAttemptID("r1"), "ann", ""))
 		if e := r.entry(t, "a"); e.Busy != (Window{granted, r.now}) {
 			t.Errorf("busy %+v, want from the grant at %d to %d", e.Busy, granted, r.now)
 		}

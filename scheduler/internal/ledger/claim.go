@@ -22,17 +22,17 @@ const (
 	Opened
 	// Skipped: the job was held, the tick was recorded as skipped(overlap); go on at Cursor.
 	Skipped
-	// Passed: what the claim passes was recorded, and it had nothing to run; go on at Cursor. Of a
-	// pending run: it was recorded as not run.
-	Passed
-	// Moved: the cursor stands at Cursor, or what the claim passes does not fit Pause and Busy, or
+	// RecordedOnly: the skipped ticks of the claim were recorded, and the claim had no tick to run; go on at Cursor. Of a
+	// pending run: the run was recorded as not run.
+	RecordedOnly
+	// Stale: the cursor stands at Cursor, or the skipped ticks do not fit Pause and Busy, or
 	// the pending run is gone. Plan anew.
 	Stale
 	// Early: the tick is not due by Redis' clock; ask again when it is.
 	Early
-	// Held: another run holds the job, or a pause holds a pending run; what waits is to be asked for
+	// JobBusy: another run holds the job, or a pause holds a pending run; what waits is to be asked for
 	// again.
-	Held
+	JobBusy
 	// Superseded: another definition is the stored one.
 	Superseded
 	// Unknown: no such job; register it first.
@@ -40,13 +40,13 @@ const (
 	// Closed: a move has closed the partition, which grants nothing until the move is undone, or for ever. Detail is
 	// what ClosedError says.
 	Closed
-	// Foreign: a record that this version does not understand, left alone.
-	Foreign
+	// VerdictUnknownFormat: a record that this version does not understand, left alone.
+	VerdictUnknownFormat
 )
 
 var verdicts = map[string]Verdict{
-	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": Passed, "stale": Stale, "early": Early, "held": Held,
-	"superseded": Superseded, "unknown": Unknown, "closed": Closed, "foreign": Foreign,
+	"granted": Granted, "opened": Opened, "skipped": Skipped, "passed": RecordedOnly, "stale": Stale, "early": Early, "held": JobBusy,
+	"superseded": Superseded, "unknown": Unknown, "closed": Closed, "foreign": VerdictUnknownFormat,
 }
 
 // String is the word that the script answered.
@@ -68,16 +68,16 @@ type Claimer struct {
 // the zero Window holds nothing.
 type Window struct{ From, To int64 }
 
-// Holds says whether an instant lies in the window.
+// Holds reports whether an instant lies in the window.
 func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.To == 0 || ms < w.To) }
 
 // AheadMax is how long before it is due a tick may be granted, as AHEAD in base.lua.
 const AheadMax = 500 * time.Millisecond
 
-// HeldByPause is the Detail of an answer Held to a pending run that waits for the end of a pause.
+// HeldByPause is the Detail of an answer JobBusy to a pending run that waits for the end of a pause.
 const HeldByPause = "a pause"
 
-// Of what waits for room, the Detail of an answer Held says where there is none: too much word waits for jobs that follow, or too many
+// Of what waits for room, the Detail of an answer JobBusy says where there is none: too much word waits for jobs that follow, or too many
 // runs wait in the partition.
 const (
 	HeldByOutbox    = "full outbox"
@@ -133,7 +133,7 @@ type Claim struct {
 	// job's and nobody was granted it yet, or is a tick of the job's own that was handed back.
 	Drop    string
 	From    int64          // the cursor the caller sees, ms
-	Passes  []SkippedRange // ticks from From on that will not run, without a gap between them
+	Skipped []SkippedRange // ticks from From on that will not run, without a gap between them
 	Tick    int64          // to run, ms, the one after the passes; 0: none
 	Next    int64          // where the cursor goes, ms; 0 when the schedule has no more
 	Trigger jobs.Trigger
@@ -147,11 +147,11 @@ type Answer struct {
 	Verdict     Verdict
 	Token       locking.Token // Granted
 	Left        time.Duration // Granted: what is left of the lease
-	Cursor      int64         // Opened, Skipped, Passed, Moved: ms, 0 when the schedule has no more
-	Run         Lease         // Granted, pending: the run's record; else its Attempt alone
-	Pause, Busy Window        // Moved: as stored, see Entry
-	// Detail is, of Opened: the tick's id; of Held: by which run, or one of HeldByPause, HeldByOutbox and HeldByPartition; of Superseded: by which
-	// definition; of Passed, for a pending run: its outcome and the reason, parted by a comma; of a tick, ReasonMaxRuns for that.
+	Cursor      int64         // Opened, Skipped, RecordedOnly, Stale: ms, 0 when the schedule has no more
+	Run         Run           // Granted, pending: the run's record; else its Attempt alone
+	Pause, Busy Window        // Stale: as stored, see Entry
+	// Detail is, of Opened: the tick's id; of JobBusy: by which run, or one of HeldByPause, HeldByOutbox and HeldByPartition; of Superseded: by which
+	// definition; of RecordedOnly, for a pending run: its outcome and the reason, parted by a comma; of a tick, ReasonMaxRuns for that.
 	Detail string
 	// Unconfirmed is, of Granted, why the run must not begin: too few replicas have it, of those that Confirming wants to. Hand it
 	// back, see Unclaim.
@@ -191,18 +191,18 @@ func (l *Ledger) shortLease() time.Duration { return max(5*time.Second, 3*l.cfg.
 // MaxSkew where that is longer. The first renewal gives it its ttl.
 func (l *Ledger) FirstLease(ttl time.Duration) time.Duration { return min(ttl, l.shortLease()) }
 
-// Lease is the record of the run that an answer Granted means, as the ledger keeps it. now is Redis' time, ms.
-func (c Claim) Lease(a Answer, by Claimer, now int64) Lease {
+// GrantedRun is the record of the run of an answer Granted, as the ledger keeps it. now is Redis' time, ms.
+func (c Claim) GrantedRun(a Answer, by Claimer, now int64) Run {
 	l := a.Run
 	if !c.Pending {
-		l = Lease{
+		l = Run{
 			Job: c.Job, Tick: c.Tick, Shards: 1, Attempt: a.Run.Attempt, Node: by.ID, NodeName: by.Name, TTL: c.TTL.Milliseconds(),
 			Prev: c.Tick, Next: c.Next, Trigger: c.Trigger.String(), Granted: now, Overlap: mode(c.Overlap), Attempts: max(1, c.Attempts),
 		}
 	}
-	l.Run, l.Token = c.Run, a.Token
+	l.ID, l.Token = c.Run, a.Token
 	return l
 }
 
-// ShardRun is the run id of a shard of an open tick, from 0. Its later attempts are Successors of that.
+// ShardRun is the run id of a shard of an open tick, from 0. Its later attempts have ids by NextAttemptID.
 func ShardRun(tick string, shard int) string { return tick + "." + strconv.Itoa(shard) }

@@ -72,7 +72,7 @@ func newBench(b *testing.B, size int, overlap jobs.Overlap, followed bool) *benc
 	if err := client.FlushAll(b.Context()).Err(); err != nil {
 		b.Fatal(err)
 	}
-	c := &bench{led: must(Open(b.Context(), client, Config{Namespace: "bench", Partitions: 1, Keep: benchKeep})), client: client}
+	c := &bench{led: must(Join(b.Context(), client, Config{Namespace: "bench", Partitions: 1, Keep: benchKeep})), client: client}
 	first := time.Now().Add(-30 * 24 * time.Hour).UnixMilli()
 	for i := range min(100, benchJobs/size) {
 		var defs []Definition

@@ -32,7 +32,7 @@ func TestCancelATick(t *testing.T) {
 		if got, err := r.led.Cancel(t.Context(), "b", "x", "", ""); !errors.Is(err, ErrUnknownRun) {
 			t.Errorf("for another job: %s, %v", got, err)
 		}
-		if a := r.want(t, Passed, shardClaim("a", "x", 4)); a.Detail != "cancelled,cancelled by ann: why" {
+		if a := r.want(t, RecordedOnly, shardClaim("a", "x", 4)); a.Detail != "cancelled,cancelled by ann: why" {
 			t.Errorf("answered %+v", a)
 		}
 		r.want(t, Stale, shardClaim("a", "x", 4))
@@ -42,7 +42,7 @@ func TestCancelATick(t *testing.T) {
 		r.reap(t, "a", "x.3")
 		r.tale(t, "a", "0/5 succeeded 1", "4/5 cancelled 1", "1/5 cancelled 1", "2/5 cancelled 1", "3/5 abandoned 1",
 			"all 5 abandoned 1: 4 of 5 shards did not succeed")
-		if flags := must(r.led.Cancels(t.Context())); len(flags) != 0 || r.entry(t, "a").Open != "" {
+		if flags := must(r.led.Cancels(t.Context())); len(flags) != 0 || r.entry(t, "a").HolderRun != "" {
 			t.Errorf("flags %+v", flags)
 		}
 		if _, err := r.led.Cancel(t.Context(), "a", "x", "", ""); !errors.Is(err, ErrRefused) {
@@ -64,12 +64,12 @@ func TestOpenTickOfANewerVersion(t *testing.T) {
 		r.client.HSet(t.Context(), waiting, "x", "2"+own[1:])
 		r.pass(t, 2*ttl)
 		r.unchanged(t, "a tick that cannot be read", func() {
-			r.settle(t, Strange, "a", "x.0", jobs.OutcomeSucceeded)
-			if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Lease{{Job: "a", Run: "x.0"}})); got[0] != Strange {
+			r.settle(t, StatusUnknownFormat, "a", "x.0", jobs.OutcomeSucceeded)
+			if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Run{{Job: "a", ID: "x.0"}})); got[0] != StatusUnknownFormat {
 				t.Errorf("reaped: %s", got[0])
 			}
-			r.want(t, Foreign, shardClaim("a", "x", 1))
-			r.want(t, Foreign, sharded(3, pendingClaim("a", "x")))
+			r.want(t, VerdictUnknownFormat, shardClaim("a", "x", 1))
+			r.want(t, VerdictUnknownFormat, sharded(3, pendingClaim("a", "x")))
 			for _, run := range []string{"x", "x.1"} {
 				if _, err := r.led.Cancel(t.Context(), "a", run, "", ""); !errors.Is(err, ErrUnknownFormat) {
 					t.Errorf("cancel of %s: %v", run, err)
@@ -106,24 +106,24 @@ func TestRerunOfShards(t *testing.T) {
 		refused("x.0")
 		r.want(t, Granted, attempts(3, shardClaim("a", "x", 2)))
 		r.reap(t, "a", "x.2")
-		r.complete(t, jobs.OutcomeFailed, shardAgain("a", Successor("x.2")))
+		r.complete(t, jobs.OutcomeFailed, shardAgain("a", NextAttemptID("x.2")))
 		r.ended(t, "a", "x", jobs.OutcomeSucceeded, jobs.OutcomeSucceeded)
 
 		alone := must(r.led.Rerun(t.Context(), "a", "x.1"))
 		refused("x") // it would be an attempt of shard 1 too
 		a := r.want(t, Granted, sharded(3, pendingClaim("a", alone)))
-		if l := a.Run; l.Of != "" || l.Shard != 1 || l.Shards != 3 || l.Param != "q" || l.Attempt != 2 || l.Prev != 0 {
+		if l := a.Run; l.TickID != "" || l.Shard != 1 || l.Shards != 3 || l.Param != "q" || l.Attempt != 2 || l.Prev != 0 {
 			t.Errorf("granted %+v", l)
 		}
-		if e := r.entry(t, "a"); e.Open != alone {
-			t.Errorf("held by %q", e.Open)
+		if e := r.entry(t, "a"); e.HolderRun != alone {
+			t.Errorf("held by %q", e.HolderRun)
 		}
-		r.want(t, Held, sharded(3, tickClaim("a", "y", 2)))
+		r.want(t, JobBusy, sharded(3, tickClaim("a", "y", 2)))
 		r.settle(t, Settled, "a", alone, jobs.OutcomeSucceeded)
 		r.sound(t)
 
 		all := must(r.led.Rerun(t.Context(), "a", "x"))
-		if l := r.open(t, "a"); l.Attempt != 3 || l.Shards != 1 || l.Of != "" || l.Param != "" {
+		if l := r.open(t, "a"); l.Attempt != 3 || l.Shards != 1 || l.TickID != "" || l.Param != "" {
 			t.Errorf("pending: %+v", l)
 		}
 		refused("x.0") // would be its attempt 2, and after that comes the whole tick's
@@ -135,8 +135,8 @@ func TestRerunOfShards(t *testing.T) {
 		}
 		refused("x.0")
 		r.ended(t, "a", all, jobs.OutcomeSucceeded, jobs.OutcomeSucceeded)
-		third := must(r.led.Rerun(t.Context(), "a", Successor("x.2"))) // of shard 2 there was no third attempt
-		if l := r.open(t, "a"); l.Run != third || l.Attempt != 3 {
+		third := must(r.led.Rerun(t.Context(), "a", NextAttemptID("x.2"))) // of shard 2 there was no third attempt
+		if l := r.open(t, "a"); l.ID != third || l.Attempt != 3 {
 			t.Errorf("pending: %+v", l)
 		}
 		r.complete(t, jobs.OutcomeSucceeded, sharded(2, pendingClaim("a", third)))
@@ -173,10 +173,10 @@ func TestShardedFollowers(t *testing.T) {
 			t.Errorf("told of a shard: %+v", e)
 		}
 		l := r.open(t, "b")
-		follower := after(jobs.OverlapSkip, "b", l.Run)
+		follower := after(jobs.OverlapSkip, "b", l.ID)
 		r.want(t, Opened, sharded(2, follower))
 		for i := range 2 {
-			follower.Run, follower.Shard = ShardRun(l.Run, i), true
+			follower.Run, follower.Shard = ShardRun(l.ID, i), true
 			if a := r.want(t, Granted, follower); a.Run.Tick != noon+1000 || a.Run.Trigger != "after" {
 				t.Errorf("granted %+v", a.Run)
 			}
@@ -209,7 +209,7 @@ func TestFullPartition(t *testing.T) {
 		full := sharded(3, passing("a", "x", 2, late(1, 1)))
 		r.unchanged(t, "a claim of too many shards", func() {
 			for _, c := range []Claim{full, sharded(3, pendingClaim("a", "t"))} {
-				if a := r.want(t, Held, c); a.Detail != "full partition" {
+				if a := r.want(t, JobBusy, c); a.Detail != "full partition" {
 					t.Errorf("held by %q", a.Detail)
 				}
 			}
@@ -249,7 +249,7 @@ func TestManyShards(t *testing.T) {
 		})))
 	}
 	rows := r.rows(t, "a")
-	if last := rows[len(rows)-1]; len(rows) != many+1 || !last.Whole || last.Shards != many || last.Outcome != jobs.OutcomeSucceeded {
+	if last := rows[len(rows)-1]; len(rows) != many+1 || !last.IsTick || last.Shards != many || last.Outcome != jobs.OutcomeSucceeded {
 		t.Errorf("%d rows, the last is %+v", len(rows), last)
 	}
 	r.sound(t)
@@ -281,7 +281,7 @@ func TestAttemptsOfATrimmedTick(t *testing.T) {
 				for range 2 { // it crashes twice
 					r.want(t, Granted, attempts(3, shardAgain("a", run)))
 					r.reap(t, "a", run)
-					run = Successor(run)
+					run = NextAttemptID(run)
 				}
 				r.complete(t, jobs.OutcomeSucceeded, attempts(3, shardAgain("a", run)))
 				for shard := 1; shard < 14; shard++ {
@@ -291,7 +291,7 @@ func TestAttemptsOfATrimmedTick(t *testing.T) {
 				for s := int64(2); s <= 16; s++ {
 					r.runOne(t, "a", s)
 				}
-				if rows := r.rows(t, "a"); !rows[0].Whole {
+				if rows := r.rows(t, "a"); !rows[0].IsTick {
 					t.Fatalf("the history begins with %+v", rows[0])
 				}
 				if a := r.want(t, Granted, shardClaim("a", anew(t, r), 0)); a.Run.Attempt != 4 {

@@ -35,14 +35,14 @@ func TestLostRecordFreesItsJob(t *testing.T) {
 		r.pass(t, time.Second)
 		r.want(t, Granted, tickClaim("a", "r2", 2))
 		pending := pendingClaim("a", must(r.led.Trigger(t.Context(), "a", Trigger{Run: "hand"})))
-		r.want(t, Held, pending)
+		r.want(t, JobBusy, pending)
 		lose("r2")
 		r.want(t, Granted, pending)
 		lose("hand")
 		r.pass(t, time.Second)
 		other := pendingClaim("a", must(r.led.Trigger(t.Context(), "a", Trigger{Run: "other"})))
 		both := must(r.led.Claim(t.Context(), node, r.now, []Claim{tickClaim("a", "r3", 3), other}))
-		if both[0].Verdict != Granted || both[1].Verdict != Held {
+		if both[0].Verdict != Granted || both[1].Verdict != JobBusy {
 			t.Errorf("of two runs in a batch got %s and %s; want one granted", both[0].Verdict, both[1].Verdict)
 		}
 	})
@@ -70,7 +70,7 @@ func TestClaimIsRefused(t *testing.T) {
 			if !errors.Is(err, ErrClock) || !errors.As(err, &clock) || clock.Redis.UnixMilli() != r.now || clock.Believed.UnixMilli() != r.now+off {
 				t.Errorf("off by %d ms: %v", off, err)
 			}
-			if _, err := r.led.Reap(t.Context(), r.now+off, r.epoch(), []Lease{{Job: "a", Run: "r"}}); !errors.Is(err, ErrClock) {
+			if _, err := r.led.Reap(t.Context(), r.now+off, r.epoch(), []Run{{Job: "a", ID: "r"}}); !errors.Is(err, ErrClock) {
 				t.Errorf("reap off by %d ms: %v", off, err)
 			}
 			if _, err := r.led.Define(t.Context(), r.now+off, []Definition{{Job: "b"}}); !errors.Is(err, ErrClock) {
@@ -100,7 +100,7 @@ func TestBatch(t *testing.T) {
 		must(r.led.Trigger(t.Context(), "job-000", Trigger{Run: "by hand"}))
 		claims[free], claims[free+1] = tickClaim("job-001", "other", 2), pendingClaim("job-000", "by hand") // both held
 		for i, a := range must(r.led.Claim(t.Context(), node, r.now, claims)) {
-			if (a.Verdict == Granted) != (i < free) || i >= free && a.Verdict != Held {
+			if (a.Verdict == Granted) != (i < free) || i >= free && a.Verdict != JobBusy {
 				t.Errorf("item %d: %+v", i, a)
 			}
 		}
@@ -128,24 +128,24 @@ func TestPassesLeadToTheTick(t *testing.T) {
 		r.pass(t, time.Hour)
 		good := passing("a", "r", 8, late(1, 3), late(4, 7))
 		for name, change := range map[string]func(c *Claim){
-			"a gap before the first":   func(c *Claim) { c.Passes[0].First += 1000 },
-			"a gap between":            func(c *Claim) { c.Passes[1].First += 1000 },
-			"an overlap between":       func(c *Claim) { c.Passes[1].First -= 1000 },
+			"a gap before the first":   func(c *Claim) { c.Skipped[0].First += 1000 },
+			"a gap between":            func(c *Claim) { c.Skipped[1].First += 1000 },
+			"an overlap between":       func(c *Claim) { c.Skipped[1].First -= 1000 },
 			"a gap before the tick":    func(c *Claim) { c.Tick, c.Next = c.Tick+1000, c.Next+1000 },
 			"the tick among them":      func(c *Claim) { c.Tick -= 1000 },
-			"an end before the first":  func(c *Claim) { c.Passes[0].Last = noon },
-			"no way on":                func(c *Claim) { c.Passes[1].Next = c.Passes[1].Last },
-			"the end of the schedule":  func(c *Claim) { c.Passes[0].Next = 0 },
+			"an end before the first":  func(c *Claim) { c.Skipped[0].Last = noon },
+			"no way on":                func(c *Claim) { c.Skipped[1].Next = c.Skipped[1].Last },
+			"the end of the schedule":  func(c *Claim) { c.Skipped[0].Next = 0 },
 			"on to the tick":           func(c *Claim) { c.Next = c.Tick },
-			"nothing at all":           func(c *Claim) { c.Passes, c.Tick, c.Next = nil, 0, c.From },
-			"nothing and on":           func(c *Claim) { c.Passes, c.Tick, c.Next = nil, 0, noon+2000 },
+			"nothing at all":           func(c *Claim) { c.Skipped, c.Tick, c.Next = nil, 0, c.From },
+			"nothing and on":           func(c *Claim) { c.Skipped, c.Tick, c.Next = nil, 0, noon+2000 },
 			"no tick, and further":     func(c *Claim) { c.Tick, c.Next = 0, c.Tick+1000 },
-			"paused without a pause":   func(c *Claim) { c.Passes[1].Outcome = jobs.OutcomePaused },
-			"skipped and nothing busy": func(c *Claim) { c.Passes[1].Outcome = jobs.OutcomeSkipped },
+			"paused without a pause":   func(c *Claim) { c.Skipped[1].Outcome = jobs.OutcomePaused },
+			"skipped and nothing busy": func(c *Claim) { c.Skipped[1].Outcome = jobs.OutcomeSkipped },
 			"another cursor":           func(c *Claim) { c.From += 1000 },
 		} {
 			bad := good
-			bad.Passes = slices.Clone(good.Passes)
+			bad.Skipped = slices.Clone(good.Skipped)
 			change(&bad)
 			if a := r.claim(t, bad); a.Verdict != Stale || a.Cursor != noon+1000 {
 				t.Errorf("%s: %+v", name, a)
@@ -202,7 +202,7 @@ func TestLeaseBeginsShort(t *testing.T) {
 			claim := tickClaim("a", "r1", 1)
 			claim.TTL = c.ttl
 			lasts := func() time.Duration {
-				return millisOf(must(r.led.Open(t.Context(), "a"))[0].Until - r.now)
+				return millisOf(must(r.led.InFlight(t.Context(), "a"))[0].Until - r.now)
 			}
 			a := r.want(t, Granted, claim)
 			if got := lasts(); got != c.first || a.Left != c.first || r.led.FirstLease(c.ttl) != c.first {
@@ -231,7 +231,7 @@ func TestClaimAhead(t *testing.T) {
 		r.want(t, Granted, tickClaim("held", "r2", 1))
 		r.pass(t, 600*time.Millisecond)
 		ahead := tickClaim("held", "r3", 2)
-		if a := r.want(t, Held, ahead); a.Detail != "r2" {
+		if a := r.want(t, JobBusy, ahead); a.Detail != "r2" {
 			t.Errorf("held by %q", a.Detail)
 		}
 		r.want(t, Early, passing("a", "r4", 0, late(2, 2)))
@@ -265,8 +265,8 @@ func TestMaxRuns(t *testing.T) {
 		r.want(t, Early, bounded("r4", 4, 2)) // it ends when the next tick is due, and not before
 		r.pass(t, 2*time.Second)
 		late := bounded("r5", 5, 2)
-		late.From, late.Passes = noon+4000, []SkippedRange{{Outcome: jobs.OutcomeMissed, Reason: ReasonLate, First: noon + 4000, Last: noon + 4000, Count: 1, Next: noon + 5000}}
-		if a := r.want(t, Passed, late); a.Cursor != 0 || a.Detail != ReasonMaxRuns {
+		late.From, late.Skipped = noon+4000, []SkippedRange{{Outcome: jobs.OutcomeMissed, Reason: ReasonLate, First: noon + 4000, Last: noon + 4000, Count: 1, Next: noon + 5000}}
+		if a := r.want(t, RecordedOnly, late); a.Cursor != 0 || a.Detail != ReasonMaxRuns {
 			t.Errorf("answered %+v", a)
 		}
 		e, rows := r.entry(t, "a"), r.rows(t, "a")

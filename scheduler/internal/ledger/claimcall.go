@@ -47,7 +47,7 @@ func appendClaims(args []string, batch []Claim) []string {
 // plain reports whether the claim is for one due tick: nothing passed, no shards, no bound of the ticks, and another tick
 // after it. Nearly all claims are.
 func (c *Claim) plain() bool {
-	return !c.Pending && c.Shards < 2 && len(c.Passes) == 0 && c.Tick != 0 && c.Tick == c.From && c.Next != 0 && c.MaxRuns == 0
+	return !c.Pending && c.Shards < 2 && len(c.Skipped) == 0 && c.Tick != 0 && c.Tick == c.From && c.Next != 0 && c.MaxRuns == 0
 }
 
 // likewise reports whether two plain claims have the same terms.
@@ -66,7 +66,7 @@ func (c *Claim) appendTo(args []string) []string {
 	}
 	switch {
 	case !c.Pending:
-		item.kind, item.from, item.passes, item.tick, item.next, item.trigger = "t", ms(c.From), passesText(c.Passes), c.Tick, c.Next, c.Trigger.String()
+		item.kind, item.from, item.passes, item.tick, item.next, item.trigger = "t", ms(c.From), passesText(c.Skipped), c.Tick, c.Next, c.Trigger.String()
 		item.bound = c.MaxRuns
 	case c.Shard:
 		item.kind, item.from = "s", c.Drop
@@ -142,7 +142,7 @@ func (l *Ledger) claimAnswers(reply []any, batch []Claim) ([]Answer, error) {
 func (l *Ledger) granted(c *Claim, token string, now int64) Answer {
 	left := l.FirstLease(c.TTL).Truncate(time.Millisecond) + redisconn.Duration(max(0, c.Tick-now), time.Millisecond)
 	n, _ := strconv.ParseInt(token, 10, 64)
-	return Answer{Verdict: Granted, Token: n, Left: left, Run: Lease{Attempt: 1}}
+	return Answer{Verdict: Granted, Token: n, Left: left, Run: Run{Attempt: 1}}
 }
 
 func answerOf(reply []any) (Answer, error) {
@@ -154,13 +154,13 @@ func answerOf(reply []any) (Answer, error) {
 		a.Run.Attempt = 1
 		if record := text(reply[3]); strings.Contains(record, "|") {
 			var err error
-			if a.Run, err = parseLease("", record); err != nil {
+			if a.Run, err = parseRun("", record); err != nil {
 				return a, err
 			}
 		} else if record != "" {
 			a.Run.Attempt = int(number(record))
 		}
-	case Opened, Skipped, Passed:
+	case Opened, Skipped, RecordedOnly:
 		a.Cursor, a.Detail = number(reply[2]), text(reply[3])
 	case Stale:
 		a.Cursor = number(reply[2])
@@ -168,9 +168,9 @@ func answerOf(reply []any) (Answer, error) {
 		a.Pause, a.Busy = windowOf(pause), windowOf(busy)
 	case Closed:
 		a.Detail = ClosedBy(text(reply[2])).Error()
-	case Held, Superseded:
+	case JobBusy, Superseded:
 		a.Detail = text(reply[2])
-	case Early, Unknown, Foreign:
+	case Early, Unknown, VerdictUnknownFormat:
 	default:
 		return a, fmt.Errorf("answer %q: not one this version knows", word)
 	}

@@ -182,7 +182,7 @@ func refusedByClock(t *testing.T, s *stepped) {
 			return err
 		},
 		"reap": func() error {
-			_, err := l.Reap(ctx, s.truth, "", []Lease{{Job: "lapsed", Run: "lapsed"}})
+			_, err := l.Reap(ctx, s.truth, "", []Run{{Job: "lapsed", ID: "lapsed"}})
 			return err
 		},
 		"rewind": func() error {
@@ -220,7 +220,7 @@ func TestLeaseOfAClockTakenBack(t *testing.T) {
 					t.Errorf("the lease ends at %d, want %d: by Redis' clock, for nodes that believe it", l.Until, r.now+ttl.Milliseconds())
 				}
 				if by > 0 {
-					if got := must(r.led.Reap(t.Context(), r.now, "", []Lease{{Job: "a", Run: "a-1", Beat: 1}})); got[0] != Alive {
+					if got := must(r.led.Reap(t.Context(), r.now, "", []Run{{Job: "a", ID: "a-1", Beat: 1}})); got[0] != Alive {
 						t.Errorf("reaped by a node that believes the clock: %s", got[0])
 					}
 				}
@@ -228,7 +228,7 @@ func TestLeaseOfAClockTakenBack(t *testing.T) {
 				for range 3 { // the node of the run is dead: the lease ends a ttl after the first look at the latest
 					r.pass(t, ttl+time.Second)
 					for _, lapsed := range must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Lapsed {
-						must(r.led.Reap(t.Context(), r.now, "", []Lease{lapsed}))
+						must(r.led.Reap(t.Context(), r.now, "", []Run{lapsed}))
 					}
 				}
 				r.tale(t, "a", "abandoned 1")

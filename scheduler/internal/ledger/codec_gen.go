@@ -18,7 +18,7 @@ func (r *Entry) readEntry(record string) error {
 	r.Revision = f.text()
 	r.Token = f.int()
 	f.text() // rid
-	r.Open = f.text()
+	r.HolderRun = f.text()
 	r.Base = f.int()
 	r.Last = f.int()
 	r.Pause = f.window()
@@ -29,7 +29,7 @@ func (r *Entry) readEntry(record string) error {
 }
 
 // readRun reads a run record.
-func (r *Lease) readRun(record string) error {
+func (r *Run) readRun(record string) error {
 	f, err := split(record, "1", 21)
 	if err != nil {
 		return err
@@ -52,22 +52,22 @@ func (r *Lease) readRun(record string) error {
 	r.Granted = f.int()
 	r.Overlap = f.text()
 	r.Attempts = f.small()
-	r.Of = f.text()
+	r.TickID = f.text()
 	r.Param = f.param()
 	r.Payload = f.bytes()
 	return f.bad
 }
 
 // runText is the run as it is stored.
-func (r Lease) runText() string {
+func (r Run) runText() string {
 	return "1|" + ms(r.Until) + "|" + ms(r.Beat) + "|" + r.Job + "|" + ms(r.Tick) + "|" + strconv.Itoa(r.Shard) + "|" +
 		strconv.Itoa(r.Shards) + "|" + strconv.Itoa(r.Attempt) + "|" + ms(r.Token) + "|" + r.Node + "|" + r.NodeName + "|" + ms(r.TTL) + "|" +
 		orNone(r.Prev) + "|" + orNone(r.Next) + "|" + r.Trigger + "|" + r.Request + "|" + ms(r.Granted) + "|" + r.Overlap + "|" +
-		strconv.Itoa(r.Attempts) + "|" + r.Of + "|" + url.QueryEscape(r.Param) + "|" + string(r.Payload)
+		strconv.Itoa(r.Attempts) + "|" + r.TickID + "|" + url.QueryEscape(r.Param) + "|" + string(r.Payload)
 }
 
 // readPending reads a pending record.
-func (r *Lease) readPending(record string) error {
+func (r *Run) readPending(record string) error {
 	f, err := split(record, "1", 14)
 	if err != nil {
 		return err
@@ -82,15 +82,15 @@ func (r *Lease) readPending(record string) error {
 	r.Trigger = f.text()
 	r.Request = f.text()
 	r.Granted = f.int()
-	r.Holds = f.flag()
-	r.Of = f.text()
+	r.ReservesJob = f.flag()
+	r.TickID = f.text()
 	r.Param = f.param()
 	r.Payload = f.bytes()
 	return f.bad
 }
 
 // readTick reads a tick record.
-func (r *Lease) readTick(record string) error {
+func (r *Run) readTick(record string) error {
 	f, err := split(record, "1T", 15)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (r *Row) readRow(record string) error {
 	r.NodeName = f.text()
 	r.Trigger = f.text()
 	r.Request = f.text()
-	r.Of = f.text()
+	r.TickID = f.text()
 	r.Param = f.param()
 	r.Outcome = f.outcome()
 	r.Reason = f.text()

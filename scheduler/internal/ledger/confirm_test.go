@@ -15,7 +15,7 @@ import (
 func TestClaimIsConfirmed(t *testing.T) {
 	server, replicas := redistest.StartReplicas(t, 2)
 	open := func() *Ledger {
-		return must(Open(t.Context(), server.Client(t), Config{Namespace: "c", Partitions: 1})).Confirming(2)
+		return must(Join(t.Context(), server.Client(t), Config{Namespace: "c", Partitions: 1})).Confirming(2)
 	}
 	l := open()
 	now := func() int64 {

@@ -32,7 +32,7 @@ type Definition struct {
 
 // Defined is the answer to one Definition.
 type Defined struct {
-	Word     string // created, same, replaced, missing, differs, standby, foreign
+	Status   string // created, same, replaced, missing, differs, standby, foreign
 	Cursor   int64  // of the entry as it now stands, ms
 	Digest   string
 	Revision string
@@ -85,7 +85,7 @@ func (l *Ledger) define(ctx context.Context, now int64, epoch string, batch []De
 	out := make([]Defined, len(batch))
 	for i := range out {
 		r := reply[i*7:]
-		out[i] = Defined{Word: text(r[0]), Cursor: number(r[1]), Digest: text(r[2]), Revision: text(r[3]),
+		out[i] = Defined{Status: text(r[0]), Cursor: number(r[1]), Digest: text(r[2]), Revision: text(r[3]),
 			Text: []byte(text(r[4])), Last: number(r[5]), Stored: text(r[6]) != ""}
 	}
 	return out, nil

@@ -25,17 +25,17 @@ func TestDefine(t *testing.T) {
 		}
 		none := []byte{}
 		second := Definition{Job: "a", Digest: "d-second", Revision: "2|b\nc", Text: []byte("{1}"), Cursor: noon + 1000}
-		same(define(second), Defined{Word: "created", Cursor: noon + 1000, Digest: "d-second", Revision: "2/b c", Text: none})
+		same(define(second), Defined{Status: "created", Cursor: noon + 1000, Digest: "d-second", Revision: "2/b c", Text: none})
 		second.Cursor = noon + 9000
-		same(define(second), Defined{Word: "same", Cursor: noon + 1000, Digest: "d-second", Revision: "2/b c", Text: none})
+		same(define(second), Defined{Status: "same", Cursor: noon + 1000, Digest: "d-second", Revision: "2/b c", Text: none})
 		second.Revision = "1"
-		same(define(second), Defined{Word: "same", Cursor: noon + 1000, Digest: "d-second", Revision: "2/b c", Text: none})
+		same(define(second), Defined{Status: "same", Cursor: noon + 1000, Digest: "d-second", Revision: "2/b c", Text: none})
 		second.Revision = "3"
-		same(define(second), Defined{Word: "same", Cursor: noon + 1000, Digest: "d-second", Revision: "3", Text: none})
+		same(define(second), Defined{Status: "same", Cursor: noon + 1000, Digest: "d-second", Revision: "3", Text: none})
 
 		r.pass(t, 10*time.Second)
 		r.want(t, Granted, tickClaim("a", "r1", 1))
-		stored := Defined{Word: "differs", Cursor: noon + 2000, Digest: "d-second", Revision: "3", Text: []byte("{1}"), Last: noon + 1000}
+		stored := Defined{Status: "differs", Cursor: noon + 2000, Digest: "d-second", Revision: "3", Text: []byte("{1}"), Last: noon + 1000}
 		daily := Definition{Job: "a", Digest: "d-day", Revision: "4", Text: []byte("{2}"), Cursor: noon + day}
 		same(define(daily), stored) // only creates
 		daily.WasDigest, daily.WasCursor = "d-second", noon+1000
@@ -49,14 +49,14 @@ func TestDefine(t *testing.T) {
 		daily.Upcoming = noon + 11_000
 		// Ticks 2 to 10 of the old schedule will not be run any more.
 		daily.Cursor, daily.Until, daily.Count = noon+day, noon+10_000, 9
-		same(define(daily), Defined{Word: "replaced", Cursor: noon + day, Digest: "d-day", Revision: "4", Text: none, Last: noon + 10_000})
-		same(define(daily), Defined{Word: "same", Cursor: noon + day, Digest: "d-day", Revision: "4", Text: none, Last: noon + 10_000})
+		same(define(daily), Defined{Status: "replaced", Cursor: noon + day, Digest: "d-day", Revision: "4", Text: none, Last: noon + 10_000})
+		same(define(daily), Defined{Status: "same", Cursor: noon + day, Digest: "d-day", Revision: "4", Text: none, Last: noon + 10_000})
 		r.sound(t)
 
 		// Back to the first, whose next tick lies before the cursor; nothing was due.
 		r.pass(t, 5*time.Second)
 		back := Definition{Job: "a", Digest: "d-second", Revision: "3", Text: []byte("{1}"), Cursor: noon + 16_000, WasDigest: "d-day", WasCursor: noon + day, Until: noon + 10_000}
-		same(define(back), Defined{Word: "replaced", Cursor: noon + 16_000, Digest: "d-second", Revision: "3", Text: none, Last: noon + 10_000})
+		same(define(back), Defined{Status: "replaced", Cursor: noon + 16_000, Digest: "d-second", Revision: "3", Text: none, Last: noon + 10_000})
 		r.sound(t)
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded) // ran on through all that
 		r.sound(t)
@@ -89,11 +89,11 @@ func TestDefineNeverGoesBehindWhatRan(t *testing.T) {
 		r.runOne(t, "a", 1)
 		r.clock(t, (noon+500)*1000, "bbbbbbbbbbbb")
 		d := Definition{Job: "a", Digest: "d-half", Text: []byte("{}"), Cursor: noon + 1000, WasDigest: "d-second", WasCursor: noon + 2000}
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Word != "differs" || got[0].Last != noon+1000 {
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Status != "differs" || got[0].Last != noon+1000 {
 			t.Errorf("the tick that ran: %+v", got)
 		}
 		d.Cursor = noon + 1001
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Word != "replaced" {
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Status != "replaced" {
 			t.Errorf("after it: %+v", got)
 		}
 		r.sound(t)
@@ -109,7 +109,7 @@ func (r *rig) defined(t *testing.T, want string, epoch int64, d Definition) Defi
 	}
 	before := dump(t, r.client)
 	got := must(define(t.Context(), r.now, []Definition{d}))[0]
-	if got.Word != want {
+	if got.Status != want {
 		t.Fatalf("%+v is answered %+v, want %s", d, got, want)
 	}
 	if wrong := differences(before, dump(t, r.client)); (want == "standby" || want == "differs") && len(wrong) > 0 {

@@ -125,7 +125,7 @@ func (d Document) Check() error {
 		}
 	}
 	for run, record := range d.Running {
-		if l, err := parseLease(run, string(record)); err != nil || l.Job != d.Job {
+		if l, err := parseRun(run, string(record)); err != nil || l.Job != d.Job {
 			return bad("run "+run, err)
 		}
 	}

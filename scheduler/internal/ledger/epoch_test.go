@@ -44,7 +44,7 @@ func TestLossIsAnotherEpoch(t *testing.T) {
 }
 
 // callsOf are calls of a node that knows an epoch, in none of which anything changes for the others.
-func callsOf(r *rig, epoch string, run Lease) map[string]func(ctx context.Context) error {
+func callsOf(r *rig, epoch string, run Run) map[string]func(ctx context.Context) error {
 	l := r.led.At(epoch)
 	return map[string]func(ctx context.Context) error{
 		"claim": func(ctx context.Context) error {
@@ -52,7 +52,7 @@ func callsOf(r *rig, epoch string, run Lease) map[string]func(ctx context.Contex
 			return err
 		},
 		"renew": func(ctx context.Context) error {
-			_, err := l.Renew(ctx, []locking.Renewal{{Name: run.Job, Owner: run.Run, Token: run.Token, TTL: ttl}})
+			_, err := l.Renew(ctx, []locking.Renewal{{Name: run.Job, Owner: run.ID, Token: run.Token, TTL: ttl}})
 			return err
 		},
 		"settle": func(ctx context.Context) error {
@@ -68,7 +68,7 @@ func callsOf(r *rig, epoch string, run Lease) map[string]func(ctx context.Contex
 			return err
 		},
 		"reap": func(ctx context.Context) error {
-			_, err := l.Reap(ctx, r.now, epoch, []Lease{{Job: "a", Run: "nobody's"}})
+			_, err := l.Reap(ctx, r.now, epoch, []Run{{Job: "a", ID: "nobody's"}})
 			return err
 		},
 		"reassert": func(ctx context.Context) error {
@@ -88,7 +88,7 @@ func TestIncarnation(t *testing.T) {
 	onBoth(t, Config{Partitions: 2}, func(t *testing.T, r *rig) {
 		ctx, n := t.Context(), 0
 		cfg := Config{Namespace: testNS, NewID: func() string { n++; return "id" }}
-		l := must(Open(ctx, r.client, cfg))
+		l := must(Join(ctx, r.client, cfg))
 		held := func(part int) string { return must(l.Sample(ctx)).Incarnations[part] }
 		if a, b := held(0), held(1); a != rigIncarnation || b != rigIncarnation || n > 1 {
 			t.Fatalf("opening what is there: %q and %q", a, b)
@@ -118,7 +118,7 @@ func TestIncarnation(t *testing.T) {
 		}
 		r.client.FlushAll(ctx)
 		r.clock(t, r.now*1000, r.identity)
-		must(Open(ctx, r.client, Config{Namespace: testNS, Partitions: 2, NewID: cfg.NewID}))
+		must(Join(ctx, r.client, Config{Namespace: testNS, Partitions: 2, NewID: cfg.NewID}))
 		if a := held(0); a != "id" {
 			t.Errorf("made anew: %q", a)
 		}
@@ -149,11 +149,11 @@ func TestGateOfAMoveIsNotMadeAnew(t *testing.T) {
 // that run.
 func TestEntryLost(t *testing.T) {
 	for name, c := range map[string]struct {
-		begin func(t *testing.T, r *rig) Lease
+		begin func(t *testing.T, r *rig) Run
 		open  string
 	}{
-		"a run": {func(t *testing.T, r *rig) Lease { return r.granted(t, tickClaim("a", "r1", 1)) }, "r1"},
-		"a shard": {func(t *testing.T, r *rig) Lease {
+		"a run": {func(t *testing.T, r *rig) Run { return r.granted(t, tickClaim("a", "r1", 1)) }, "r1"},
+		"a shard": {func(t *testing.T, r *rig) Run {
 			r.want(t, Opened, sharded(2, tickClaim("a", "r1", 1)))
 			return r.granted(t, shardClaim("a", "r1", 0))
 		}, "r1"},
@@ -168,14 +168,14 @@ func TestEntryLost(t *testing.T) {
 				r.client.HDel(ctx, r.led.keys[0].jobs, "a")
 				got := must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-second", Cursor: noon + 1000}}))[0]
 				epoch := func() string { return EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0]) }
-				if got.Word != "created" || Incarnation(epoch()) != "" {
-					t.Fatalf("%s in epoch %q", got.Word, epoch())
+				if got.Status != "created" || Incarnation(epoch()) != "" {
+					t.Fatalf("%s in epoch %q", got.Status, epoch())
 				}
 				must(r.led.Restore(ctx, ""))
-				a := must(r.led.At(epoch()).Reassert(ctx, r.now, []Assertion{{Digest: "d-second", Lease: run, Next: noon + 2000}}))[0]
+				a := must(r.led.At(epoch()).Reassert(ctx, r.now, []Assertion{{Digest: "d-second", Run: run, Next: noon + 2000}}))[0]
 				e := r.entry(t, "a")
-				if a.Word != Known || e.Open != c.open || e.Token < run.Token {
-					t.Errorf("%s; held by %q, token %d", a.Word, e.Open, e.Token)
+				if a.Status != Known || e.HolderRun != c.open || e.Token < run.Token {
+					t.Errorf("%s; held by %q, token %d", a.Status, e.HolderRun, e.Token)
 				}
 				if run.Prev != 0 && e.Cursor != run.Next {
 					t.Errorf("cursor %d, want %d", e.Cursor, run.Next)
@@ -187,13 +187,13 @@ func TestEntryLost(t *testing.T) {
 
 // The record of a run is gone, and its node hands it back, or ends it: another epoch begins, in which the node reports the run first.
 func TestEndOfALostRun(t *testing.T) {
-	for name, end := range map[string]func(ctx context.Context, l *Ledger, run Lease) (Status, error){
-		"handed back": func(ctx context.Context, l *Ledger, run Lease) (Status, error) {
-			got, err := l.Unclaim(ctx, []Return{{Job: "a", Run: run.Run, Token: run.Token}})
+	for name, end := range map[string]func(ctx context.Context, l *Ledger, run Run) (Status, error){
+		"handed back": func(ctx context.Context, l *Ledger, run Run) (Status, error) {
+			got, err := l.Unclaim(ctx, []Return{{Job: "a", Run: run.ID, Token: run.Token}})
 			return first(got), err
 		},
-		"settled": func(ctx context.Context, l *Ledger, run Lease) (Status, error) {
-			got, err := l.Settle(ctx, []Report{{Job: "a", Run: run.Run, Token: run.Token, Outcome: jobs.OutcomeSucceeded, Started: noon, Ended: noon}})
+		"settled": func(ctx context.Context, l *Ledger, run Run) (Status, error) {
+			got, err := l.Settle(ctx, []Report{{Job: "a", Run: run.ID, Token: run.Token, Outcome: jobs.OutcomeSucceeded, Started: noon, Ended: noon}})
 			return first(got), err
 		},
 	} {
@@ -233,8 +233,8 @@ func TestRunLost(t *testing.T) {
 		r.pass(t, 1500*time.Millisecond)
 		run := r.granted(t, tickClaim("a", "r1", 1))
 		r.client.Del(t.Context(), r.led.keys[0].runs)
-		if a := must(r.led.Reassert(t.Context(), r.now, []Assertion{of(run)}))[0]; a.Word != Restored {
-			t.Errorf("%s", a.Word)
+		if a := must(r.led.Reassert(t.Context(), r.now, []Assertion{of(run)}))[0]; a.Status != Restored {
+			t.Errorf("%s", a.Status)
 		}
 		r.sound(t)
 	})
@@ -288,12 +288,12 @@ func TestDefinitionsAreAskedFor(t *testing.T) {
 			t.Errorf("registered by its chunk without a definition: %v", got)
 		}
 		d := Definition{Job: "a", Digest: "d-second", Cursor: noon + 1000}
-		if got := must(r.led.Define(ctx, r.now, []Definition{d}))[0]; got.Word != "missing" {
-			t.Errorf("without its text: %s", got.Word)
+		if got := must(r.led.Define(ctx, r.now, []Definition{d}))[0]; got.Status != "missing" {
+			t.Errorf("without its text: %s", got.Status)
 		}
 		d.Text = []byte("{}")
-		if got := must(r.led.Define(ctx, r.now, []Definition{d}))[0]; got.Word != "same" || r.client.HLen(ctx, r.led.keys[0].defs).Val() != 1 {
-			t.Errorf("with its text: %s", got.Word)
+		if got := must(r.led.Define(ctx, r.now, []Definition{d}))[0]; got.Status != "same" || r.client.HLen(ctx, r.led.keys[0].defs).Val() != 1 {
+			t.Errorf("with its text: %s", got.Status)
 		}
 	})
 }

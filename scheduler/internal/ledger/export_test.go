@@ -56,7 +56,7 @@ func idle(t *testing.T, r *rig, w *world) {
 	t.Helper()
 	w.look(t, r)
 	for _, l := range w.leased {
-		must(r.led.Settle(t.Context(), []Report{{Job: l.Job, Run: l.Run, Outcome: jobs.OutcomeSucceeded, Ended: r.now, Output: []byte("out|\n")}}))
+		must(r.led.Settle(t.Context(), []Report{{Job: l.Job, Run: l.ID, Outcome: jobs.OutcomeSucceeded, Ended: r.now, Output: []byte("out|\n")}}))
 	}
 	for _, k := range r.led.keys {
 		r.client.Del(t.Context(), k.cancels, k.gate)

@@ -119,15 +119,15 @@ func (x *export) runs(docs map[string]*Document, g *page, t *travels) {
 		if d == nil {
 			continue
 		}
-		if record, going := g.runs.Val()[l.Run]; going {
-			put(&d.Running, l.Run, Text(record))
+		if record, going := g.runs.Val()[l.ID]; going {
+			put(&d.Running, l.ID, Text(record))
 		} else {
-			put(&d.Waiting, l.Run, Waiting{Text(g.waiting.Val()[l.Run]), starts[l.Run]})
+			put(&d.Waiting, l.ID, Waiting{Text(g.waiting.Val()[l.ID]), starts[l.ID]})
 		}
-		if flag, wanted := t.cancels.Val()[l.Run]; wanted {
-			put(&d.Cancels, l.Run, Text(flag))
+		if flag, wanted := t.cancels.Val()[l.ID]; wanted {
+			put(&d.Cancels, l.ID, Text(flag))
 		}
-		x.owns(d, l.Run, l.Request)
+		x.owns(d, l.ID, l.Request)
 	}
 }
 

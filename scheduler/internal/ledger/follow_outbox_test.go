@@ -48,10 +48,10 @@ func TestFullOutbox(t *testing.T) {
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r1", 1))
 		e := r.events(t)[0]
 		r.client.ZAdd(t.Context(), r.led.keys[0].outbox, members(10_000)...)
-		if a := r.want(t, Held, tickClaim("a", "r2", 2)); a.Detail != "full outbox" {
+		if a := r.want(t, JobBusy, tickClaim("a", "r2", 2)); a.Detail != "full outbox" {
 			t.Errorf("%+v", a)
 		}
-		r.want(t, Held, passing("a", "r", 0, late(2, 3)))
+		r.want(t, JobBusy, passing("a", "r", 0, late(2, 3)))
 		r.want(t, Granted, tickClaim("free", "r3", 1)) // nobody follows it
 		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayFull {
 			t.Errorf("a follower that is followed: %s", got)
@@ -176,7 +176,7 @@ func TestFollowerHeldInAnotherDefinition(t *testing.T) {
 		}
 		r.tale(t, "b", "missed 2-2 x1 late")
 		r.relayAll(t)
-		if l := must(r.led.Open(t.Context(), "b")); len(l) != 2 {
+		if l := must(r.led.InFlight(t.Context(), "b")); len(l) != 2 {
 			t.Errorf("in flight: %+v", l)
 		}
 		r.sound(t)

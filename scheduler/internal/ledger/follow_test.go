@@ -29,15 +29,15 @@ func TestFollow(t *testing.T) {
 		if l == nil || l.Tick != noon+1000 || l.Trigger != "after" || l.Attempt != 1 || l.Granted != ended || l.Prev != 0 || l.Next != 0 || l.Request != "" {
 			t.Fatalf("pending: %+v", l)
 		}
-		r.complete(t, jobs.OutcomeSucceeded, after(0, "b", l.Run))
+		r.complete(t, jobs.OutcomeSucceeded, after(0, "b", l.ID))
 		r.relayAll(t)
 		if l = r.open(t, "c"); l == nil || l.Tick != noon+1000 {
 			t.Fatalf("pending: %+v", l)
 		}
-		r.complete(t, jobs.OutcomeSucceeded, after(0, "c", l.Run))
+		r.complete(t, jobs.OutcomeSucceeded, after(0, "c", l.ID))
 
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-2", 2))
-		r.want(t, Passed, passing("a", "r", 0, late(3, 5)))
+		r.want(t, RecordedOnly, passing("a", "r", 0, late(3, 5)))
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // nobody's tick
 		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", "t"))
 		r.relayAll(t)
@@ -67,7 +67,7 @@ func TestFollowRepeatedTicks(t *testing.T) {
 		if e := r.events(t); len(e) != 0 {
 			t.Fatalf("told of an attempt that is repeated: %+v", e)
 		}
-		run := Successor("r1")
+		run := NextAttemptID("r1")
 		r.complete(t, jobs.OutcomeFailed, attempts(2, pendingClaim("a", run)))
 		r.relayAll(t)
 		again := func(outcome jobs.Outcome) {
@@ -83,14 +83,14 @@ func TestFollowRepeatedTicks(t *testing.T) {
 		if l == nil {
 			t.Fatal("the success was not told")
 		}
-		r.want(t, Granted, after(0, "b", l.Run))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: l.Run}}))
+		r.want(t, Granted, after(0, "b", l.ID))
+		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: l.ID}}))
 		r.pass(t, 2*relayedFor) // it has forgotten that it was told
 		again(jobs.OutcomeSucceeded)
 		again(jobs.OutcomeFailed)
-		r.want(t, Granted, after(0, "b", Successor(l.Run)))
+		r.want(t, Granted, after(0, "b", NextAttemptID(l.ID)))
 		again(jobs.OutcomeSucceeded)
-		r.settle(t, Settled, "b", Successor(l.Run), jobs.OutcomeSucceeded)
+		r.settle(t, Settled, "b", NextAttemptID(l.ID), jobs.OutcomeSucceeded)
 		r.pass(t, 2*relayedFor)
 		again(jobs.OutcomeSucceeded)
 		again(jobs.OutcomeFailed)
@@ -110,7 +110,7 @@ func TestFollowARerunOfASuccess(t *testing.T) {
 	for how, end := range map[string]func(t *testing.T, r *rig, run string){
 		"failed":                            func(t *testing.T, r *rig, run string) { r.settle(t, Settled, "a", run, jobs.OutcomeFailed) },
 		"crashed":                           func(t *testing.T, r *rig, run string) { r.reap(t, "a", run) },
-		"cancelled once it was handed back": func(t *testing.T, r *rig, run string) { back(r, run); cancel(r, Successor(run)) },
+		"cancelled once it was handed back": func(t *testing.T, r *rig, run string) { back(r, run); cancel(r, NextAttemptID(run)) },
 		"handed back once it was cancelled": func(t *testing.T, r *rig, run string) { cancel(r, run); back(r, run) },
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestFollowIsNoLabel(t *testing.T) {
 			t.Fatalf("the definition is %s", text)
 		}
 		r.pass(t, time.Minute)
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "b", Digest: "d-label", WasDigest: "d-after-b", Cursor: noon + 3600_000, Text: text}})); got[0].Word != "replaced" {
-			t.Fatalf("define: %s", got[0].Word)
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "b", Digest: "d-label", WasDigest: "d-after-b", Cursor: noon + 3600_000, Text: text}})); got[0].Status != "replaced" {
+			t.Fatalf("define: %s", got[0].Status)
 		}
 		r.pass(t, time.Second)
 		r.runOne(t, "a", 1)
@@ -180,7 +180,7 @@ func TestFollowARewoundTick(t *testing.T) {
 				run := "again"
 				if crash {
 					r.reap(t, "a", run)
-					run = Successor(run)
+					run = NextAttemptID(run)
 					r.want(t, Granted, attempts(3, pendingClaim("a", run)))
 				}
 				r.settle(t, Settled, "a", run, jobs.OutcomeFailed)
@@ -232,9 +232,9 @@ func TestFollowATickHandedBackTooLate(t *testing.T) {
 		r.want(t, Granted, tickClaim("a", "a-1", 1))
 		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "a-1"}}))
 		r.pass(t, time.Minute)
-		c := pendingClaim("a", Successor("a-1"))
+		c := pendingClaim("a", NextAttemptID("a-1"))
 		c.Drop = ReasonStartWithin
-		if a := r.want(t, Passed, c); a.Detail != "missed,start_within" {
+		if a := r.want(t, RecordedOnly, c); a.Detail != "missed,start_within" {
 			t.Errorf("%+v", a)
 		}
 		if e := r.events(t); len(e) != 1 || e[0].Tick != noon+1000 || e[0].Outcome != jobs.OutcomeMissed {

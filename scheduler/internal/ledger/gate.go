@@ -16,8 +16,8 @@ const (
 	gateFilling = "filling" // a move brings jobs here
 	gateBurnt   = "burnt"   // a move that would have brought them was undone
 
-	gateNone    = "none"    // as it is read where there is none
-	gateForeign = "foreign" // as it is read where this version does not understand it
+	gateNone          = "none"    // as it is read where there is none
+	gateUnknownFormat = "foreign" // as it is read where this version does not understand it
 )
 
 // gate is a partition's gate. Every script that grants, takes in or changes anything reads it
@@ -49,7 +49,7 @@ func (l *Ledger) readGates(ctx context.Context) ([]gate, error) {
 		} else if err != nil {
 			return nil, l.explain(ctx, "read the gates", err)
 		} else if gates[i].readGate(cmd.Val()) != nil {
-			gates[i] = gate{state: gateForeign}
+			gates[i] = gate{state: gateUnknownFormat}
 		}
 	}
 	return gates, nil

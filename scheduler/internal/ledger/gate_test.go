@@ -41,7 +41,7 @@ func defines(name, word string, epoch int64, d Definition) deed {
 			define = r.led.bySwitch(epoch)
 		}
 		got, err := define(ctx, r.now, []Definition{d})
-		if err == nil && got[0].Word != word {
+		if err == nil && got[0].Status != word {
 			return fmt.Errorf("answered %+v, want %s", got[0], word)
 		}
 		return err
@@ -63,7 +63,7 @@ func claims(name string, c Claim) deed {
 			return err
 		case a.Verdict == Closed:
 			return fmt.Errorf("%w: %w: %s", ErrClosed, ErrRefused, a.Detail)
-		case a.Verdict != Granted && a.Verdict != Opened && a.Verdict != Passed:
+		case a.Verdict != Granted && a.Verdict != Opened && a.Verdict != RecordedOnly:
 			return fmt.Errorf("answered %+v", a)
 		}
 		return nil
@@ -292,18 +292,18 @@ func goesOn(t *testing.T, r *rig, stored string) {
 		t.Errorf("postpone: %v", err)
 	}
 	r.pass(t, ttl+time.Millisecond)
-	lease := Lease{Job: "crashes", Run: "crashes-1"}
-	if got := must(r.led.Reap(ctx, r.now, r.epoch(), []Lease{lease})); got[0] != Reaped {
+	lease := Run{Job: "crashes", ID: "crashes-1"}
+	if got := must(r.led.Reap(ctx, r.now, r.epoch(), []Run{lease})); got[0] != Reaped {
 		t.Errorf("reap: %s", got[0])
 	}
 	if l := r.open(t, "crashes"); l == nil || l.Attempt != 2 || !l.Pending() {
 		t.Errorf("after the reaping: %+v", l)
 	}
-	r.want(t, Closed, pendingClaim("crashes", Successor("crashes-1")))
+	r.want(t, Closed, pendingClaim("crashes", NextAttemptID("crashes-1")))
 	r.sound(t)
 	r.gate(t, "")
-	r.want(t, Granted, pendingClaim("crashes", Successor("crashes-1")))
-	r.want(t, Granted, pendingClaim("returns", r.open(t, "returns").Run))
+	r.want(t, Granted, pendingClaim("crashes", NextAttemptID("crashes-1")))
+	r.want(t, Granted, pendingClaim("returns", r.open(t, "returns").ID))
 	r.sound(t)
 }
 
@@ -362,7 +362,7 @@ func TestGenerationsHaveTheirOwnDigests(t *testing.T) {
 		r.defined(t, "replaced", 1, next)
 		claim("blue", "r1", 1, Granted) // its run goes on, and its reply may have been lost
 		claim("blue", "r2", 2, Superseded)
-		claim("neo", "r3", 2, Held)
+		claim("neo", "r3", 2, JobBusy)
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
 		claim("neo", "r3", 2, Granted)
 		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)

@@ -13,14 +13,14 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Open reads the runs in flight, leased and pending ones, in the partitions of the named jobs.
+// InFlight reads the runs in flight, leased and pending ones, in the partitions of the named jobs.
 // Records that cannot be read are left out; Verify names them.
-func (l *Ledger) Open(ctx context.Context, names ...string) ([]Lease, error) {
-	return l.OpenIn(ctx, l.partitionsOf(names))
+func (l *Ledger) InFlight(ctx context.Context, names ...string) ([]Run, error) {
+	return l.InFlightIn(ctx, l.partitionsOf(names))
 }
 
-// OpenIn is Open for some partitions.
-func (l *Ledger) OpenIn(ctx context.Context, parts []int) ([]Lease, error) {
+// InFlightIn is InFlight for some partitions.
+func (l *Ledger) InFlightIn(ctx context.Context, parts []int) ([]Run, error) {
 	runs := make([]*redis.MapStringStringCmd, len(parts))
 	waiting := make([]*redis.MapStringStringCmd, len(parts))
 	if len(parts) == 0 {
@@ -37,27 +37,27 @@ func (l *Ledger) OpenIn(ctx context.Context, parts []int) ([]Lease, error) {
 	if err != nil {
 		return nil, l.explain(ctx, "list runs", err)
 	}
-	var open []Lease
+	var open []Run
 	for i := range parts {
 		for id := range runs[i].Val() {
 			delete(waiting[i].Val(), id)
 		}
 		open = append(open, openRuns(runs[i].Val(), waiting[i].Val(), func(error) {})...)
 	}
-	slices.SortFunc(open, func(a, b Lease) int { return strings.Compare(a.Run, b.Run) })
+	slices.SortFunc(open, func(a, b Run) int { return strings.Compare(a.ID, b.ID) })
 	return open, nil
 }
 
-// InFlight reads those of some runs, and open ticks, that are in flight or pending in the partitions of the named jobs, by
-// their ids alone. Like Open, it leaves out what cannot be read.
-func (l *Ledger) InFlight(ctx context.Context, names []string, runs ...string) ([]Lease, error) {
+// FindInFlight reads runs and open ticks by their ids, in the partitions of the named jobs. Ids that are neither in flight nor
+// pending, and records that cannot be read, are left out.
+func (l *Ledger) FindInFlight(ctx context.Context, names []string, runs ...string) ([]Run, error) {
 	parts := l.partitionsOf(names)
 	if len(parts) == 0 || len(runs) == 0 {
 		return nil, nil
 	}
 	granted, waiting := make([]*redis.SliceCmd, len(parts)), make([]*redis.SliceCmd, len(parts))
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, part := range parts { // pending ones first, as in Open
+		for i, part := range parts { // pending ones first, as in InFlightIn
 			waiting[i] = p.HMGet(ctx, l.keys[part].waiting, runs...)
 			granted[i] = p.HMGet(ctx, l.keys[part].runs, runs...)
 		}
@@ -97,10 +97,10 @@ const (
 
 // JobRows are rows of one job's history, oldest first.
 type JobRows struct {
-	Job     string
-	Rows    []Row
-	Foreign int   // rows that this version does not understand; they are not among Rows
-	Err     error // why this history cannot be read, though Redis answered; the others can
+	Job           string
+	Rows          []Row
+	UnknownFormat int   // rows that this version does not understand; they are not among Rows
+	Err           error // why this history cannot be read, though Redis answered; the others can
 }
 
 // EachHistory hands the rows of each of some jobs to f, in the order of the names, until f returns false. It reads some jobs
@@ -121,7 +121,7 @@ func (l *Ledger) EachNewest(ctx context.Context, lately Recent, f func(JobRows) 
 	for names := slices.Sorted(maps.Keys(most)); len(names) > 0; {
 		var deeper []string
 		err := l.eachHistory(ctx, names, "", func(job string) int64 { return -int64(most[job]) - 1 }, func(h JobRows) bool {
-			if full := len(h.Rows)+h.Foreign > most[h.Job]; full && (len(h.Rows) == 0 || h.Rows[0].At >= ended) {
+			if full := len(h.Rows)+h.UnknownFormat > most[h.Job]; full && (len(h.Rows) == 0 || h.Rows[0].At >= ended) {
 				deeper, most[h.Job] = append(deeper, h.Job), 4*most[h.Job]
 				return true
 			}
@@ -181,7 +181,7 @@ func rowsOf(job string, records []string, holding string) JobRows {
 		if row, err := parseRow(job, record); err == nil {
 			h.Rows = append(h.Rows, row)
 		} else {
-			h.Foreign++
+			h.UnknownFormat++
 		}
 	}
 	return h
@@ -196,7 +196,7 @@ func (l *Ledger) History(ctx context.Context, names []string) (rows map[string][
 		if len(h.Rows) > 0 {
 			rows[h.Job] = h.Rows
 		}
-		foreign += h.Foreign
+		foreign += h.UnknownFormat
 		wrong = h.Err
 		return wrong == nil
 	})

@@ -69,7 +69,7 @@ func TestRowsOfNoRunsPushNothingOut(t *testing.T) {
 		if !same {
 			d.Cursor, d.WasCursor, d.Upcoming = hours(r, n), e.Cursor, e.Cursor
 		}
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Word != "replaced" {
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Status != "replaced" {
 			t.Fatalf("%+v: %+v", d, got[0])
 		}
 	}
@@ -116,7 +116,7 @@ func TestRowsOfNoRunsPushNothingOut(t *testing.T) {
 			for i := range 180 {
 				at := r.entry(t, "a").Cursor
 				p := SkippedRange{Outcome: jobs.OutcomeMissed, Reason: []string{ReasonLate, ReasonStartWithin}[i%2], First: at, Last: at, Count: 1, Next: at + 3_600_000}
-				r.want(t, Passed, Claim{Job: "a", Digest: "d-second", Run: "x", TTL: ttl, From: at, Passes: []SkippedRange{p}, Next: p.Next})
+				r.want(t, RecordedOnly, Claim{Job: "a", Digest: "d-second", Run: "x", TTL: ttl, From: at, Skipped: []SkippedRange{p}, Next: p.Next})
 				if i == 40 {
 					runs(t, r, 2, 42)
 				}

@@ -133,7 +133,7 @@ func (l *Ledger) write(p int, d Document) write {
 	w.hash(k.joins, d.Joins)
 	w.hash(k.runs, d.Running)
 	for _, run := range slices.Sorted(maps.Keys(d.Running)) {
-		if lease, err := parseLease(run, string(d.Running[run])); err == nil {
+		if lease, err := parseRun(run, string(d.Running[run])); err == nil {
 			w.do("Z", k.leases, ms(lease.Until), run)
 		}
 	}

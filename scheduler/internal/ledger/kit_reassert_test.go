@@ -89,23 +89,23 @@ func (r *rig) failover(t *testing.T, all backup) {
 }
 
 // granted claims and is granted, and returns what its node knows of the run from then on.
-func (r *rig) granted(t *testing.T, c Claim) Lease {
+func (r *rig) granted(t *testing.T, c Claim) Run {
 	t.Helper()
 	return r.grantedTo(t, node, c)
 }
 
-func (r *rig) grantedTo(t *testing.T, by Claimer, c Claim) Lease {
+func (r *rig) grantedTo(t *testing.T, by Claimer, c Claim) Run {
 	t.Helper()
 	a := must(r.led.Claim(t.Context(), by, r.now, []Claim{c}))[0]
 	if a.Verdict != Granted {
 		t.Fatalf("claim %+v: %+v", c, a)
 	}
-	return c.Lease(a, by, r.now)
+	return c.GrantedRun(a, by, r.now)
 }
 
 // of is what a node says of a run, whose job ticks each second; change it with the functions.
-func of(l Lease, change ...func(*Assertion)) Assertion {
-	a := Assertion{Digest: "d-second", Lease: l}
+func of(l Run, change ...func(*Assertion)) Assertion {
+	a := Assertion{Digest: "d-second", Run: l}
 	for _, f := range change {
 		f(&a)
 	}
@@ -122,23 +122,23 @@ func gap(first, last int64) func(*Assertion) {
 
 // reopen says how to open the tick of a shard.
 func reopen(params ...string) func(*Assertion) {
-	return func(a *Assertion) { a.Reopen, a.Params, a.Next = true, params, a.Lease.Tick+1000 }
+	return func(a *Assertion) { a.Reopen, a.Params, a.Next = true, params, a.Run.Tick+1000 }
 }
 
 // says tells the server of a run, twice, and compares the answers: repeated, it changes nothing but the lease.
 func (r *rig) says(t *testing.T, want Status, a Assertion) Asserted {
 	t.Helper()
 	got := must(r.led.At(r.epoch()).Reassert(t.Context(), r.now, []Assertion{a}))[0]
-	if got.Word != want {
-		t.Fatalf("of %s it is said: %+v, want %s", a.Lease.Run, got, want)
+	if got.Status != want {
+		t.Fatalf("of %s it is said: %+v, want %s", a.Run.ID, got, want)
 	}
 	again := map[Status]Status{Restored: Known}[want]
 	if again == "" {
 		again = want
 	}
 	before := r.unleased(t)
-	if got := must(r.led.At(r.epoch()).Reassert(t.Context(), r.now, []Assertion{a}))[0]; got.Word != again {
-		t.Fatalf("of %s it is said again: %+v, want %s", a.Lease.Run, got, again)
+	if got := must(r.led.At(r.epoch()).Reassert(t.Context(), r.now, []Assertion{a}))[0]; got.Status != again {
+		t.Fatalf("of %s it is said again: %+v, want %s", a.Run.ID, got, again)
 	}
 	if wrong := differences(before, r.unleased(t)); len(wrong) > 0 {
 		t.Fatalf("saying it again changed %s", strings.Join(wrong, "\n"))
@@ -152,30 +152,30 @@ func (r *rig) unleased(t *testing.T) map[string]string {
 	all := dump(t, r.client)
 	delete(all, r.led.keys[0].leases)
 	delete(all, r.led.keys[0].runs)
-	for _, l := range must(r.led.Open(t.Context(), "a")) {
+	for _, l := range must(r.led.InFlight(t.Context(), "a")) {
 		l.Until, l.Beat = 0, 0
-		all["run "+l.Run] = fmt.Sprintf("%+v", l)
+		all["run "+l.ID] = fmt.Sprintf("%+v", l)
 	}
 	return all
 }
 
 // ends settles a run as its node does, by its token.
-func (r *rig) ends(t *testing.T, want Status, l Lease, outcome jobs.Outcome) {
+func (r *rig) ends(t *testing.T, want Status, l Run, outcome jobs.Outcome) {
 	t.Helper()
-	report := Report{Job: l.Job, Run: l.Run, Token: l.Token, Outcome: outcome, Started: l.Granted, Ended: r.now, Tries: 1}
+	report := Report{Job: l.Job, Run: l.ID, Token: l.Token, Outcome: outcome, Started: l.Granted, Ended: r.now, Tries: 1}
 	for range 2 {
 		if got := must(r.led.At(r.epoch()).Settle(t.Context(), []Report{report})); got[0] != want {
-			t.Fatalf("settle of %s: %s, want %s", l.Run, got[0], want)
+			t.Fatalf("settle of %s: %s, want %s", l.ID, got[0], want)
 		}
 	}
 }
 
 // renews renews a run as its node does, by its token.
-func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Lease) {
+func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Run) {
 	t.Helper()
-	got, err := r.led.At(r.epoch()).Renew(t.Context(), []locking.Renewal{{Name: l.Job, Owner: l.Run, Token: l.Token, TTL: ttl}})
+	got, err := r.led.At(r.epoch()).Renew(t.Context(), []locking.Renewal{{Name: l.Job, Owner: l.ID, Token: l.Token, TTL: ttl}})
 	if err != nil || got[0] != want {
-		t.Fatalf("renewal of %s: %v, %v, want %v", l.Run, got, err, want)
+		t.Fatalf("renewal of %s: %v, %v, want %v", l.ID, got, err, want)
 	}
 }
 

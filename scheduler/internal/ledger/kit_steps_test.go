@@ -29,8 +29,8 @@ func must[T any](v T, err error) T {
 func (r *rig) create(t *testing.T, job string) {
 	t.Helper()
 	got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: noon + 1000}}))
-	if got[0].Word != "created" {
-		t.Fatalf("%s: %s", job, got[0].Word)
+	if got[0].Status != "created" {
+		t.Fatalf("%s: %s", job, got[0].Status)
 	}
 }
 
@@ -105,9 +105,9 @@ func (r *rig) tale(t *testing.T, job string, want ...string) {
 			s = row.Outcome.String() + " by hand"
 		}
 		switch {
-		case row.Whole:
+		case row.IsTick:
 			s = fmt.Sprintf("all %d %s", row.Shards, s)
-		case row.Shards > 1 && row.Of == "":
+		case row.Shards > 1 && row.TickID == "":
 			s = fmt.Sprintf("%d/%d alone %s", row.Shard, row.Shards, s)
 		case row.Shards > 1:
 			s = fmt.Sprintf("%d/%d %s", row.Shard, row.Shards, s)
@@ -115,7 +115,7 @@ func (r *rig) tale(t *testing.T, job string, want ...string) {
 		if !row.Ranged && row.Attempt > 1 {
 			s += fmt.Sprint(" #", row.Attempt)
 		}
-		if row.Whole && row.Reason != "" {
+		if row.IsTick && row.Reason != "" {
 			s += ": " + row.Reason
 		}
 		got = append(got, s)
@@ -150,10 +150,10 @@ func (r *rig) ended(t *testing.T, job, tick string, outcomes ...jobs.Outcome) {
 }
 
 // left is the open tick's record; nil when there is none.
-func (r *rig) left(t *testing.T, job, tick string) *Lease {
+func (r *rig) left(t *testing.T, job, tick string) *Run {
 	t.Helper()
-	for _, l := range must(r.led.Open(t.Context(), job)) {
-		if l.Run == tick && l.Whole {
+	for _, l := range must(r.led.InFlight(t.Context(), job)) {
+		if l.ID == tick && l.IsOpenTick {
 			return &l
 		}
 	}
@@ -180,22 +180,22 @@ func attempts(most int, c Claim) Claim {
 func (r *rig) reap(t *testing.T, job, run string) {
 	t.Helper()
 	r.pass(t, ttl+time.Millisecond)
-	seen := Lease{Job: job, Run: run}
-	for _, l := range must(r.led.Open(t.Context(), job)) {
-		if l.Run == run {
+	seen := Run{Job: job, ID: run}
+	for _, l := range must(r.led.InFlight(t.Context(), job)) {
+		if l.ID == run {
 			seen = l
 		}
 	}
-	if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Lease{seen})); got[0] != Reaped {
+	if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Run{seen})); got[0] != Reaped {
 		t.Fatalf("reap of %s: %s", run, got[0])
 	}
 }
 
 // open is the one run in flight of a job, leased or pending; nil when there is none.
-func (r *rig) open(t *testing.T, job string) *Lease {
+func (r *rig) open(t *testing.T, job string) *Run {
 	t.Helper()
-	var found []Lease
-	for _, l := range must(r.led.Open(t.Context(), job)) {
+	var found []Run
+	for _, l := range must(r.led.InFlight(t.Context(), job)) {
 		if l.Job == job {
 			found = append(found, l)
 		}
@@ -218,7 +218,7 @@ func with(o jobs.Overlap, c Claim) Claim {
 
 // passing is a claim that passes ticks before the one that it runs; with 0 it runs none.
 func passing(job, run string, second int64, passes ...SkippedRange) Claim {
-	c := Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: passes[0].First, Passes: passes, Next: passes[len(passes)-1].Next}
+	c := Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: passes[0].First, Skipped: passes, Next: passes[len(passes)-1].Next}
 	if second != 0 {
 		c.Tick, c.Next = noon+second*1000, noon+second*1000+1000
 	}

@@ -92,7 +92,7 @@ func newRig(tb testing.TB, name string, client *redis.Client, cfg Config) *rig {
 	cfg.Namespace, cfg.NewID = testNS, func() string { return rigIncarnation }
 	r.clock(tb, noon*1000, "aaaaaaaaaaaa")
 	var err error
-	if r.led, err = Open(tb.Context(), client, cfg); err != nil {
+	if r.led, err = Join(tb.Context(), client, cfg); err != nil {
 		tb.Fatal(err)
 	}
 	return r

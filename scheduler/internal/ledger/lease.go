@@ -136,12 +136,12 @@ func (l *Ledger) byPartition(n int, job func(int) string) [][]int {
 
 // Reap settles lapsed leases, as Scan found them, as abandoned; all of one partition, at most
 // BatchMax. The caller has seen the clock of this server run steadily for each lease's ttl. Reap
-// returns Reaped, Alive, Gone or Strange for each, or ErrClock.
-func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Lease) ([]Status, error) {
+// returns Reaped, Alive, Gone or StatusUnknownFormat for each, or ErrClock.
+func (l *Ledger) Reap(ctx context.Context, now int64, server string, seen []Run) ([]Status, error) {
 	head := reapArgs{now: now, skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: server}
 	args := head.appendTo(make([]string, 0, reapArgsSize+reapItemSize*len(seen)))
 	for _, s := range seen {
-		item := reapItem{job: s.Job, id: s.Run, beat: s.Beat, fresh: Successor(s.Run)}
+		item := reapItem{job: s.Job, id: s.ID, beat: s.Beat, fresh: NextAttemptID(s.ID)}
 		args = item.appendTo(args)
 	}
 	ks := reapScript.each(l.tag(seen[0].Job), len(seen), func(i int) string { return seen[i].Job })
@@ -161,13 +161,13 @@ type Return struct {
 }
 
 // Unclaim hands back runs whose function was never called, all of one partition, at most BatchMax.
-// Each is pending again as its Successor. Unclaim returns Returned, Lost or Strange for each and
+// Each is pending again under its NextAttemptID. Unclaim returns Returned, Lost or StatusUnknownFormat for each and
 // may be repeated. It returns ErrServer in another epoch than the one that At names.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Status, error) {
 	head := unclaimArgs{now: l.believed(ctx), skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known}
 	args := head.appendTo(make([]string, 0, unclaimArgsSize+unclaimItemSize*len(batch)))
 	for _, r := range batch {
-		item := unclaimItem{job: r.Job, id: r.Run, token: r.Token, fresh: Successor(r.Run)}
+		item := unclaimItem{job: r.Job, id: r.Run, token: r.Token, fresh: NextAttemptID(r.Run)}
 		args = item.appendTo(args)
 	}
 	ks := unclaimScript.each(l.tag(batch[0].Job), len(batch), func(i int) string { return batch[i].Job })

@@ -148,7 +148,7 @@ func (l *Ledger) believed(ctx context.Context) int64 {
 
 // Open joins a namespace, creating its control record if this is the first node ever. A number
 // of partitions other than the stored one is refused, as is a layout newer than this version's.
-func Open(ctx context.Context, client redis.UniversalClient, cfg Config) (*Ledger, error) {
+func Join(ctx context.Context, client redis.UniversalClient, cfg Config) (*Ledger, error) {
 	return open(ctx, client, cfg, true)
 }
 

@@ -46,17 +46,17 @@ func foreign(t *testing.T, r *rig, record string) {
 	r.client.RPush(ctx, k.history+"rows", record)
 	r.pass(t, time.Minute)
 
-	r.want(t, Foreign, tickClaim("entry", "x", 2))
-	r.want(t, Foreign, pendingClaim("pending", "pending-1"))
+	r.want(t, VerdictUnknownFormat, tickClaim("entry", "x", 2))
+	r.want(t, VerdictUnknownFormat, pendingClaim("pending", "pending-1"))
 	r.want(t, Skipped, tickClaim("run", "x", 2)) // its run is in flight, whatever it is
-	r.settle(t, Strange, "entry", "entry-1", jobs.OutcomeSucceeded)
-	r.settle(t, Strange, "run", "run-1", jobs.OutcomeSucceeded)
+	r.settle(t, StatusUnknownFormat, "entry", "entry-1", jobs.OutcomeSucceeded)
+	r.settle(t, StatusUnknownFormat, "run", "run-1", jobs.OutcomeSucceeded)
 	for _, job := range []string{"entry", "run"} {
-		seen := []Lease{{Job: job, Run: job + "-1"}}
-		if got := must(r.led.Reap(ctx, r.now, r.epoch(), seen)); got[0] != Strange {
+		seen := []Run{{Job: job, ID: job + "-1"}}
+		if got := must(r.led.Reap(ctx, r.now, r.epoch(), seen)); got[0] != StatusUnknownFormat {
 			t.Errorf("reap of %s: %s", job, got[0])
 		}
-		if got := must(r.led.Unclaim(ctx, []Return{{Job: job, Run: job + "-1"}})); got[0] != Strange {
+		if got := must(r.led.Unclaim(ctx, []Return{{Job: job, Run: job + "-1"}})); got[0] != StatusUnknownFormat {
 			t.Errorf("unclaim of %s: %s", job, got[0])
 		}
 	}
@@ -66,7 +66,7 @@ func foreign(t *testing.T, r *rig, record string) {
 	if _, err := r.led.Trigger(ctx, "entry", Trigger{Run: "t"}); !errors.Is(err, ErrUnknownFormat) {
 		t.Errorf("trigger: %v", err)
 	}
-	if got := must(r.led.Define(ctx, r.now, []Definition{{Job: "entry", Digest: "d-new", WasDigest: "d-second", WasCursor: noon + 2000, Cursor: r.now + 1}})); got[0].Word != "foreign" {
+	if got := must(r.led.Define(ctx, r.now, []Definition{{Job: "entry", Digest: "d-new", WasDigest: "d-second", WasCursor: noon + 2000, Cursor: r.now + 1}})); got[0].Status != "foreign" {
 		t.Errorf("define: %+v", got[0])
 	}
 	r.runOne(t, "rows", 1)
@@ -89,7 +89,7 @@ func foreignReads(t *testing.T, r *rig) {
 			t.Errorf("job %s: %v", s.Job, s.Err)
 		}
 	}
-	if open := must(r.led.Open(ctx, "entry", "run", "pending")); len(open) != 1 || open[0].Run != "entry-1" {
+	if open := must(r.led.InFlight(ctx, "entry", "run", "pending")); len(open) != 1 || open[0].ID != "entry-1" {
 		t.Errorf("open: %+v", open)
 	}
 	rows, n, err := r.led.History(ctx, []string{"rows", "good"})
@@ -97,11 +97,11 @@ func foreignReads(t *testing.T, r *rig) {
 		t.Errorf("history: %+v, %d foreign, %v", rows, n, err)
 	}
 	found := must(r.led.NewScanner().Scan(ctx, r.now, 0))
-	if found.Foreign != 2 || len(found.Pending) != 0 || len(found.Lapsed) != 1 {
+	if found.UnknownFormat != 2 || len(found.Pending) != 0 || len(found.Lapsed) != 1 {
 		t.Errorf("look: %+v", found)
 	}
 	named := map[string]bool{}
-	for _, left := range must(r.led.EachJob(ctx, "", func(JobBooks) {})).LeftAlone {
+	for _, left := range must(r.led.EachJob(ctx, "", func(JobSnapshot) {})).UnknownFormat {
 		if left.Kind != "definition" {
 			named[left.Job] = true
 		}
@@ -117,7 +117,7 @@ func TestOpen(t *testing.T) {
 		name := Config{Namespace: "other"}
 		both := func(what string, want error) {
 			t.Helper()
-			for _, open := range []func(context.Context, redis.UniversalClient, Config) (*Ledger, error){Open, OpenExisting} {
+			for _, open := range []func(context.Context, redis.UniversalClient, Config) (*Ledger, error){Join, OpenExisting} {
 				if l, err := open(ctx, r.client, name); !errors.Is(err, want) || err == nil && (l.Partitions() != 1 || l.Namespace() != "other") {
 					t.Errorf("%s: %v, %v, want %v", what, l, err, want)
 				}
@@ -126,10 +126,10 @@ func TestOpen(t *testing.T) {
 		if _, err := OpenExisting(ctx, r.client, name); !errors.Is(err, ErrNoNamespace) || r.client.Exists(ctx, key).Val() != 0 {
 			t.Errorf("a namespace that is not there: %v", err)
 		}
-		must(Open(ctx, r.client, name)) // with one partition
+		must(Join(ctx, r.client, name)) // with one partition
 		both("what is there", nil)
 		name.Partitions = 4
-		if _, err := Open(ctx, r.client, name); !errors.Is(err, ErrRefused) {
+		if _, err := Join(ctx, r.client, name); !errors.Is(err, ErrRefused) {
 			t.Errorf("other partitions: %v", err)
 		}
 		name.Partitions = 16
@@ -147,14 +147,14 @@ func TestOpen(t *testing.T) {
 		for partitions, want := range map[int]error{0: nil, 8: ErrRefused} {
 			r.client.Del(ctx, controlKey(testNS))
 			if partitions > 0 { // another node was first
-				must(Open(ctx, r.client, Config{Namespace: testNS, Partitions: partitions}))
+				must(Join(ctx, r.client, Config{Namespace: testNS, Partitions: partitions}))
 			}
 			if _, err := r.led.Restore(ctx, ""); !errors.Is(err, want) {
 				t.Errorf("restore when %d partitions stand there: %v, want %v", partitions, err, want)
 			}
 		}
 		for _, bad := range []Config{{Namespace: "a{b}"}, {Namespace: "-a"}, {Partitions: 1025}, {Partitions: -1}, {Keep: 15}} {
-			if _, err := Open(ctx, r.client, bad); err == nil {
+			if _, err := Join(ctx, r.client, bad); err == nil {
 				t.Errorf("%+v was accepted", bad)
 			}
 		}

@@ -49,7 +49,7 @@ func newOnCluster(t *testing.T) *onCluster {
 		return nil
 	})
 	client.Options().ReadTimeout, client.Options().DialTimeout = whileHung, whileHung // only the calls' own deadlines end them
-	r.ledger = must(Open(ctx, client, Config{Namespace: "m", Partitions: len(keys)}))
+	r.ledger = must(Join(ctx, client, Config{Namespace: "m", Partitions: len(keys)}))
 	r.before = r.known(nil)
 	for p, id := range r.before {
 		master := must(r.cluster.Master(ctx, keys[p].jobs)).Client(t)
@@ -99,21 +99,21 @@ func (r *onCluster) claim(p int, run string) Claim {
 }
 
 // grant asks as one who knows the masters so.
-func (r *onCluster) grant(ids []string, c Claim) (Lease, error) {
+func (r *onCluster) grant(ids []string, c Claim) (Run, error) {
 	got, err := r.ledger.At(ids[r.ledger.Partition(c.Job)]).Claim(r.ctx, node, r.now(), []Claim{c})
 	if err != nil {
-		return Lease{}, err
+		return Run{}, err
 	}
 	if got[0].Verdict != Granted {
 		r.t.Fatalf("%s: %+v", c.Job, got[0])
 	}
-	return c.Lease(got[0], node, r.now()), nil
+	return c.GrantedRun(got[0], node, r.now()), nil
 }
 
-func (r *onCluster) renew(server string, leases ...Lease) ([]locking.RenewAnswer, error) {
+func (r *onCluster) renew(server string, leases ...Run) ([]locking.RenewAnswer, error) {
 	var batch []locking.Renewal
 	for _, l := range leases {
-		batch = append(batch, locking.Renewal{Name: l.Job, Owner: l.Run, Token: l.Token, TTL: time.Minute})
+		batch = append(batch, locking.Renewal{Name: l.Job, Owner: l.ID, Token: l.Token, TTL: time.Minute})
 	}
 	return r.ledger.At(server).Renew(r.ctx, batch)
 }
@@ -182,9 +182,9 @@ func TestMastersOfACluster(t *testing.T) {
 	r.refused("claim, by who knows the old master", err)
 	_, err = r.grant(newcomer, late)
 	r.refused("claim, by who came while it was away", err)
-	_, err = l.At(before[r.lost]).Settle(r.ctx, []Report{{Job: there.Job, Run: there.Run, Token: there.Token}})
+	_, err = l.At(before[r.lost]).Settle(r.ctx, []Report{{Job: there.Job, Run: there.ID, Token: there.Token}})
 	r.refused("settle", err)
-	if _, err = l.Reap(r.ctx, r.now(), before[r.lost], []Lease{there}); !errors.Is(err, ErrClock) {
+	if _, err = l.Reap(r.ctx, r.now(), before[r.lost], []Run{there}); !errors.Is(err, ErrClock) {
 		t.Errorf("reap, by who watched the old master's clock: %v; want ErrClock", err)
 	}
 	_, err = l.At(before[r.lost]).Reassert(r.ctx, r.now(), []Assertion{of(there)})
@@ -193,7 +193,7 @@ func TestMastersOfACluster(t *testing.T) {
 	r.refused("renew", err)
 	wantAnswers(t, "renewed by who knows the other master", must(r.renew(before[r.kept], here)), locking.Renewed)
 
-	if said := must(l.At(after[r.lost]).Reassert(r.ctx, r.now(), []Assertion{of(there)})); said[0].Word != Known && said[0].Word != Restored {
+	if said := must(l.At(after[r.lost]).Reassert(r.ctx, r.now(), []Assertion{of(there)})); said[0].Status != Known && said[0].Status != Restored {
 		t.Errorf("told to the new master: %+v", said)
 	}
 	wantAnswers(t, "renewed by who knows the new master", must(r.renew(after[r.lost], there)), locking.Renewed)

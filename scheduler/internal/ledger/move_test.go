@@ -49,7 +49,7 @@ func (s *mover) is(what string, got, want any) {
 }
 
 func (s *mover) open(ns string, partitions int) *Ledger {
-	l, err := Open(s.ctx, s.client, Config{Namespace: ns, Partitions: partitions, Generation: "blue"})
+	l, err := Join(s.ctx, s.client, Config{Namespace: ns, Partitions: partitions, Generation: "blue"})
 	s.does("open "+ns, err)
 	return l
 }

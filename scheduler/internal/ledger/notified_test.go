@@ -16,7 +16,7 @@ func TestNotifiedIsFenced(t *testing.T) {
 	t.Parallel()
 	_, here := redistest.StartEmbedded(t)
 	for name, client := range map[string]*redis.Client{"redis": redistest.Start(t).Client(t), "embedded": here} {
-		l, err := ledger.Open(t.Context(), client, ledger.Config{})
+		l, err := ledger.Join(t.Context(), client, ledger.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

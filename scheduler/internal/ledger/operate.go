@@ -75,12 +75,12 @@ type rerunArgs struct {
 // same each time. It returns ErrUnknownRun, or ErrRefused while the run or another attempt of its
 // tick is in flight or pending.
 func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
-	fresh := Successor(run)
+	fresh := NextAttemptID(run)
 	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, []Status{"queued"}, map[Status]error{
 		"running": fmt.Errorf("%w: run %s has not ended; cancel it first, or wait", ErrRefused, run),
 		"going":   fmt.Errorf("%w: rerun %s: another attempt of its tick is going or still to come; wait for that one", ErrRefused, run),
 		NoSuchRun: fmt.Errorf("%w: %s of job %s", ErrUnknownRun, run, job),
-	}, rerunArgs{l.timed(ctx), job, run, fresh, successors(fresh), pendingMax})
+	}, rerunArgs{l.timed(ctx), job, run, fresh, laterAttemptIDs(fresh), pendingMax})
 	if err != nil {
 		return "", err
 	}

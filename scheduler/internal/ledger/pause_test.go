@@ -82,9 +82,9 @@ func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
 				r.settle(t, Settled, "hand", "hand-1", jobs.OutcomeFailed)
 				must(r.led.Unclaim(t.Context(), []Return{{Job: "back", Run: "back-1"}}))
 				r.pass(t, 2*ttl)
-				must(r.led.Reap(t.Context(), r.now, r.epoch(), []Lease{{Job: "crash", Run: "crash-1"}}))
+				must(r.led.Reap(t.Context(), r.now, r.epoch(), []Run{{Job: "crash", ID: "crash-1"}}))
 				for _, job := range []string{"back", "crash"} {
-					if a := r.want(t, Held, with(o, pendingClaim(job, Successor(job+"-1")))); a.Detail != "a pause" {
+					if a := r.want(t, JobBusy, with(o, pendingClaim(job, NextAttemptID(job+"-1")))); a.Detail != "a pause" {
 						t.Errorf("%s: %+v", job, a)
 					}
 				}
@@ -95,10 +95,10 @@ func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
 				}
 				r.clock(t, (noon+500)*1000, "aaaaaaaaaaaa") // a step back to before the pause does not end it
 				r.pass(t, 30*time.Second)
-				r.want(t, Held, with(o, pendingClaim("back", Successor("back-1"))))
+				r.want(t, JobBusy, with(o, pendingClaim("back", NextAttemptID("back-1"))))
 				r.pass(t, 60*time.Second)
 				for _, job := range []string{"back", "crash"} {
-					r.complete(t, jobs.OutcomeSucceeded, with(o, pendingClaim(job, Successor(job+"-1"))))
+					r.complete(t, jobs.OutcomeSucceeded, with(o, pendingClaim(job, NextAttemptID(job+"-1"))))
 				}
 				r.sound(t)
 			})
@@ -115,7 +115,7 @@ func TestDefinitionOfAPausedJob(t *testing.T) {
 		r.pausedFor(t, "a", Window{From: noon + 900})
 		r.clock(t, (noon+500)*1000, "aaaaaaaaaaaa")
 		d := Definition{Job: "a", Digest: "d-new", Text: []byte("{}"), Cursor: noon + 600, WasDigest: "d-second", WasCursor: noon + 1000}
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Word != "replaced" {
+		if got := must(r.led.Define(t.Context(), r.now, []Definition{d})); got[0].Status != "replaced" {
 			t.Fatalf("%+v", got)
 		}
 		r.pausedFor(t, "a", Window{From: noon + 600})

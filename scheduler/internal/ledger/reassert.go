@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// The words of Reassert; besides Lost and Strange.
+// The words of Reassert; besides Lost and StatusUnknownFormat.
 const (
 	Known     Status = "known"      // the ledger has the run
 	Restored  Status = "restored"   // the ledger has it again
@@ -22,14 +22,14 @@ const (
 // Assertion is a run that its node was granted before Redis failed over or was restarted.
 type Assertion struct {
 	Digest string // of the definition that it was granted by
-	Lease  Lease  // as granted; Until and Beat are not used
+	Run    Run    // as granted; Until and Beat are not used
 	Ended  int64  // when it ended, ms, and Settle will say how; 0 while it goes on
 	// Gap are the ticks from the cursor up to this run's that no node accounts for, by First, Last
 	// and Count: they are recorded as missed for ReasonFailover. If there are such ticks and Gap
 	// does not begin at the cursor, the answer is Behind.
 	Gap *SkippedRange
 	// Reopen, of a shard, opens its tick again if Redis has lost it, with the job's parameters, one
-	// for each of Lease.Shards or none, and with Next. Without Reopen the shards of a lost tick are
+	// for each of Run.Shards or none, and with Next. Without Reopen the shards of a lost tick are
 	// Lost.
 	Reopen bool
 	Params []string
@@ -41,7 +41,7 @@ type Assertion struct {
 
 // Asserted is the answer to an Assertion.
 type Asserted struct {
-	Word   Status
+	Status Status
 	Cursor int64 // Behind: where the job stands, ms
 }
 
@@ -67,7 +67,7 @@ func (l *Ledger) reassert(ctx context.Context, now int64, batch []Assertion) ([]
 	for i := range batch {
 		args = batch[i].appendTo(args)
 	}
-	ks := reassertScript.each(l.tag(batch[0].Lease.Job), len(batch), func(i int) string { return batch[i].Lease.Job })
+	ks := reassertScript.each(l.tag(batch[0].Run.Job), len(batch), func(i int) string { return batch[i].Run.Job })
 	reply, err := evaluate(ctx, l.client, reassertScript, ks, args).Slice()
 	if err != nil {
 		return nil, redisconn.Classify("reassert", err)
@@ -86,15 +86,15 @@ func (l *Ledger) reassert(ctx context.Context, now int64, batch []Assertion) ([]
 }
 
 func (a *Assertion) appendTo(args []string) []string {
-	item := reassertItem{job: a.Lease.Job, digest: a.Digest, id: a.Lease.Run, record: a.Lease.granted(), gap: a.Gap.text(), next: a.Next, ended: a.Ended}
+	item := reassertItem{job: a.Run.Job, digest: a.Digest, id: a.Run.ID, record: a.Run.granted(), gap: a.Gap.text(), next: a.Next, ended: a.Ended}
 	if a.Reopen {
-		item.parts = (&Claim{Shards: a.Lease.Shards, Params: a.Params}).parts()
+		item.parts = (&Claim{Shards: a.Run.Shards, Params: a.Params}).parts()
 	}
 	return item.appendTo(args)
 }
 
 // granted is the record of a lease from the job on, as granted.
-func (l Lease) granted() string {
+func (l Run) granted() string {
 	l.Until, l.Beat = 0, 0
 	return strings.TrimPrefix(l.runText(), "1|0|0|")
 }

@@ -33,7 +33,7 @@ func TestReassertAGrant(t *testing.T) {
 				if got := *r.open(t, "a"); !reflect.DeepEqual(got, was) {
 					t.Errorf("restored\n%+v, it was\n%+v", got, was)
 				}
-				if e := r.entry(t, "a"); e.Cursor != noon+2000 || e.Last != noon+1000 || e.Open != "r1" || e.Token != l.Token {
+				if e := r.entry(t, "a"); e.Cursor != noon+2000 || e.Last != noon+1000 || e.HolderRun != "r1" || e.Token != l.Token {
 					t.Errorf("the entry is %+v", e)
 				}
 				r.renews(t, locking.Renewed, l)
@@ -72,7 +72,7 @@ func TestReassertTooLate(t *testing.T) {
 					r.says(t, Lost, of(l))
 					r.renews(t, locking.Gone, l)
 					r.ends(t, map[string]Status{"r9": NoSuchRun, "r1": Lost}[again], l, jobs.OutcomeFailed)
-					back := []Return{{Job: "a", Run: l.Run, Token: l.Token}}
+					back := []Return{{Job: "a", Run: l.ID, Token: l.Token}}
 					if got := must(r.led.Unclaim(t.Context(), back)); got[0] != Lost {
 						t.Errorf("handed back: %s", got[0])
 					}
@@ -133,14 +133,14 @@ func TestReassertASecondAttempt(t *testing.T) {
 		story := []backup{r.backup(t)}
 		r.reap(t, "a", "r1")
 		story = append(story, r.backup(t))
-		second := r.grantedTo(t, Claimer{"n2", "beta"}, attempts(3, pendingClaim("a", Successor("r1"))))
+		second := r.grantedTo(t, Claimer{"n2", "beta"}, attempts(3, pendingClaim("a", NextAttemptID("r1"))))
 		story = append(story, r.backup(t))
 		for i, before := range story {
 			for _, late := range []bool{false, true} { // whether the second attempt ends before the first is reaped again
 				t.Logf("as of moment %d, ends late: %v", i, late)
 				r.failover(t, before)
 				r.says(t, map[bool]Status{true: Known, false: Restored}[i == 2], of(second))
-				if e := r.entry(t, "a"); e.Open != second.Run || e.Token != second.Token || e.Cursor != noon+2000 {
+				if e := r.entry(t, "a"); e.HolderRun != second.ID || e.Token != second.Token || e.Cursor != noon+2000 {
 					t.Fatalf("the entry is %+v", e)
 				}
 				if late {
@@ -158,7 +158,7 @@ func TestReassertASecondAttempt(t *testing.T) {
 					slices.Reverse(want)
 				}
 				r.sound(t)
-				if r.tale(t, "a", want...); r.open(t, "a") != nil || r.entry(t, "a").Open != "" {
+				if r.tale(t, "a", want...); r.open(t, "a") != nil || r.entry(t, "a").HolderRun != "" {
 					t.Errorf("in flight: %+v", r.open(t, "a"))
 				}
 				r.granted(t, tickClaim("a", "r2", 2))
@@ -174,7 +174,7 @@ func TestReassertBehind(t *testing.T) {
 		r.chainOf(t, "a", "b")
 		r.pass(t, 1500*time.Millisecond)
 		before := r.backup(t)
-		var all []Lease
+		var all []Run
 		for s := int64(1); s <= 6; s++ {
 			all = append(all, r.granted(t, tickClaim("a", string(rune('p'+s)), s)))
 			r.ends(t, Settled, all[s-1], jobs.OutcomeSucceeded)
@@ -192,7 +192,7 @@ func TestReassertBehind(t *testing.T) {
 		}
 		r.says(t, Restored, of(all[3], gap(2, 3)))
 		r.whole(t)
-		if e := r.entry(t, "a"); e.Cursor != noon+5000 || e.Open != all[3].Run || e.Counts[jobs.OutcomeMissed] != 2 {
+		if e := r.entry(t, "a"); e.Cursor != noon+5000 || e.HolderRun != all[3].ID || e.Counts[jobs.OutcomeMissed] != 2 {
 			t.Errorf("the entry is %+v", e)
 		}
 		for _, l := range all[1:3] {
@@ -209,7 +209,7 @@ func TestReassertBehind(t *testing.T) {
 		r.tale(t, "a", "missed 2-3 x2 failover", "missed 5-5 x1 failover", "failed 4", "succeeded 6", "succeeded 1")
 		r.relayAll(t) // the follower has word of every tick, once
 		r.tale(t, "b", "skipped 2-3 x2 upstream missed", "skipped 4-4 x1 upstream failed", "skipped 5-5 x1 upstream missed")
-		if open := must(r.led.Open(t.Context(), "b")); len(open) != 2 {
+		if open := must(r.led.InFlight(t.Context(), "b")); len(open) != 2 {
 			t.Errorf("pending are %+v", open)
 		}
 		r.want(t, Granted, tickClaim("a", "next", 7))
@@ -227,27 +227,27 @@ func TestReassertTheHolder(t *testing.T) {
 		r.ends(t, Settled, first, jobs.OutcomeSucceeded)
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
 		second := r.granted(t, pendingClaim("a", "t"))
-		for _, order := range [][]Lease{{first, second}, {second, first}} {
+		for _, order := range [][]Run{{first, second}, {second, first}} {
 			r.failover(t, before)
 			for _, l := range order {
 				r.says(t, Restored, of(l))
 			}
 			r.ends(t, Settled, first, jobs.OutcomeSucceeded)
-			if e := r.entry(t, "a"); e.Open != "t" || e.Token != second.Token || e.Busy != (Window{}) {
+			if e := r.entry(t, "a"); e.HolderRun != "t" || e.Token != second.Token || e.Busy != (Window{}) {
 				t.Errorf("the entry is %+v", e)
 			}
 			r.whole(t)
 			r.ends(t, Settled, second, jobs.OutcomeSucceeded)
-			if e := r.entry(t, "a"); e.Open != "" {
-				t.Errorf("the job is held by %q", e.Open)
+			if e := r.entry(t, "a"); e.HolderRun != "" {
+				t.Errorf("the job is held by %q", e.HolderRun)
 			}
 		}
 		r.failover(t, before)
 		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "new"}))
 		third := r.granted(t, pendingClaim("a", "new"))
-		for _, l := range []Lease{second, first} {
+		for _, l := range []Run{second, first} {
 			r.says(t, Restored, of(l))
-			if e := r.entry(t, "a"); e.Open != "new" || e.Token != third.Token {
+			if e := r.entry(t, "a"); e.HolderRun != "new" || e.Token != third.Token {
 				t.Errorf("the entry is %+v", e)
 			}
 		}
@@ -267,7 +267,7 @@ func TestReassertATick(t *testing.T) {
 			r.want(t, Opened, sharded(3, tickClaim("a", "x", 1), params...))
 			opened := r.now
 			r.pass(t, time.Second)
-			shards := []Lease{r.granted(t, shardClaim("a", "x", 0)), r.granted(t, shardClaim("a", "x", 1))}
+			shards := []Run{r.granted(t, shardClaim("a", "x", 0)), r.granted(t, shardClaim("a", "x", 1))}
 			r.ends(t, Settled, shards[0], jobs.OutcomeFailed)
 			for _, close := range []bool{false, true} {
 				if close { // the whole tick is lost, closed as it was
@@ -285,11 +285,11 @@ func TestReassertATick(t *testing.T) {
 				if tick == nil || tick.Left != 3 || tick.Prev != noon+1000 || tick.Next != noon+2000 || tick.Granted < opened || tick.Granted > r.now {
 					t.Fatalf("the tick is %+v", tick)
 				}
-				if e := r.entry(t, "a"); e.Open != "x" || e.Cursor != noon+2000 {
+				if e := r.entry(t, "a"); e.HolderRun != "x" || e.Cursor != noon+2000 {
 					t.Errorf("the entry is %+v", e)
 				}
 				r.ends(t, Settled, shards[0], jobs.OutcomeFailed)
-				r.want(t, Held, sharded(3, tickClaim("a", "y", 2))) // open since its first shard was granted
+				r.want(t, JobBusy, sharded(3, tickClaim("a", "y", 2))) // open since its first shard was granted
 				r.ends(t, Settled, shards[1], jobs.OutcomeSucceeded)
 				r.whole(t)
 			}
@@ -309,13 +309,13 @@ func TestReassertATick(t *testing.T) {
 // TestReassertWhatWasHandedBack: a node that has no answer to handing a run back tells a new server of the run. It does not wait
 // beside its own lease then: it would be granted as the same attempt.
 func TestReassertWhatWasHandedBack(t *testing.T) {
-	for what, grant := range map[string]func(t *testing.T, r *rig) Lease{
-		"a tick": func(t *testing.T, r *rig) Lease { return r.granted(t, tickClaim("a", "x", 1)) },
-		"a shard": func(t *testing.T, r *rig) Lease {
+	for what, grant := range map[string]func(t *testing.T, r *rig) Run{
+		"a tick": func(t *testing.T, r *rig) Run { return r.granted(t, tickClaim("a", "x", 1)) },
+		"a shard": func(t *testing.T, r *rig) Run {
 			r.want(t, Opened, sharded(3, tickClaim("a", "x", 1), "", "", ""))
 			return r.granted(t, shardClaim("a", "x", 1))
 		},
-		"a run by hand": func(t *testing.T, r *rig) Lease {
+		"a run by hand": func(t *testing.T, r *rig) Run {
 			must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"}))
 			return r.granted(t, pendingClaim("a", "t"))
 		},
@@ -325,12 +325,12 @@ func TestReassertWhatWasHandedBack(t *testing.T) {
 				r.chainOf(t, "a", "b")
 				r.pass(t, 1500*time.Millisecond)
 				l := grant(t, r)
-				must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: l.Run, Token: l.Token}}))
+				must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: l.ID, Token: l.Token}}))
 				r.failover(t, r.backup(t))
 				r.says(t, Restored, of(l))
-				for _, o := range must(r.led.Open(t.Context(), "a")) {
+				for _, o := range must(r.led.InFlight(t.Context(), "a")) {
 					if o.Job == "a" && o.Pending() && o.Shard == l.Shard {
-						t.Errorf("%s waits beside %s", o.Run, l.Run)
+						t.Errorf("%s waits beside %s", o.ID, l.ID)
 					}
 				}
 				r.ends(t, Settled, l, jobs.OutcomeSucceeded)

@@ -162,7 +162,7 @@ func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
 				r.failover(t, before)
 				r.pass(t, time.Second)
 				must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 3000}}))
-				r.says(t, Restored, Assertion{Digest: "d-other", Lease: l})
+				r.says(t, Restored, Assertion{Digest: "d-other", Run: l})
 				if ended {
 					r.ends(t, Settled, l, jobs.OutcomeSucceeded)
 				}

@@ -13,14 +13,14 @@ import (
 
 // Entry is what the ledger keeps of one job.
 type Entry struct {
-	Job      string
-	Cursor   int64 // earliest tick not accounted for, ms; 0 when the schedule has no more
-	Digest   string
-	Revision string
-	Token    locking.Token // the last one granted; 0 when none was
-	Open     string        // id of the run that holds the job, leased or pending
-	Base     int64         // where the recorded chain begins, ms
-	Last     int64         // latest instant ever accounted for, ms; 0 for none
+	Job       string
+	Cursor    int64 // earliest tick not accounted for, ms; 0 when the schedule has no more
+	Digest    string
+	Revision  string
+	Token     locking.Token // the last one granted; 0 when none was
+	HolderRun string        // id of the run that holds the job, leased or pending
+	Base      int64         // where the recorded chain begins, ms
+	Last      int64         // latest instant ever accounted for, ms; 0 for none
 	// Pause holds the ticks that are recorded as paused. It stays until the cursor is behind it.
 	Pause Window
 	// Busy is from the grant to the end of the last run of a job with overlap queue or replace.
@@ -40,9 +40,26 @@ type Entry struct {
 	Won int64
 }
 
-// Lease is a granted run that has not ended or, with a Token of 0, a pending one.
-type Lease struct {
-	Run, Job       string
+// RunState is where a run stands before its end.
+//
+//	            claim                 settle, reap
+//	RunPending ──────► RunLeased ───────────────────► row of the history
+//	    ▲  ▲                │ unclaim, reap with attempts left
+//	    │  └────────────────┘
+//	    │ one for each shard                 last shard's end
+//	RunOpenTick ────────────────────────────────────► row of the history
+type RunState uint8
+
+// The states of a run.
+const (
+	RunPending  RunState = iota // waits for a node
+	RunLeased                   // granted to a node
+	RunOpenTick                 // a tick of a sharded job, until its last shard has ended
+)
+
+// Run is a run that has not ended, or an open tick of a sharded job.
+type Run struct {
+	ID, Job        string
 	Tick           int64
 	Shard, Shards  int
 	Attempt        int
@@ -56,18 +73,29 @@ type Lease struct {
 	Granted        int64  // ms; for a pending run, when it may start
 	Overlap        string // s, q, r or a: the job's policy when it was granted
 	Attempts       int    // how often the tick may be granted before a crash ends it
-	Holds          bool   // pending: the job is held for it, because it was granted before
-	Of             string // the open tick that this is a shard of; "" for what holds the job by itself
+	ReservesJob    bool   // pending: the job is held for it, because it was granted before
+	TickID         string // the open tick that this is a shard of; "" for what holds the job by itself
 	Param          string // the shard's parameter
 	Payload        []byte
-	// Whole says that this is an open tick of a sharded job. Left is how many of its shards have
+	// IsOpenTick: an open tick of a sharded job. Left is the number of its shards that have
 	// not ended for good.
-	Whole bool
-	Left  int
+	IsOpenTick bool
+	Left       int
+}
+
+// State is where the run stands.
+func (r Run) State() RunState {
+	switch {
+	case r.IsOpenTick:
+		return RunOpenTick
+	case r.Token == 0:
+		return RunPending
+	}
+	return RunLeased
 }
 
 // Pending reports whether the run is not granted yet.
-func (l Lease) Pending() bool { return l.Token == 0 && !l.Whole }
+func (r Run) Pending() bool { return r.State() == RunPending }
 
 // Row is one record of history: a run that ended, or a range of ticks that did not run.
 type Row struct {
@@ -90,8 +118,8 @@ type Row struct {
 	Token                         locking.Token
 	Node, NodeName                string
 	Trigger, Request              string
-	Of, Param                     string // of a shard: its tick's id, and its parameter
-	Whole                         bool   // a sharded tick, with the worst of its shards' outcomes; no run
+	TickID, Param                 string // of a shard: its tick's id, and its parameter
+	IsTick                        bool   // a sharded tick, with the worst of its shards' outcomes; no run
 	Started                       int64
 	Late                          string // a report that came after the outcome: "succeeded 1763726400123"
 	Error                         string
@@ -103,16 +131,16 @@ func parseEntry(job, record string) (Entry, error) {
 	return e, err
 }
 
-func parseLease(run, record string) (Lease, error) {
-	l := Lease{Run: run}
+func parseRun(run, record string) (Run, error) {
+	l := Run{ID: run}
 	err := l.readRun(record)
 	return l, err
 }
 
 // parsePending reads what lies in waiting: a pending run, or an open tick.
-func parsePending(run, record string) (Lease, error) {
-	l := Lease{Run: run}
-	if l.Whole = strings.HasPrefix(record, "1T|"); l.Whole {
+func parsePending(run, record string) (Run, error) {
+	l := Run{ID: run}
+	if l.IsOpenTick = strings.HasPrefix(record, "1T|"); l.IsOpenTick {
 		err := l.readTick(record)
 		return l, err
 	}
@@ -127,7 +155,7 @@ func parseRow(job, record string) (Row, error) {
 		return r, err
 	}
 	err := r.readRow(record)
-	if r.Whole = strings.HasPrefix(record, "1|T|"); r.Whole {
+	if r.IsTick = strings.HasPrefix(record, "1|T|"); r.IsTick {
 		r.Highest, r.Tries = r.Tries, 0
 	}
 	return r, err

@@ -11,7 +11,7 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, parse := range map[string]func() error{
 			"entry":   func() error { _, err := parseEntry("j", s); return err },
-			"lease":   func() error { _, err := parseLease("r", s); return err },
+			"lease":   func() error { _, err := parseRun("r", s); return err },
 			"pending": func() error { _, err := parsePending("r", s); return err },
 			"row":     func() error { _, err := parseRow("j", s); return err },
 		} {

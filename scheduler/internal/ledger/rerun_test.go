@@ -24,16 +24,16 @@ func TestRerun(t *testing.T) {
 		refused("a", "r1", ErrRefused) // it runs
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
 		r.want(t, Granted, tickClaim("a", "r2", 2))
-		fresh := Successor("r1")
+		fresh := NextAttemptID("r1")
 		for range 2 {
 			if got := must(r.led.Rerun(t.Context(), "a", "r1")); got != fresh {
 				t.Fatalf("rerun is %s, want %s", got, fresh)
 			}
 		}
-		if l := must(r.led.Open(t.Context(), "a")); len(l) != 2 {
+		if l := must(r.led.InFlight(t.Context(), "a")); len(l) != 2 {
 			t.Fatalf("in flight: %+v", l)
 		}
-		if a := r.want(t, Held, pendingClaim("a", fresh)); a.Detail != "r2" {
+		if a := r.want(t, JobBusy, pendingClaim("a", fresh)); a.Detail != "r2" {
 			t.Errorf("held by %q", a.Detail)
 		}
 		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
@@ -44,15 +44,15 @@ func TestRerun(t *testing.T) {
 		}
 		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: fresh}}))
 		must(r.led.Rerun(t.Context(), "a", "r1")) // goes on under another id
-		r.want(t, Granted, pendingClaim("a", Successor(fresh)))
+		r.want(t, Granted, pendingClaim("a", NextAttemptID(fresh)))
 		must(r.led.Rerun(t.Context(), "a", "r1"))
-		r.settle(t, Settled, "a", Successor(fresh), jobs.OutcomeSucceeded)
+		r.settle(t, Settled, "a", NextAttemptID(fresh), jobs.OutcomeSucceeded)
 		must(r.led.Rerun(t.Context(), "a", "r1"))
 		if l := r.open(t, "a"); l != nil {
 			t.Fatalf("in flight: %+v", l)
 		}
-		must(r.led.Rerun(t.Context(), "a", Successor(fresh))) // and now a third
-		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", Successor(Successor(fresh))))
+		must(r.led.Rerun(t.Context(), "a", NextAttemptID(fresh))) // and now a third
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", NextAttemptID(NextAttemptID(fresh))))
 		r.tale(t, "a", "failed 1", "succeeded 2", "succeeded 1 #2", "succeeded 1 #3")
 		r.sound(t)
 	})
@@ -79,7 +79,7 @@ func TestRerunCountsAllAttempts(t *testing.T) {
 		if _, err := r.led.Rerun(t.Context(), "a", "a-1"); !errors.Is(err, ErrRefused) {
 			t.Errorf("another attempt waits: %v", err)
 		}
-		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", Successor("r2")))
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", NextAttemptID("r2")))
 		fresh := must(r.led.Rerun(t.Context(), "a", "a-1"))
 		if a := r.want(t, Granted, pendingClaim("a", fresh)); a.Run.Attempt != 4 {
 			t.Errorf("attempt %d", a.Run.Attempt)

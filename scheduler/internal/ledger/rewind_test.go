@@ -46,12 +46,12 @@ func TestRewind(t *testing.T) {
 		}
 		r.want(t, Stale, tickClaim("a", "a-3", 3)) // a copy of the claim from before: its run ended
 		for s := int64(3); s <= 4; s++ {
-			a := r.want(t, Granted, tickClaim("a", Successor(string(rune('p'+s))), s))
-			if again := r.want(t, Granted, tickClaim("a", Successor(string(rune('p'+s))), s)); a.Run.Attempt != 2 || again.Run.Attempt != 2 {
+			a := r.want(t, Granted, tickClaim("a", NextAttemptID(string(rune('p'+s))), s))
+			if again := r.want(t, Granted, tickClaim("a", NextAttemptID(string(rune('p'+s))), s)); a.Run.Attempt != 2 || again.Run.Attempt != 2 {
 				t.Errorf("tick %d: attempts %d and %d", s, a.Run.Attempt, again.Run.Attempt)
 			}
 			rewind(s+1, 1, "", ErrRefused) // a run holds the job
-			r.settle(t, Settled, "a", Successor(string(rune('p'+s))), jobs.OutcomeFailed)
+			r.settle(t, Settled, "a", NextAttemptID(string(rune('p'+s))), jobs.OutcomeFailed)
 		}
 		rewind(5, 2, Rewound, nil) // further, before it has come to where it was
 		if e := r.entry(t, "a"); e.ReattemptUntil != noon+6000 || e.Reattempt != 3 {
@@ -91,7 +91,7 @@ func TestRewindWaitsForWhatIsInFlight(t *testing.T) {
 		if err := back(); !errors.Is(err, ErrRefused) {
 			t.Errorf("while another attempt waits: %v", err)
 		}
-		must(r.led.Cancel(t.Context(), "a", Successor("r2"), "ann", ""))
+		must(r.led.Cancel(t.Context(), "a", NextAttemptID("r2"), "ann", ""))
 		fresh := must(r.led.Rerun(t.Context(), "a", "a-1"))
 		if err := back(); !errors.Is(err, ErrRefused) {
 			t.Errorf("while an operator's waits: %v", err)
@@ -125,7 +125,7 @@ func TestRewindOfAnEndedSchedule(t *testing.T) {
 		r.create(t, "a")
 		r.pass(t, time.Minute)
 		for s := int64(1); s <= 33; s++ {
-			c := tickClaim("a", Successor(time.Duration(s).String()), s)
+			c := tickClaim("a", NextAttemptID(time.Duration(s).String()), s)
 			if s == 33 {
 				c.Next = 0
 			}
@@ -156,7 +156,7 @@ func TestRewindOfAJobThatFollowed(t *testing.T) {
 		ctx := t.Context()
 		must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-after", Text: []byte("{}")}}))
 		got := must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), WasDigest: "d-after", Cursor: noon + 1000}}))
-		if got[0].Word != "replaced" {
+		if got[0].Status != "replaced" {
 			t.Fatalf("%+v", got)
 		}
 		r.pass(t, time.Minute)

@@ -12,7 +12,7 @@ import (
 )
 
 // Running reads the runs that are going in all partitions, by job. It returns ErrUnknownFormat for a record that it cannot read.
-func (l *Ledger) Running(ctx context.Context) ([]Lease, error) {
+func (l *Ledger) Running(ctx context.Context) ([]Run, error) {
 	got := make([]*redis.MapStringStringCmd, len(l.keys))
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, k := range l.keys {
@@ -23,12 +23,12 @@ func (l *Ledger) Running(ctx context.Context) ([]Lease, error) {
 	if err != nil {
 		return nil, redisconn.Classify("list runs", err)
 	}
-	var runs []Lease
+	var runs []Run
 	var bad error
 	for i, k := range l.keys {
 		runs = append(runs, openRuns(got[i].Val(), nil, func(err error) { bad = fmt.Errorf("%s: %w", k.runs, err) })...)
 	}
-	slices.SortStableFunc(runs, func(a, b Lease) int { return strings.Compare(a.Job, b.Job) })
+	slices.SortStableFunc(runs, func(a, b Run) int { return strings.Compare(a.Job, b.Job) })
 	return runs, bad
 }
 

@@ -31,8 +31,8 @@ type saveArgs struct {
 // Save keeps the checkpoint of a run, in place of that of the run before, an attempt of the same tick; "" for none. It returns
 // locking.ErrLeaseLost when the run has ended or another node was granted it, and ErrServer when the master is another one; then
 // nothing was done.
-func (l *Ledger) Save(ctx context.Context, server string, run Lease, before string, data []byte) error {
-	word, err := saveScript.call(ctx, l.client, l.tag(run.Job), "", saveArgs{server, run.Run, run.Token, before}, data).Text()
+func (l *Ledger) Save(ctx context.Context, server string, run Run, before string, data []byte) error {
+	word, err := saveScript.call(ctx, l.client, l.tag(run.Job), "", saveArgs{server, run.ID, run.Token, before}, data).Text()
 	switch {
 	case err == nil && word == "gone":
 		err = locking.ErrLeaseLost
@@ -45,7 +45,7 @@ func (l *Ledger) Save(ctx context.Context, server string, run Lease, before stri
 // Saved reads the newest checkpoint that earlier attempts of a run's tick and shard left, and whose it is; "" and nil for none. Attempts
 // before one that succeeded do not count. ErrUnknownFormat comes with what was found when Redis has records there that cannot be read, or
 // answers with a refusal: to ask again is of no use.
-func (l *Ledger) Saved(ctx context.Context, run Lease) (by string, data []byte, err error) {
+func (l *Ledger) Saved(ctx context.Context, run Run) (by string, data []byte, err error) {
 	history, foreign, err := l.History(ctx, []string{run.Job})
 	if err != nil {
 		return "", nil, savedFault(err)
@@ -83,12 +83,12 @@ func savedFault(err error) error {
 }
 
 // attemptsBefore are the rows of earlier attempts of a run's tick and shard, the newest first, up to one that succeeded.
-func attemptsBefore(rows []Row, run Lease) (before []Row) {
+func attemptsBefore(rows []Row, run Run) (before []Row) {
 	rows = slices.DeleteFunc(rows, func(r Row) bool {
-		return r.Ranged || r.Whole || r.Tick != run.Tick || r.Shard != run.Shard || r.Shards != run.Shards || r.Attempt >= run.Attempt
+		return r.Ranged || r.IsTick || r.Tick != run.Tick || r.Shard != run.Shard || r.Shards != run.Shards || r.Attempt >= run.Attempt
 	})
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(b.Attempt, a.Attempt) })
-	id, request := run.Run, run.Request
+	id, request := run.ID, run.Request
 	for _, r := range rows {
 		if r.Request != request && !repeats(id, request, r) {
 			continue
@@ -108,7 +108,7 @@ func repeats(id, request string, of Row) bool {
 	if request == "" || of.Request == "" {
 		return false
 	}
-	later := slices.Concat(successors(of.Run), successors(of.Request))
+	later := slices.Concat(laterAttemptIDs(of.Run), laterAttemptIDs(of.Request))
 	return slices.Contains(later, id) || slices.Contains(later, request)
 }
 
@@ -137,14 +137,14 @@ func (r Wait) Text() string {
 }
 
 // Progress reads how far runs are that go on, and what runs wait for before they start, by their ids. Runs with neither are left out.
-func (l *Ledger) Progress(ctx context.Context, runs []Lease) (map[string]Progress, map[string]Wait, error) {
+func (l *Ledger) Progress(ctx context.Context, runs []Run) (map[string]Progress, map[string]Wait, error) {
 	byPart := l.byPartition(len(runs), func(i int) string { return runs[i].Job })
 	got := make([]*redis.SliceCmd, len(byPart))
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for part, places := range byPart {
 			fields := make([]string, len(places))
 			for k, i := range places {
-				fields[k] = progressField + runs[i].Run
+				fields[k] = progressField + runs[i].ID
 			}
 			if len(fields) > 0 {
 				got[part] = p.HMGet(ctx, l.keys[part].kept, fields...)
@@ -165,9 +165,9 @@ func (l *Ledger) Progress(ctx context.Context, runs []Lease) (map[string]Progres
 			var p Progress
 			var w Wait
 			if p.readProgress(text(value)) == nil {
-				all[runs[i].Run] = p
+				all[runs[i].ID] = p
 			} else if w.readWait(text(value)) == nil && w.Note != "" {
-				waits[runs[i].Run] = w
+				waits[runs[i].ID] = w
 			}
 		}
 	}

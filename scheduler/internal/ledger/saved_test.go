@@ -23,16 +23,16 @@ func (r *rig) checkpoints(t *testing.T) map[string]string {
 }
 
 // runs is the run that a claim is granted.
-func (r *rig) runs(t *testing.T, c Claim) Lease {
+func (r *rig) runs(t *testing.T, c Claim) Run {
 	t.Helper()
 	r.want(t, Granted, c)
-	for _, l := range must(r.led.Open(t.Context(), c.Job)) {
-		if l.Run == c.Run {
+	for _, l := range must(r.led.InFlight(t.Context(), c.Job)) {
+		if l.ID == c.Run {
 			return l
 		}
 	}
 	t.Fatalf("%s does not run", c.Run)
-	return Lease{}
+	return Run{}
 }
 
 // saved compares what is saved in the first partition.
@@ -44,7 +44,7 @@ func (r *rig) saved(t *testing.T, want map[string]string) {
 }
 
 // finds compares what an attempt finds.
-func (r *rig) finds(t *testing.T, l Lease, by, want string) {
+func (r *rig) finds(t *testing.T, l Run, by, want string) {
 	t.Helper()
 	if got, data, err := r.led.Saved(t.Context(), l); got != by || string(data) != want || err != nil {
 		t.Errorf("attempt %d of %d finds %q of %q, want %q of %q: %v", l.Attempt, l.Tick, data, got, want, by, err)
@@ -54,15 +54,15 @@ func (r *rig) finds(t *testing.T, l Lease, by, want string) {
 // TestSave: a checkpoint is found by the later attempts of its tick alone, is kept only under the run's own lease, and goes with a success.
 func TestSave(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		save := func(l Lease, before, data string, want error) {
+		save := func(l Run, before, data string, want error) {
 			t.Helper()
 			if err := r.led.Save(t.Context(), "", l, before, []byte(data)); !errors.Is(err, want) {
-				t.Fatalf("save %q of %s: %v, want %v", data, l.Run, err, want)
+				t.Fatalf("save %q of %s: %v, want %v", data, l.ID, err, want)
 			}
 		}
-		next := func(l Lease) Lease {
+		next := func(l Run) Run {
 			t.Helper()
-			return r.runs(t, attempts(9, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", l.Run)))))
+			return r.runs(t, attempts(9, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", l.ID)))))
 		}
 		r.create(t, "a")
 		r.pass(t, time.Minute)
@@ -81,18 +81,18 @@ func TestSave(t *testing.T) {
 
 		second := next(first)
 		r.finds(t, second, "r1", "two\x00|\n")
-		r.settle(t, Settled, "a", second.Run, jobs.OutcomeFailed) // and has saved nothing
+		r.settle(t, Settled, "a", second.ID, jobs.OutcomeFailed) // and has saved nothing
 
 		third := next(second)
 		r.finds(t, third, "r1", "two\x00|\n")
 		save(third, "r1", "three", nil)
 		save(third, "r1", "", nil)
-		r.saved(t, map[string]string{savedField + third.Run: ""})
-		r.settle(t, Settled, "a", third.Run, jobs.OutcomeFailed)
+		r.saved(t, map[string]string{savedField + third.ID: ""})
+		r.settle(t, Settled, "a", third.ID, jobs.OutcomeFailed)
 
 		fourth := next(third)
-		r.finds(t, fourth, third.Run, "")
-		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: fourth.Run, Token: fourth.Token, Outcome: jobs.OutcomeSucceeded, Tries: 1, Saved: third.Run}}))
+		r.finds(t, fourth, third.ID, "")
+		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: fourth.ID, Token: fourth.Token, Outcome: jobs.OutcomeSucceeded, Tries: 1, Saved: third.ID}}))
 		r.saved(t, map[string]string{})
 		if l := r.open(t, "a"); l != nil {
 			t.Errorf("in flight after the success: %+v", l)
@@ -104,8 +104,8 @@ func TestSave(t *testing.T) {
 		r.settle(t, Settled, "a", "r2", jobs.OutcomeSucceeded)
 		fifth := next(fourth)
 		save(fifth, "", "x", nil)
-		r.settle(t, Settled, "a", fifth.Run, jobs.OutcomeFailed)
-		r.finds(t, next(fifth), fifth.Run, "x")
+		r.settle(t, Settled, "a", fifth.ID, jobs.OutcomeFailed)
+		r.finds(t, next(fifth), fifth.ID, "x")
 		r.sound(t)
 	})
 }
@@ -153,7 +153,7 @@ func TestSavedBesideTheUnreadable(t *testing.T) {
 func TestSavedByHand(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
-		begin := func(run string) Lease {
+		begin := func(run string) Run {
 			t.Helper()
 			must(r.led.Trigger(t.Context(), "a", Trigger{Run: run}))
 			return r.runs(t, pendingClaim("a", run))
@@ -164,8 +164,8 @@ func TestSavedByHand(t *testing.T) {
 		}
 		again := r.runs(t, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", "h1"))))
 		r.finds(t, again, "h1", "h1")
-		r.settle(t, Settled, "a", again.Run, jobs.OutcomeFailed)
-		r.finds(t, r.runs(t, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", again.Run)))), "h1", "h1")
+		r.settle(t, Settled, "a", again.ID, jobs.OutcomeFailed)
+		r.finds(t, r.runs(t, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", again.ID)))), "h1", "h1")
 	})
 }
 
@@ -178,7 +178,7 @@ func TestSavedLeavesWithTheRow(t *testing.T) {
 			t.Helper()
 			l := r.runs(t, tickClaim("a", fmt.Sprint("bad-", second), second))
 			must(0, r.led.Save(t.Context(), "", l, "", bytes.Repeat([]byte("x"), jobs.MaxCheckpoint)))
-			r.settle(t, Settled, "a", l.Run, jobs.OutcomeFailed)
+			r.settle(t, Settled, "a", l.ID, jobs.OutcomeFailed)
 		}
 		fail(1)
 		for s := int64(2); s <= 80; s++ {
@@ -218,13 +218,13 @@ func TestProgressIsStoredWithTheLease(t *testing.T) {
 		r.create(t, "b")
 		r.pass(t, time.Minute)
 		kept, back := r.runs(t, tickClaim("a", "kept", 1)), r.runs(t, tickClaim("b", "back", 1))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: back.Job, Run: back.Run}}))
-		batch := []locking.Renewal{{Name: kept.Job, Owner: kept.Run, TTL: ttl, Token: kept.Token}, {Name: back.Job, Owner: back.Run, TTL: ttl, Token: back.Token}}
+		must(r.led.Unclaim(t.Context(), []Return{{Job: back.Job, Run: back.ID}}))
+		batch := []locking.Renewal{{Name: kept.Job, Owner: kept.ID, TTL: ttl, Token: kept.Token}, {Name: back.Job, Owner: back.ID, TTL: ttl, Token: back.Token}}
 		got, err := r.led.RenewAt(t.Context(), batch, func(int) string { return "" }, func(run string) string { return "1|" + run })
 		if err != nil || !slices.Equal(got, []locking.RenewAnswer{locking.Renewed, locking.Gone}) {
 			t.Fatal(got, err)
 		}
-		if all := r.client.HGetAll(t.Context(), r.led.keys[0].kept).Val(); !maps.Equal(all, map[string]string{progressField + kept.Run: "1|" + kept.Run}) {
+		if all := r.client.HGetAll(t.Context(), r.led.keys[0].kept).Val(); !maps.Equal(all, map[string]string{progressField + kept.ID: "1|" + kept.ID}) {
 			t.Errorf("kept is %v", all)
 		}
 	})

@@ -30,17 +30,17 @@ type Late struct {
 // ScanResult is what a look at the ledger found.
 type ScanResult struct {
 	Late    []Late   // overdue by more than the grace
-	Lapsed  []Lease  // until has passed
-	Pending []Lease  // may start
+	Lapsed  []Run    // until has passed
+	Pending []Run    // may start
 	Cancels []Cancel // runs that somebody wants ended
 	Events  []Event  // for jobs that follow others
 	// Backfills are those under way.
 	Backfills []Backfill
 	// Incarnations are those of the partitions that were read, "" for one that has lost it or its gate. Lacking names the keys of a
 	// partition that have fewer records than another key shows: jobs, due, defs, runs or leases.
-	Incarnations map[int]string
-	Lacking      map[int][]string
-	Foreign      int // records that this version does not understand
+	Incarnations  map[int]string
+	Lacking       map[int][]string
+	UnknownFormat int // records that this version does not understand
 }
 
 // eventsMax is how many events of a partition one look reads.
@@ -91,7 +91,7 @@ func (g *Scanner) Scan(ctx context.Context, now, grace int64, parts ...int) (Sca
 func (f *ScanResult) add(other ScanResult) {
 	f.Late, f.Lapsed, f.Pending = append(f.Late, other.Late...), append(f.Lapsed, other.Lapsed...), append(f.Pending, other.Pending...)
 	f.Cancels, f.Events = append(f.Cancels, other.Cancels...), append(f.Events, other.Events...)
-	f.Backfills, f.Foreign = append(f.Backfills, other.Backfills...), f.Foreign+other.Foreign
+	f.Backfills, f.UnknownFormat = append(f.Backfills, other.Backfills...), f.UnknownFormat+other.UnknownFormat
 	if f.Incarnations == nil {
 		f.Incarnations, f.Lacking = make(map[int]string), make(map[int][]string)
 	}
@@ -193,7 +193,7 @@ func (g *Scanner) note(part int, first bool, found []any, f *ScanResult) (more b
 		}
 		f.Late = append(f.Late, Late{Job: late[i], Cursor: int64(score)})
 	}
-	f.leases(lapsed, found[2], parseLease, &f.Lapsed)
+	f.leases(lapsed, found[2], parseRun, &f.Lapsed)
 	f.leases(pending, found[4], parsePending, &f.Pending)
 	f.Cancels = append(f.Cancels, cancelsOf(pairs(texts(found[5])))...)
 	at, rows := &g.offset[part], texts(found[6])
@@ -240,7 +240,7 @@ func further(offset int64, found int) int64 {
 }
 
 // leases adds the records of runs. A run without a record has ended meanwhile.
-func (f *ScanResult) leases(runs []string, found any, parse func(run, record string) (Lease, error), into *[]Lease) {
+func (f *ScanResult) leases(runs []string, found any, parse func(run, record string) (Run, error), into *[]Run) {
 	records, _ := found.([]any)
 	for i, record := range records {
 		if record == nil || i >= len(runs) {
@@ -248,7 +248,7 @@ func (f *ScanResult) leases(runs []string, found any, parse func(run, record str
 		}
 		lease, err := parse(runs[i], text(record))
 		if errors.Is(err, ErrUnknownFormat) {
-			f.Foreign++
+			f.UnknownFormat++
 			continue
 		}
 		*into = append(*into, lease)
@@ -265,7 +265,7 @@ func (f *ScanResult) events(rows, newest []string, followers map[string]string) 
 	for _, row := range rows {
 		e, err := eventOf(row)
 		if err != nil {
-			f.Foreign++
+			f.UnknownFormat++
 			continue
 		}
 		e.Followers = commaList(followers[e.Upstream])

@@ -37,10 +37,10 @@ func TestLookPassesOnToTheNext(t *testing.T) {
 					late[l.Job] = l.Cursor == noon+2000
 				}
 				for _, l := range f.Lapsed {
-					lapsed[l.Run] = !l.Pending()
+					lapsed[l.ID] = !l.Pending()
 				}
 				for _, l := range f.Pending {
-					pending[l.Run] = l.Pending()
+					pending[l.ID] = l.Pending()
 				}
 			}
 			for what, seen := range map[string]map[string]bool{"late": late, "lapsed": lapsed, "pending": pending} {

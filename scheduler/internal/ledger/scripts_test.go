@@ -67,7 +67,7 @@ func TestShippedScripts(t *testing.T) {
 		if err := client.FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		led := must(Open(t.Context(), client, Config{Partitions: 1}))
+		led := must(Join(t.Context(), client, Config{Partitions: 1}))
 		before, runID, err := led.Time(t.Context())
 		if err != nil || len(runID) != 40 {
 			t.Fatalf("run_id %q, %v", runID, err)
@@ -119,7 +119,7 @@ func TestNoMemoryLeft(t *testing.T) {
 		},
 		"unclaim": func() error { return without(r.led.Unclaim(ctx, []Return{{Job: "back", Run: "back-1"}})) },
 		"reap": func() error {
-			return without(r.led.Reap(ctx, r.now, r.epoch(), []Lease{{Job: "crash", Run: "crash-1"}}))
+			return without(r.led.Reap(ctx, r.now, r.epoch(), []Run{{Job: "crash", ID: "crash-1"}}))
 		},
 		"cancel": func() error { return without(r.led.Cancel(ctx, "free", "u", "ann", "")) },
 		"claim": func() error {

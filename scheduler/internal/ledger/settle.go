@@ -19,15 +19,15 @@ type Status string
 
 // The words of Settle, Reap, Unclaim and Renew.
 const (
-	Settled   Status = "settled"  // recorded now, or by this same report before
-	Lost      Status = "lost"     // somebody else ended the run first
-	NoSuchRun Status = "unknown"  // nobody knows this run any more
-	Strange   Status = "foreign"  // a record that this version does not understand
-	Reaped    Status = "reaped"   // recorded as abandoned
-	Alive     Status = "alive"    // renewed since it was seen, or not lapsed
-	Gone      Status = "gone"     // ended meanwhile
-	Returned  Status = "returned" // pending again
-	Renewed   Status = "renewed"  // the lease goes on
+	Settled             Status = "settled"  // recorded now, or by this same report before
+	Lost                Status = "lost"     // somebody else ended the run first
+	NoSuchRun           Status = "unknown"  // nobody knows this run any more
+	StatusUnknownFormat Status = "foreign"  // a record that this version does not understand
+	Reaped              Status = "reaped"   // recorded as abandoned
+	Alive               Status = "alive"    // renewed since it was seen, or not lapsed
+	Gone                Status = "gone"     // ended meanwhile
+	Returned            Status = "returned" // pending again
+	Renewed             Status = "renewed"  // the lease goes on
 )
 
 // errorMax is what is kept of a run's error text, in bytes.
@@ -49,7 +49,7 @@ type Report struct {
 	Output         []byte // the last bytes of it are kept, see jobs.MaxOutput
 	Result         []byte // of a success: JSON that jobs which follow get as their payload
 	// Rerun says that this end is one which on_crash rerun answers with another attempt, the run's
-	// Successor. It changes nothing without attempts left, and when the run has succeeded.
+	// NextAttemptID. It changes nothing without attempts left, and when the run has succeeded.
 	Rerun bool
 	// Saved is the run whose checkpoint is deleted when this run has succeeded: itself, or an attempt
 	// before it; "" for none.
@@ -60,7 +60,7 @@ type Report struct {
 }
 
 // Settle ends a batch of runs of jobs in one partition, at most BatchMax, and returns Settled,
-// Lost, NoSuchRun or Strange for each. After an error the outcome is unknown, and the caller
+// Lost, NoSuchRun or StatusUnknownFormat for each. After an error the outcome is unknown, and the caller
 // repeats the same reports; after ErrServer nothing was done.
 func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Status, error) {
 	n := within(batch)
@@ -127,7 +127,7 @@ func appendReports(args []string, batch []Report) []string {
 		case r.Outcome == jobs.OutcomeSucceeded:
 			item.fresh = r.Saved
 		case r.Rerun:
-			item.fresh = Successor(r.Run)
+			item.fresh = NextAttemptID(r.Run)
 			if r.RetryIn > 0 {
 				item.pause = max(1, r.RetryIn.Milliseconds())
 			}
@@ -142,18 +142,18 @@ func (r *Report) plain() bool {
 	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && len(r.Result) == 0 && !r.Rerun && r.Saved == ""
 }
 
-// Successor is the id under which a run goes on: its next attempt, or the run itself after it was
+// NextAttemptID is the id under which a run goes on: its next attempt, or the run itself after it was
 // handed back. The id follows from the old one, so that all callers name the same run.
-func Successor(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }
+func NextAttemptID(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }
 
 // handBacks is how often a run may be handed back and is still found by its first id.
 const handBacks = 16
 
 // successors are the ids of a run that was handed back again and again.
-func successors(run string) []string {
+func laterAttemptIDs(run string) []string {
 	ids := make([]string, handBacks)
 	for i := range ids {
-		run = Successor(run)
+		run = NextAttemptID(run)
 		ids[i] = run
 	}
 	return ids

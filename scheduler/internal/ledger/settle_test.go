@@ -45,7 +45,7 @@ func TestReap(t *testing.T) {
 		granted := r.now
 		reap := func(want Status, beat int64) {
 			t.Helper()
-			if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Lease{{Job: "a", Run: "r1", Beat: beat}})); got[0] != want {
+			if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Run{{Job: "a", ID: "r1", Beat: beat}})); got[0] != want {
 				t.Fatalf("reaped: %s, want %s", got[0], want)
 			}
 		}
@@ -85,14 +85,14 @@ func TestUnclaim(t *testing.T) {
 		r.want(t, Stale, tickClaim("a", "r1", 1)) // a delayed copy: the id is burnt
 		r.want(t, Stale, pendingClaim("a", "r1"))
 		r.settle(t, NoSuchRun, "a", "r1", jobs.OutcomeSucceeded)
-		r.want(t, Held, tickClaim("a", "r2", 2)) // it holds the job while it waits; 2 was due before it was granted
-		a := r.want(t, Granted, pendingClaim("a", Successor("r1")))
-		want := Lease{Job: "a", Tick: noon + 1000, Shards: 1, Attempt: 1, Token: first.Token + 1, Node: "n1", NodeName: "alpha", Until: r.now + 5000,
+		r.want(t, JobBusy, tickClaim("a", "r2", 2)) // it holds the job while it waits; 2 was due before it was granted
+		a := r.want(t, Granted, pendingClaim("a", NextAttemptID("r1")))
+		want := Run{Job: "a", Tick: noon + 1000, Shards: 1, Attempt: 1, Token: first.Token + 1, Node: "n1", NodeName: "alpha", Until: r.now + 5000,
 			TTL: 5000, Prev: noon + 1000, Next: noon + 2000, Trigger: "schedule", Granted: r.now, Overlap: "s", Attempts: 1, Payload: []byte{}}
 		if !reflect.DeepEqual(a.Run, want) {
 			t.Errorf("granted %+v, want the record %+v", a, want)
 		}
-		if again := r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", Successor("r1"))); !reflect.DeepEqual(again, a) {
+		if again := r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", NextAttemptID("r1"))); !reflect.DeepEqual(again, a) {
 			t.Errorf("asked again: %+v, first %+v", again, a)
 		}
 		r.complete(t, jobs.OutcomeSucceeded, tickClaim("a", "r3", 2))
@@ -136,7 +136,7 @@ func TestSettleForAnotherNode(t *testing.T) {
 		r.pass(t, time.Second)
 		r.want(t, Granted, tickClaim("a", "r1", 1))
 		report := Report{Job: "a", Run: "r1", Outcome: jobs.OutcomeFailed, Started: r.now, Ended: r.now, Tries: 1, Error: "no", Rerun: true, RetryIn: 700 * time.Millisecond}
-		next := Successor("r1")
+		next := NextAttemptID("r1")
 		tell := func(want Status) {
 			t.Helper()
 			if got := must(r.led.Settle(t.Context(), []Report{report})); got[0] != want {
@@ -147,8 +147,8 @@ func TestSettleForAnotherNode(t *testing.T) {
 		tell(Settled)
 		again := pendingClaim("a", next)
 		r.want(t, Early, again)
-		if e := r.entry(t, "a"); e.Open != next {
-			t.Errorf("the job is held by %q", e.Open)
+		if e := r.entry(t, "a"); e.HolderRun != next {
+			t.Errorf("the job is held by %q", e.HolderRun)
 		}
 		r.pass(t, 700*time.Millisecond)
 		if a := r.want(t, Granted, again); a.Run.Attempt != 2 || a.Run.Trigger != jobs.TriggerRerun.String() {
@@ -157,7 +157,7 @@ func TestSettleForAnotherNode(t *testing.T) {
 		tell(Settled)
 		r.settle(t, Settled, "a", next, jobs.OutcomeSucceeded)
 		tell(Settled)
-		if open := must(r.led.Open(t.Context(), "a")); len(open) != 0 {
+		if open := must(r.led.InFlight(t.Context(), "a")); len(open) != 0 {
 			t.Errorf("left: %+v", open)
 		}
 		if rows := r.rows(t, "a"); len(rows) != 2 || rows[0].Outcome != jobs.OutcomeFailed || rows[1].Attempt != 2 {
@@ -171,7 +171,7 @@ func TestSettleForAnotherNode(t *testing.T) {
 		}
 		report.Run = "r2"
 		tell(Settled)
-		if open := must(r.led.Open(t.Context(), "a")); len(open) != 0 {
+		if open := must(r.led.InFlight(t.Context(), "a")); len(open) != 0 {
 			t.Errorf("left: %+v", open)
 		}
 	})

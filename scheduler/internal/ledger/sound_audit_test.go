@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	ledger.Judge = func(b ledger.JobBooks) (wrong []string) {
+	ledger.Judge = func(b ledger.JobSnapshot) (wrong []string) {
 		found, _ := audit.Books(b)
 		for _, f := range found {
 			wrong = append(wrong, f.What)

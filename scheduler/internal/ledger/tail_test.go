@@ -18,7 +18,7 @@ func TestTail(t *testing.T) {
 			must(r.led.Trigger(t.Context(), "a", Trigger{Run: run}))
 			r.want(t, Granted, pendingClaim("a", run))
 			for _, l := range must(r.led.Running(t.Context())) {
-				token[l.Run] = l.Token
+				token[l.ID] = l.Token
 			}
 		}
 		tail := func(run string, token locking.Token, output string, want int) {
@@ -46,7 +46,7 @@ func TestTail(t *testing.T) {
 		tail("dies", token["dies"], "last words", 1)
 		r.pass(t, time.Hour)
 		for _, l := range must(r.led.Running(t.Context())) {
-			if got := must(r.led.Reap(t.Context(), r.now, "", []Lease{l})); got[0] != Reaped {
+			if got := must(r.led.Reap(t.Context(), r.now, "", []Run{l})); got[0] != Reaped {
 				t.Fatalf("reap: %v", got)
 			}
 		}

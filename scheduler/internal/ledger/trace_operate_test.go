@@ -18,7 +18,7 @@ func (w *world) operate(t *testing.T) *call {
 	s, run := w.jobs[job], w.id("nobody")
 	if known := slices.Concat(w.leased, w.pending, w.ended); len(known) > 0 && w.chance(95) {
 		l := pick(w, known)
-		job, run = l.Job, l.Run
+		job, run = l.Job, l.ID
 	}
 	other := pick(w, jobNames)
 	if after := rhythmOf(s.Digest).after; after != "" && w.chance(90) {
@@ -149,9 +149,9 @@ func (w *world) relay(t *testing.T) *call {
 func (w *world) reassert(now int64) *call {
 	here, server := w.part(), EpochID(w.runID, rigIncarnation)
 	var batch []Assertion
-	for _, l := range some(w, keepIf(w.ended, func(l Lease) bool { return here(l.Job) }), 4) {
+	for _, l := range some(w, keepIf(w.ended, func(l Run) bool { return here(l.Job) }), 4) {
 		digest := w.jobs[l.Job].Digest
-		a := Assertion{Digest: digest, Lease: l, Reopen: l.Of != "", Params: rhythmOf(digest).params, Next: rhythmOf(digest).next(l.Tick)}
+		a := Assertion{Digest: digest, Run: l, Reopen: l.TickID != "", Params: rhythmOf(digest).params, Next: rhythmOf(digest).next(l.Tick)}
 		if cursor := w.jobs[l.Job].Cursor; w.chance(50) && cursor < l.Tick {
 			n, last := rhythmOf(digest).count(cursor, l.Tick)
 			a.Gap = &SkippedRange{Outcome: jobs.OutcomeMissed, First: cursor, Last: last, Count: n}

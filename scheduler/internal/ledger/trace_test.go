@@ -44,10 +44,10 @@ type Model interface {
 	Claim(by Claimer, c Claim) Answer
 	Settle(r Report) Status
 	Renew(r locking.Renewal) locking.RenewAnswer
-	Reap(seen Lease) Status
+	Reap(seen Run) Status
 	Unclaim(back Return) Status
 	Jobs() []Stored
-	Open() []Lease
+	InFlight() []Run
 	History(job string) []Row
 	Kept() map[string]string
 	Cancels() map[string]Cancel
@@ -91,9 +91,9 @@ func answersOf(name string, reply any, err string) (all []string) {
 		case Answer:
 			all = append(all, name+" "+a.Verdict.String())
 		case Defined:
-			all = append(all, name+" "+a.Word)
+			all = append(all, name+" "+a.Status)
 		case Asserted:
-			all = append(all, name+" "+string(a.Word))
+			all = append(all, name+" "+string(a.Status))
 		default:
 			all = append(all, fmt.Sprint(name, " ", a))
 		}
@@ -238,7 +238,7 @@ func (tr *trace) check(t *testing.T) {
 	}
 	for _, job := range jobNames {
 		for _, row := range rows[job] {
-			if row.Whole {
+			if row.IsTick {
 				tr.counts["tick closed "+row.Outcome.String()]++
 			}
 		}
@@ -248,7 +248,7 @@ func (tr *trace) check(t *testing.T) {
 		return
 	}
 	unlike(tr, "jobs", m.Jobs(), must(r.led.Jobs(t.Context())))
-	unlike(tr, "open runs", m.Open(), must(r.led.Open(t.Context(), jobNames...)))
+	unlike(tr, "open runs", m.InFlight(), must(r.led.InFlight(t.Context(), jobNames...)))
 	for _, job := range jobNames {
 		unlike(tr, "history of "+job, m.History(job), rows[job])
 	}
@@ -302,13 +302,13 @@ func (r *rig) indexes(t *testing.T) (wrong []string) {
 			add(r.led.keys[r.led.Partition(s.Job)].due, s.Job, s.Cursor)
 		}
 	}
-	for _, l := range must(r.led.Open(t.Context(), names...)) {
+	for _, l := range must(r.led.InFlight(t.Context(), names...)) {
 		switch k := r.led.keys[r.led.Partition(l.Job)]; {
-		case l.Whole:
+		case l.IsOpenTick:
 		case l.Pending():
-			add(k.pending, l.Run, l.Granted)
+			add(k.pending, l.ID, l.Granted)
 		default:
-			add(k.leases, l.Run, l.Until)
+			add(k.leases, l.ID, l.Until)
 		}
 	}
 	for _, k := range r.led.keys {

@@ -27,15 +27,15 @@ type world struct {
 
 	jobs            map[string]Stored // what stands in the ledger
 	names           []string          // of those jobs, in order
-	leased, pending []Lease
+	leased, pending []Run
 
 	claims   []asked // what was asked lately
 	reports  []Report
 	returns  []Return
 	burnt    map[string]bool // runs that were handed back
-	seen     []Lease
+	seen     []Run
 	triggers []trigger
-	ended    []Lease // were leased lately, perhaps still are
+	ended    []Run // were leased lately, perhaps still are
 }
 
 type asked struct {
@@ -133,8 +133,8 @@ func (w *world) look(t *testing.T, r *rig) {
 	for _, s := range must(r.led.Jobs(t.Context())) {
 		w.jobs[s.Job], w.names = s, append(w.names, s.Job)
 	}
-	for _, l := range must(r.led.Open(t.Context(), jobNames...)) {
-		if l.Pending() || l.Whole {
+	for _, l := range must(r.led.InFlight(t.Context(), jobNames...)) {
+		if l.Pending() || l.IsOpenTick {
 			w.pending = append(w.pending, l)
 		} else {
 			w.leased, w.ended = append(w.leased, l), remember(w.ended, l, 60)
@@ -276,11 +276,11 @@ func (w *world) claim() *call {
 			c = w.claimOf(s)
 		}
 		for batch = append(batch, c); c.Shard && w.chance(50); { // another shard of the tick
-			parts := keepIf(w.pending, func(l Lease) bool { return l.Of != "" && l.Job == c.Job && l.Run != c.Run })
+			parts := keepIf(w.pending, func(l Run) bool { return l.TickID != "" && l.Job == c.Job && l.ID != c.Run })
 			if len(parts) == 0 {
 				break
 			}
-			c.Run = pick(w, parts).Run
+			c.Run = pick(w, parts).ID
 			batch = append(batch, c)
 		}
 	}
@@ -301,10 +301,10 @@ func (w *world) claimOf(s Stored) Claim {
 		other := rhythmOf(c.Digest)
 		c.Overlap, c.Shards, c.Params = other.overlap, other.shards, other.params
 	}
-	waiting := keepIf(w.pending, func(l Lease) bool { return l.Job == s.Job && (!l.Whole || w.chance(5)) })
-	if parts := keepIf(waiting, func(l Lease) bool { return l.Of != "" }); len(waiting) > 0 && (r.every == 0 || w.chance(40) || len(parts) > 0 && w.chance(50)) {
+	waiting := keepIf(w.pending, func(l Run) bool { return l.Job == s.Job && (!l.IsOpenTick || w.chance(5)) })
+	if parts := keepIf(waiting, func(l Run) bool { return l.TickID != "" }); len(waiting) > 0 && (r.every == 0 || w.chance(40) || len(parts) > 0 && w.chance(50)) {
 		l := pick(w, waiting)
-		c.Pending, c.Run, c.Shard = true, l.Run, l.Of != ""
+		c.Pending, c.Run, c.Shard = true, l.ID, l.TickID != ""
 		switch n := w.rng.IntN(100); {
 		case c.Shard && n < 90:
 		case n < 4:
@@ -335,7 +335,7 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 		if n < 1 {
 			return false
 		}
-		c.Passes = append(c.Passes, SkippedRange{Outcome: outcome, Reason: reason, First: at, Last: last, Count: n, Next: r.next(last)})
+		c.Skipped = append(c.Skipped, SkippedRange{Outcome: outcome, Reason: reason, First: at, Last: last, Count: n, Next: r.next(last)})
 		at = r.next(last)
 		return true
 	}
@@ -352,7 +352,7 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 		return x.To
 	}
 	busy := r.overlap == jobs.OverlapQueue || r.overlap == jobs.OverlapReplace
-	for at != 0 && at <= now && len(c.Passes) < 8 {
+	for at != 0 && at <= now && len(c.Skipped) < 8 {
 		switch {
 		case e.Pause.Holds(at) && pass(jobs.OutcomePaused, ReasonPaused, ends(e.Pause)):
 			continue
@@ -376,17 +376,17 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 		c.Tick, c.Next = at, r.next(at)
 		return
 	}
-	if c.Next = at; len(c.Passes) == 0 {
+	if c.Next = at; len(c.Skipped) == 0 {
 		c.Tick, c.Next = at, r.next(at) // too early
 	}
 }
 
 // misplan makes one mistake in a claim.
 func (w *world) misplan(c *Claim) {
-	c.Passes = slices.Clone(c.Passes)
+	c.Skipped = slices.Clone(c.Skipped)
 	fields := []*int64{&c.Tick, &c.Next}
-	for i := range c.Passes {
-		p := &c.Passes[i]
+	for i := range c.Skipped {
+		p := &c.Skipped[i]
 		fields = append(fields, &p.First, &p.Last, &p.Next)
 	}
 	pass := SkippedRange{Outcome: pick(w, []jobs.Outcome{jobs.OutcomeSkipped, jobs.OutcomePaused, jobs.OutcomeMissed}), Reason: ReasonOverlap,
@@ -395,12 +395,12 @@ func (w *world) misplan(c *Claim) {
 	case n < 6:
 		f := pick(w, fields)
 		*f += pick(w, []int64{-*f, -60_000, -1000, -500, -1, 1, 500, 1000, 60_000})
-	case n < 7 || len(c.Passes) == 0:
-		c.Passes = append(c.Passes, pass)
+	case n < 7 || len(c.Skipped) == 0:
+		c.Skipped = append(c.Skipped, pass)
 	case n < 8:
-		c.Passes = c.Passes[1:]
+		c.Skipped = c.Skipped[1:]
 	case n < 9:
-		c.Passes[w.rng.IntN(len(c.Passes))].Outcome = pass.Outcome
+		c.Skipped[w.rng.IntN(len(c.Skipped))].Outcome = pass.Outcome
 	default:
 		c.Tick, c.Next = 0, c.Tick
 	}
@@ -408,7 +408,7 @@ func (w *world) misplan(c *Claim) {
 
 func (w *world) settle() *call {
 	here := w.part()
-	own := func(l Lease) bool { return here(l.Job) }
+	own := func(l Run) bool { return here(l.Job) }
 	var batch []Report
 	for _, l := range some(w, keepIf(w.leased, own), 5) {
 		batch = append(batch, w.report(l))
@@ -424,7 +424,7 @@ func (w *world) settle() *call {
 		batch = append(batch, w.report(pick(w, past)))
 	}
 	if w.chance(3) && len(batch) > 0 {
-		batch = append(batch, w.report(Lease{Job: batch[0].Job, Run: w.id("nobody")}))
+		batch = append(batch, w.report(Run{Job: batch[0].Job, ID: w.id("nobody")}))
 	}
 	w.rng.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
 	for _, r := range batch {
@@ -436,11 +436,11 @@ func (w *world) settle() *call {
 	})
 }
 
-func (w *world) report(l Lease) Report {
+func (w *world) report(l Run) Report {
 	if w.chance(40) { // as most end
-		return Report{Job: l.Job, Run: l.Run, Token: l.Token, Outcome: jobs.OutcomeSucceeded, Started: l.Granted, Ended: w.ms(), Tries: 1}
+		return Report{Job: l.Job, Run: l.ID, Token: l.Token, Outcome: jobs.OutcomeSucceeded, Started: l.Granted, Ended: w.ms(), Tries: 1}
 	}
-	r := Report{Job: l.Job, Run: l.Run, Outcome: pick(w, ends), Started: l.Granted, Ended: max(0, w.ms()+w.rng.Int64N(200)-100),
+	r := Report{Job: l.Job, Run: l.ID, Outcome: pick(w, ends), Started: l.Granted, Ended: max(0, w.ms()+w.rng.Int64N(200)-100),
 		Reason: pick(w, []string{"", "by | hand", "two\nlines"}), Tries: w.rng.IntN(4),
 		Error:  pick(w, []string{"", "", "exit 1", "a|b|c", "1|R|x\n|\x00\xff%d", "grüße"}),
 		Output: pick(w, [][]byte{nil, nil, []byte("done\n"), []byte("1|R|\x00\xff%d")})}
@@ -454,7 +454,7 @@ func (w *world) report(l Lease) Report {
 func (w *world) renew() *call {
 	var batch []locking.Renewal
 	for _, l := range some(w, append(slices.Clone(w.leased), w.ended...), 6) {
-		batch = append(batch, locking.Renewal{Name: l.Job, Owner: l.Run, Token: l.Token - int64(w.rng.IntN(100)/96), TTL: millisOf(max(l.TTL, 1000))})
+		batch = append(batch, locking.Renewal{Name: l.Job, Owner: l.ID, Token: l.Token - int64(w.rng.IntN(100)/96), TTL: millisOf(max(l.TTL, 1000))})
 	}
 	slices.SortFunc(batch, func(a, b locking.Renewal) int { return strings.Compare(a.Owner, b.Owner) })
 	batch = slices.CompactFunc(batch, func(a, b locking.Renewal) bool { return a.Owner == b.Owner })
@@ -466,7 +466,7 @@ func (w *world) reap() *call {
 	if w.chance(35) {
 		list = w.seen
 	}
-	list = keepIf(list, func(l Lease) bool { return here(l.Job) && (l.Until <= w.ms() || w.chance(25)) })
+	list = keepIf(list, func(l Run) bool { return here(l.Job) && (l.Until <= w.ms() || w.chance(25)) })
 	batch := some(w, list, 4)
 	for i := range batch {
 		if w.chance(15) {
@@ -482,8 +482,8 @@ func (w *world) reap() *call {
 func (w *world) unclaim() *call {
 	here := w.part()
 	var batch []Return
-	for _, l := range some(w, keepIf(w.leased, func(l Lease) bool { return here(l.Job) }), 3) {
-		batch = append(batch, Return{Job: l.Job, Run: l.Run, Token: pick(w, []int64{0, l.Token, l.Token, l.Token - 1})})
+	for _, l := range some(w, keepIf(w.leased, func(l Run) bool { return here(l.Job) }), 3) {
+		batch = append(batch, Return{Job: l.Job, Run: l.ID, Token: pick(w, []int64{0, l.Token, l.Token, l.Token - 1})})
 	}
 	if old := keepIf(w.returns, func(r Return) bool { return here(r.Job) }); len(old) > 0 && w.chance(50) {
 		batch = append(batch, pick(w, old))

@@ -56,7 +56,7 @@ func (l *Ledger) Trigger(ctx context.Context, job string, t Trigger) (string, er
 	if t.Unique != "" {
 		args.Run, args.Remember = UniqueRun(job, t.Unique), l.cfg.KeepFor.Milliseconds()
 	}
-	args.Successors = successors(args.Run)
+	args.Successors = laterAttemptIDs(args.Run)
 	_, err := l.ask(ctx, "run "+job, job, triggerScript, []Status{"queued"}, map[Status]error{
 		"large": fmt.Errorf("%w: run %s: a payload of %d bytes, and 256 runs or more beside this job are due and wait; until fewer do, at most 1024 bytes are taken: ask again later, or store it elsewhere and pass its address",
 			ErrRefused, job, len(t.Payload)),

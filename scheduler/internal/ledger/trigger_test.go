@@ -19,20 +19,20 @@ func TestTriggerIsOneRun(t *testing.T) {
 		trigger := func(when string, pending int) {
 			t.Helper()
 			must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t1", Payload: payload}))
-			if n := len(keepIf(must(r.led.Open(t.Context(), "a")), Lease.Pending)); n != pending {
+			if n := len(keepIf(must(r.led.InFlight(t.Context(), "a")), Run.Pending)); n != pending {
 				t.Fatalf("%s: %d pending runs, want %d", when, n, pending)
 			}
 		}
 		trigger("asked for", 1)
 		trigger("asked for again", 1)
 		r.want(t, Granted, tickClaim("a", "r1", 1)) // a pending trigger does not hold the job
-		r.want(t, Held, pendingClaim("a", "t1"))
+		r.want(t, JobBusy, pendingClaim("a", "t1"))
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
 		if a := r.want(t, Granted, pendingClaim("a", "t1")); string(a.Run.Payload) != string(payload) || a.Run.Trigger != "manual" || a.Run.Prev != 0 {
 			t.Errorf("granted %+v", a)
 		}
 		trigger("running", 0)
-		f1 := Successor("t1")
+		f1 := NextAttemptID("t1")
 		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "t1"}}))
 		trigger("handed back", 1)
 		r.want(t, Granted, pendingClaim("a", f1))

@@ -24,7 +24,7 @@ func (w *world) check(s *State, c Command, a Answer) {
 			chain = w.checkLink(chain, r.Prev, r.Next)
 			w.account(s, l, moment(r.Tick), Open)
 			l.Opened = int8(r.Shards)
-		} else if r.Whole && l.Whole == 0 { // of a run that was handed back
+		} else if r.IsOpenTick && l.Whole == 0 { // of a run that was handed back
 			l.Opened = int8(r.Shards)
 			if r.Attempt > 1 {
 				w.breaks(P7, "tick %d has begun as one run and goes on as %d shards", moment(r.Tick), r.Shards)
@@ -72,9 +72,9 @@ func (w *world) checkRows(s *State, l *Record, c Command) (chain int8) {
 			if since := l.since(); r.Reason == ledger.ReasonOverlap && since > moment(r.Tick) {
 				w.breaks(P2, "tick %d was recorded as overlapping a run that was granted only after it was due", moment(r.Tick))
 			}
-		case r.Whole:
+		case r.IsTick:
 			w.checkClosed(l, moment(r.Tick))
-		case r.Of == "" && len(w.job.runs) == 0:
+		case r.TickID == "" && len(w.job.runs) == 0:
 			l.Verdicts[moment(r.Tick)] = Ran
 		}
 	}
@@ -117,7 +117,7 @@ func (w *world) checkGrant(s *State, c Command, r *run) {
 	w.checkAlone(s, c, tick, shard)
 	w.checkClaimer(s, c, tick)
 	shards := int8(r.Shards)
-	if t := w.job.tick(r.Of); t != nil {
+	if t := w.job.tick(r.TickID); t != nil {
 		shards = int8(t.Shards)
 	}
 	if opened := s.Records[0].Opened; shards != opened {

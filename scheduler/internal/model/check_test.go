@@ -10,7 +10,7 @@ import (
 // TestChecksCanFail breaks by hand what no single guard's absence breaks first.
 func TestChecksCanFail(t *testing.T) {
 	t.Parallel()
-	second := &run{Lease: ledger.Lease{Tick: instant(1), Shard: 1, Attempt: 2}}
+	second := &run{Run: ledger.Run{Tick: instant(1), Shard: 1, Attempt: 2}}
 	for want, plant := range map[string]func(*world, *State, *Record){
 		"attempt 2 was granted before attempt 1": func(w *world, s *State, _ *Record) {
 			w.checkGrant(s, Command{Node: nobody}, second)
@@ -68,9 +68,9 @@ func TestGrantsThatKeepThePromises(t *testing.T) {
 	s := w.initial()
 	s.Now, s.Records[0].Opened, w.job.Token = 1, 2, 1
 	s.Nodes[0] = Node{Phase: Executing, Run: 1, Tick: 1, Shard: 0, Deadline: 2}
-	w.checkGrant(&s, Command{Run: 2, Node: nobody}, &run{Lease: ledger.Lease{Tick: instant(1), Shard: 1, Shards: 2, Attempt: 1}})
+	w.checkGrant(&s, Command{Run: 2, Node: nobody}, &run{Run: ledger.Run{Tick: instant(1), Shard: 1, Shards: 2, Attempt: 1}})
 	s.Nodes[0].Power, w.job.Token = Paused, 2
-	w.checkGrant(&s, Command{Run: 3, Node: nobody}, &run{Lease: ledger.Lease{Tick: instant(1), Shard: 0, Shards: 2, Attempt: 1}})
+	w.checkGrant(&s, Command{Run: 3, Node: nobody}, &run{Run: ledger.Run{Tick: instant(1), Shard: 0, Shards: 2, Attempt: 1}})
 	if w.broken != nil {
 		t.Errorf("found %+v, want nothing", w.broken)
 	}

@@ -31,10 +31,10 @@ func (m *Ledger) Claim(by ledger.Claimer, c ledger.Claim) ledger.Answer {
 // repeated is the grant of a claim that was granted before, whatever has changed since.
 func (m *Ledger) repeated(by ledger.Claimer, j *job, c ledger.Claim) (ledger.Answer, bool) {
 	r := j.leased(c.Run)
-	if r == nil || r.Node != by.ID && m.on(SameAsker) || j.Open != c.Run && c.Overlap != jobs.OverlapAllow && !c.Shard {
+	if r == nil || r.Node != by.ID && m.on(SameAsker) || j.HolderRun != c.Run && c.Overlap != jobs.OverlapAllow && !c.Shard {
 		return ledger.Answer{}, false
 	}
-	a := ledger.Answer{Verdict: ledger.Granted, Token: r.Token, Left: millis(max(0, r.Until-m.ms())), Run: ledger.Lease{Attempt: r.Attempt}}
+	a := ledger.Answer{Verdict: ledger.Granted, Token: r.Token, Left: millis(max(0, r.Until-m.ms())), Run: ledger.Run{Attempt: r.Attempt}}
 	if c.Pending {
 		a.Run = j.carried(r)
 	}
@@ -50,14 +50,14 @@ func (j *job) opened(id string) ledger.Answer {
 }
 
 func (j *job) held() ledger.Answer {
-	return ledger.Answer{Verdict: ledger.Held, Detail: j.Open}
+	return ledger.Answer{Verdict: ledger.JobBusy, Detail: j.HolderRun}
 }
 
 // claimTick moves the cursor over ticks that will not run, and over the tick, which is granted, opened or recorded as skipped.
 func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Answer {
 	if (j.Cursor != c.From || j.Cursor == 0) && m.on(CursorCompare) {
-		if t := j.tick(j.Open); t != nil && splits(c) && t.Tick == c.Tick {
-			return j.opened(j.Open)
+		if t := j.tick(j.HolderRun); t != nil && splits(c) && t.Tick == c.Tick {
+			return j.opened(j.HolderRun)
 		}
 		return j.stale()
 	}
@@ -66,19 +66,19 @@ func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Ans
 		return j.stale()
 	case ledger.Early:
 		return ledger.Answer{Verdict: ledger.Early}
-	case ledger.Held:
+	case ledger.JobBusy:
 		m.replace(j, c.Overlap, m.ms())
 		return j.held()
 	default: // it fits
 	}
 	last := c.Tick
 	if last == 0 {
-		last = c.Passes[len(c.Passes)-1].Last
+		last = c.Skipped[len(c.Skipped)-1].Last
 	}
 	if m.early(c, last) && m.on(NotEarly) {
 		return ledger.Answer{Verdict: ledger.Early}
 	}
-	due, held := c.Tick <= m.ms(), c.Tick != 0 && c.Overlap != jobs.OverlapAllow && j.Open != ""
+	due, held := c.Tick <= m.ms(), c.Tick != 0 && c.Overlap != jobs.OverlapAllow && j.HolderRun != ""
 	if held && (!due || c.Overlap != jobs.OverlapSkip || !m.overlaps(j, last)) {
 		if due {
 			m.replace(j, c.Overlap, last)
@@ -90,35 +90,35 @@ func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Ans
 	case held:
 		return ledger.Answer{Verdict: ledger.Skipped, Cursor: j.Cursor}
 	case c.Tick == 0:
-		return ledger.Answer{Verdict: ledger.Passed, Cursor: j.Cursor}
+		return ledger.Answer{Verdict: ledger.RecordedOnly, Cursor: j.Cursor}
 	}
-	r := &run{step: len(j.steps) - 1, Lease: ledger.Lease{
+	r := &run{step: len(j.steps) - 1, Run: ledger.Run{
 		Job: c.Job, Tick: c.Tick, Shards: 1, Attempt: 1, Prev: c.Tick, Next: c.Next, Trigger: c.Trigger.String(), Payload: []byte{},
 	}}
 	if splits(c) {
 		return m.openTick(j, c, r)
 	}
 	m.grant(by, j, c, r)
-	return ledger.Answer{Verdict: ledger.Granted, Token: r.Token, Left: millis(r.Until - m.ms()), Run: ledger.Lease{Attempt: 1}}
+	return ledger.Answer{Verdict: ledger.Granted, Token: r.Token, Left: millis(r.Until - m.ms()), Run: ledger.Run{Attempt: 1}}
 }
 
 // early reports whether a tick is not to be granted yet, or ticks are not to be passed yet.
 func (m *Ledger) early(c ledger.Claim, last int64) bool {
-	passes := len(c.Passes) > 0 && c.Passes[len(c.Passes)-1].Last > m.ms()
+	passes := len(c.Skipped) > 0 && c.Skipped[len(c.Skipped)-1].Last > m.ms()
 	return last > m.ms()+m.ahead || c.Tick == 0 && last > m.ms() || passes
 }
 
 // pass records the ticks of a claim that will not run, and moves the cursor.
 func (m *Ledger) pass(j *job, c ledger.Claim, held bool, last int64) {
 	step := len(j.steps)
-	for _, p := range c.Passes {
+	for _, p := range c.Skipped {
 		m.skip(j, step, ledger.Row{Prev: p.First, Next: p.Next, Tick: p.First, Until: p.Last, Count: p.Count, Outcome: p.Outcome, Reason: p.Reason})
 		step++
 	}
 	if held {
 		m.skip(j, step, ledger.Row{Prev: c.Tick, Next: c.Next, Tick: c.Tick, Until: c.Tick, Count: 1, Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap})
 	}
-	for _, p := range c.Passes {
+	for _, p := range c.Skipped {
 		j.move(p.Next)
 	}
 	if c.Tick != 0 {
@@ -141,14 +141,14 @@ func (m *Ledger) fits(j *job, c ledger.Claim) ledger.Verdict {
 		busy = ledger.Window{From: j.Busy.From, To: min(j.Busy.To, m.ms()+1)}
 	}
 	switch r := j.holder(); {
-	case !waits || j.Open == "":
+	case !waits || j.HolderRun == "":
 	case busy.From != 0:
 		going.From = busy.From
 	case r != nil:
 		going.From = r.Granted
 	}
 	at, overlap := c.From, false
-	for _, p := range c.Passes {
+	for _, p := range c.Skipped {
 		missed := p.Outcome == jobs.OutcomeMissed && p.Reason != ledger.ReasonStartWithin
 		switch {
 		case p.First != at, p.Last < p.First, p.Next != 0 && p.Next <= p.Last, p.Outcome == jobs.OutcomePaused:
@@ -156,14 +156,14 @@ func (m *Ledger) fits(j *job, c ledger.Claim) ledger.Verdict {
 		case missed && touches(going, p) && p.Last > m.ms():
 			return ledger.Early
 		case missed && touches(going, p):
-			return ledger.Held
+			return ledger.JobBusy
 		case missed && touches(busy, p), p.Outcome == jobs.OutcomeSkipped && (c.Tick == 0 || !busy.Holds(p.First) || !busy.Holds(p.Last)):
 			return ledger.Stale
 		}
 		at, overlap = p.Next, overlap || p.Outcome == jobs.OutcomeSkipped
 	}
 	switch {
-	case c.Tick == 0 && (len(c.Passes) == 0 || c.Next != at),
+	case c.Tick == 0 && (len(c.Skipped) == 0 || c.Next != at),
 		c.Tick != 0 && (c.Tick != at || c.Next != 0 && c.Next <= c.Tick),
 		overlap && !busy.Holds(c.Tick),
 		c.Tick != 0 && busy.Holds(c.Tick) && (c.Next != 0 && busy.Holds(c.Next) || c.Trigger == jobs.TriggerCatchUp):
@@ -189,32 +189,32 @@ func (m *Ledger) overlaps(j *job, at int64) bool {
 
 // replace stores a request to end the run that holds the job, if the job's ticks replace runs. The first request is kept.
 func (m *Ledger) replace(j *job, o jobs.Overlap, at int64) {
-	if _, asked := m.cancels[j.Open]; o == jobs.OverlapReplace && j.holder() != nil && m.overlaps(j, at) && !asked {
-		m.cancels[j.Open] = ledger.Cancel{Run: j.Open}
+	if _, asked := m.cancels[j.HolderRun]; o == jobs.OverlapReplace && j.holder() != nil && m.overlaps(j, at) && !asked {
+		m.cancels[j.HolderRun] = ledger.Cancel{Run: j.HolderRun}
 	}
 }
 
 // grant leases a run with the next token of its job. The run holds the job unless runs may overlap.
 func (m *Ledger) grant(by ledger.Claimer, j *job, c ledger.Claim, r *run) {
 	switch {
-	case r.Of == "":
+	case r.TickID == "":
 		j.hold(c, c.Run)
-	case j.Open == "" && c.Overlap != jobs.OverlapAllow: // the tick was opened beside another run
-		j.hold(c, r.Of)
+	case j.HolderRun == "" && c.Overlap != jobs.OverlapAllow: // the tick was opened beside another run
+		j.hold(c, r.TickID)
 	}
-	r.Run, r.Token, r.Node, r.NodeName, r.TTL, r.Granted = c.Run, m.token(j), by.ID, by.Name, c.TTL.Milliseconds(), m.ms()
+	r.ID, r.Token, r.Node, r.NodeName, r.TTL, r.Granted = c.Run, m.token(j), by.ID, by.Name, c.TTL.Milliseconds(), m.ms()
 	r.Until = max(m.ms(), r.Tick) + min(r.TTL, max(5000, 3*m.skew))
-	r.Overlap, r.Attempts, r.Holds = mode(c), max(1, c.Attempts), false
+	r.Overlap, r.Attempts, r.ReservesJob = mode(c), max(1, c.Attempts), false
 	j.runs = append(j.runs, r)
 }
 
 // hold makes a run or an open tick hold the job, unless runs may overlap.
 func (j *job) hold(c ledger.Claim, id string) {
 	switch {
-	case c.Overlap == jobs.OverlapAllow && j.Open == id:
-		j.Open = ""
-	case c.Overlap != jobs.OverlapAllow && j.Open != id:
-		j.Open, j.Busy = id, ledger.Window{}
+	case c.Overlap == jobs.OverlapAllow && j.HolderRun == id:
+		j.HolderRun = ""
+	case c.Overlap != jobs.OverlapAllow && j.HolderRun != id:
+		j.HolderRun, j.Busy = id, ledger.Window{}
 	}
 }
 

@@ -16,12 +16,12 @@ func (m *Ledger) Define(d ledger.Definition) ledger.Defined {
 	case j.Digest == d.Digest:
 		word, j.Revision = "same", max(j.Revision, d.Revision)
 	case m.unfit(j, d):
-		return ledger.Defined{Word: "differs", Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: j.text, Last: j.Last, Stored: m.defs[d.Digest]}
+		return ledger.Defined{Status: "differs", Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: j.text, Last: j.Last, Stored: m.defs[d.Digest]}
 	default:
 		m.replaceDefinition(j, d)
 	}
 	m.defs[d.Digest] = true
-	return ledger.Defined{Word: word, Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: []byte{}, Last: j.Last}
+	return ledger.Defined{Status: word, Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: []byte{}, Last: j.Last}
 }
 
 // unfit reports whether another definition or cursor than the caller saw is stored, a tick came due that the caller did not

@@ -44,7 +44,7 @@ type row struct {
 }
 
 type run struct {
-	ledger.Lease
+	ledger.Run
 	step int
 	ends []jobs.Outcome // of an open tick: how its shards ended
 	top  int            // the highest attempt of them
@@ -53,7 +53,7 @@ type run struct {
 // New returns an empty ledger.
 func New(c ledger.Config) *Ledger {
 	return &Ledger{
-		skew: c.MaxSkew.Milliseconds(), ahead: ledger.AheadMax.Milliseconds(), keep: c.Keep, keepFor: c.KeepFor.Milliseconds(), next: ledger.Successor,
+		skew: c.MaxSkew.Milliseconds(), ahead: ledger.AheadMax.Milliseconds(), keep: c.Keep, keepFor: c.KeepFor.Milliseconds(), next: ledger.NextAttemptID,
 		jobs: map[string]*job{}, defs: map[string]bool{}, cancels: map[string]ledger.Cancel{}, kept: map[string]string{},
 	}
 }
@@ -84,14 +84,14 @@ func (m *Ledger) Jobs() []ledger.Stored {
 }
 
 // Open is every leased and pending run and every open tick, by id.
-func (m *Ledger) Open() []ledger.Lease {
-	var all []ledger.Lease
+func (m *Ledger) InFlight() []ledger.Run {
+	var all []ledger.Run
 	for _, j := range m.jobs {
 		for _, r := range j.runs {
-			all = append(all, r.Lease)
+			all = append(all, r.Run)
 		}
 	}
-	slices.SortFunc(all, func(a, b ledger.Lease) int { return cmp.Compare(a.Run, b.Run) })
+	slices.SortFunc(all, func(a, b ledger.Run) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 
@@ -129,7 +129,7 @@ func (j *job) waiting(id string) *run {
 
 // tick is the open tick of that id, nil for none.
 func (j *job) tick(id string) *run {
-	if r := j.find(id); r != nil && r.Whole {
+	if r := j.find(id); r != nil && r.IsOpenTick {
 		return r
 	}
 	return nil
@@ -137,7 +137,7 @@ func (j *job) tick(id string) *run {
 
 func (j *job) find(id string) *run {
 	for _, r := range j.runs {
-		if r.Run == id {
+		if r.ID == id {
 			return r
 		}
 	}
@@ -146,10 +146,10 @@ func (j *job) find(id string) *run {
 
 // holder is the run, or the open tick, that holds the job; nil while that run is pending.
 func (j *job) holder() *run {
-	if r := j.leased(j.Open); r != nil {
+	if r := j.leased(j.HolderRun); r != nil {
 		return r
 	}
-	return j.tick(j.Open)
+	return j.tick(j.HolderRun)
 }
 
 func (j *job) remove(r *run) {
@@ -190,13 +190,13 @@ func (m *Ledger) Trigger(name string, t ledger.Trigger) (string, error) {
 		return "", ledger.ErrUnknownJob
 	}
 	same := func(run, request string) bool { return run == t.Run || request == t.Run }
-	if slices.ContainsFunc(j.runs, func(r *run) bool { return same(r.Run, r.Request) }) ||
+	if slices.ContainsFunc(j.runs, func(r *run) bool { return same(r.ID, r.Request) }) ||
 		slices.ContainsFunc(j.rows, func(row row) bool { return same(row.Run, row.Request) }) {
 		return t.Run, nil
 	}
 	at := cmp.Or(t.At, m.ms())
-	j.runs = append(j.runs, &run{step: -1, Lease: ledger.Lease{
-		Run: t.Run, Job: name, Tick: at, Shards: 1, Attempt: 1, Trigger: "manual",
+	j.runs = append(j.runs, &run{step: -1, Run: ledger.Run{
+		ID: t.Run, Job: name, Tick: at, Shards: 1, Attempt: 1, Trigger: "manual",
 		Request: t.Run, Granted: at, Payload: append([]byte{}, t.Payload...),
 	}})
 	return t.Run, nil

@@ -74,33 +74,33 @@ func (w *world) load(s *State) {
 	if l.Tick == 0 {
 		return
 	}
-	tick := ledger.Lease{Job: theJob, Tick: instant(l.Tick), Shards: int(l.Count), Attempt: 1, Overlap: "s", Granted: instant(l.Since)}
+	tick := ledger.Run{Job: theJob, Tick: instant(l.Tick), Shards: int(l.Count), Attempt: 1, Overlap: "s", Granted: instant(l.Since)}
 	if l.Whole != 0 {
-		tick.Run, tick.Whole = runID(l.Whole), true
+		tick.ID, tick.IsOpenTick = runID(l.Whole), true
 	} else {
-		tick.Run = runID(l.Shards[0].Run)
+		tick.ID = runID(l.Shards[0].Run)
 	}
-	j.Open = tick.Run
+	j.HolderRun = tick.ID
 	for i := range l.Shards {
 		if sh := &l.Shards[i]; sh.Phase == Pending || sh.Phase == Leased {
 			w.loadRun(s, sh, tick, i)
 			tick.Left++
 		}
 	}
-	if tick.Whole {
-		w.pool[2] = run{Lease: tick, ends: w.pool[2].ends[:0]}
+	if tick.IsOpenTick {
+		w.pool[2] = run{Run: tick, ends: w.pool[2].ends[:0]}
 		j.runs = append(j.runs, &w.pool[2])
 	}
 }
 
 // loadRun makes the run of a shard.
-func (w *world) loadRun(s *State, sh *Shard, tick ledger.Lease, shard int) {
+func (w *world) loadRun(s *State, sh *Shard, tick ledger.Run, shard int) {
 	r := &w.pool[shard]
-	*r = run{Lease: tick}
-	if r.Whole {
-		r.Whole, r.Of = false, tick.Run
+	*r = run{Run: tick}
+	if r.IsOpenTick {
+		r.IsOpenTick, r.TickID = false, tick.ID
 	}
-	r.Run, r.Shard, r.Attempt, r.Granted, r.Holds = runID(sh.Run), shard, int(sh.Attempt), instant(sh.Since), sh.Phase == Pending
+	r.ID, r.Shard, r.Attempt, r.Granted, r.ReservesJob = runID(sh.Run), shard, int(sh.Attempt), instant(sh.Since), sh.Phase == Pending
 	if sh.Phase == Leased {
 		r.Token, r.Node, r.TTL, r.Attempts = 1, nodeID(sh.Holder), lasts, int(w.Attempts)
 		r.Until = instant(s.Now+sh.Until) - 1
@@ -133,11 +133,11 @@ func (w *world) store(s *State, fresh int8) {
 	}
 	for _, r := range j.runs {
 		after.Tick, after.Count = moment(r.Tick), int8(r.Shards)
-		if r.Whole {
-			after.Whole, after.Since = number(r.Run), moment(r.Granted)
+		if r.IsOpenTick {
+			after.Whole, after.Since = number(r.ID), moment(r.Granted)
 			continue
 		}
-		sh := Shard{Phase: Pending, Attempt: int8(r.Attempt), Run: number(r.Run), Since: moment(r.Granted)}
+		sh := Shard{Phase: Pending, Attempt: int8(r.Attempt), Run: number(r.ID), Since: moment(r.Granted)}
 		if r.Token != 0 {
 			sh.Phase, sh.Holder, sh.Until = Leased, int8(r.Node[0]-digits[0]), moment(r.Until+1)-s.Now
 		}
@@ -165,7 +165,7 @@ func (w *world) script(s *State, c Command) Answer {
 }
 
 // answers are the answers to claims.
-var answers = func() (all [ledger.Foreign + 1]Answer) {
+var answers = func() (all [ledger.VerdictUnknownFormat + 1]Answer) {
 	for v := range all {
 		all[v] = Answer(ledger.Verdict(v).String())
 	}
@@ -203,7 +203,7 @@ func (w *world) call(s *State, c Command) Answer {
 		if off && w.on(ClockInReap) {
 			return WrongClock
 		}
-		seen := ledger.Lease{Job: theJob, Run: runID(c.Run)}
+		seen := ledger.Run{Job: theJob, ID: runID(c.Run)}
 		if c.Beating {
 			seen.Beat-- // it has been renewed since
 		}
@@ -214,7 +214,7 @@ func (w *world) call(s *State, c Command) Answer {
 		if off && w.on(ClockInDefine) {
 			return WrongClock
 		}
-		return Answer(m.Define(w.definition(c)).Word)
+		return Answer(m.Define(w.definition(c)).Status)
 	default:
 		return NoAnswer
 	}
@@ -235,7 +235,7 @@ func (w *world) claim(c Command) ledger.Claim {
 		w.passes[0] = ledger.SkippedRange{
 			Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: claim.From, Last: instant(max(last, c.Cursor)), Count: n, Next: claim.Tick,
 		}
-		claim.Passes = w.passes[:]
+		claim.Skipped = w.passes[:]
 	}
 	return claim
 }

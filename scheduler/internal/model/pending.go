@@ -16,26 +16,26 @@ func (m *Ledger) claimPending(by ledger.Claimer, j *job, c ledger.Claim) ledger.
 	switch {
 	case r == nil:
 		return j.stale()
-	case r.Whole:
+	case r.IsOpenTick:
 		return j.opened(c.Run)
 	case r.Granted > m.ms():
 		return ledger.Answer{Verdict: ledger.Early}
-	case r.Of != "":
+	case r.TickID != "":
 		return m.claimShard(by, j, r, c)
 	case c.Drop != "" && r.Prev != 0: // a run of the schedule that was handed back comes too late
 		j.remove(r)
 		m.skip(j, r.step, ledger.Row{Prev: r.Prev, Next: r.Next, Tick: r.Tick, Until: r.Tick, Count: 1, Outcome: jobs.OutcomeMissed, Reason: c.Drop})
-		if j.Open == c.Run {
-			if j.Open = ""; j.Busy != (ledger.Window{}) {
+		if j.HolderRun == c.Run {
+			if j.HolderRun = ""; j.Busy != (ledger.Window{}) {
 				j.Busy.To = m.ms()
 			}
 		}
-		return ledger.Answer{Verdict: ledger.Passed, Cursor: j.Cursor, Detail: jobs.OutcomeMissed.String() + "," + c.Drop}
-	case c.Overlap != jobs.OverlapAllow && j.Open != "" && j.Open != c.Run && m.on(AttemptRule):
+		return ledger.Answer{Verdict: ledger.RecordedOnly, Cursor: j.Cursor, Detail: jobs.OutcomeMissed.String() + "," + c.Drop}
+	case c.Overlap != jobs.OverlapAllow && j.HolderRun != "" && j.HolderRun != c.Run && m.on(AttemptRule):
 		return j.held()
 	}
 	j.remove(r)
-	if splits(c) && r.Shards == 1 && !(r.Holds && r.Attempt > 1 && m.on(BegunWhole)) { // else it has begun as a whole
+	if splits(c) && r.Shards == 1 && !(r.ReservesJob && r.Attempt > 1 && m.on(BegunWhole)) { // else it has begun as a whole
 		return m.openTick(j, c, r)
 	}
 	m.grant(by, j, c, r)
@@ -44,7 +44,7 @@ func (m *Ledger) claimPending(by ledger.Claimer, j *job, c ledger.Claim) ledger.
 
 // ofTick is a run of a tick, leased or pending.
 func (j *job) ofTick(tick int64) *run {
-	i := slices.IndexFunc(j.runs, func(r *run) bool { return r.Tick == tick && !r.Whole })
+	i := slices.IndexFunc(j.runs, func(r *run) bool { return r.Tick == tick && !r.IsOpenTick })
 	if i < 0 {
 		return nil
 	}
@@ -54,16 +54,16 @@ func (j *job) ofTick(tick int64) *run {
 // claimShard grants a shard of an open tick, or records that it is not to run any more.
 func (m *Ledger) claimShard(by ledger.Claimer, j *job, r *run, c ledger.Claim) ledger.Answer {
 	switch {
-	case c.Overlap != jobs.OverlapAllow && j.Open != "" && j.Open != r.Of:
+	case c.Overlap != jobs.OverlapAllow && j.HolderRun != "" && j.HolderRun != r.TickID:
 		return j.held()
 	case m.cancelled(r):
 		j.remove(r)
 		r.Token, r.Node, r.NodeName = 0, "", ""
 		m.close(j, r, ledger.Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: ledger.ReasonReplaced, Started: m.ms()})
 		m.shardEnded(j, r, jobs.OutcomeCancelled, m.ms())
-		return ledger.Answer{Verdict: ledger.Passed, Cursor: j.Cursor, Detail: "cancelled," + ledger.ReasonReplaced}
+		return ledger.Answer{Verdict: ledger.RecordedOnly, Cursor: j.Cursor, Detail: "cancelled," + ledger.ReasonReplaced}
 	}
-	if t := j.tick(r.Of); !m.on(PinnedShards) {
+	if t := j.tick(r.TickID); !m.on(PinnedShards) {
 		t.Left += max(1, c.Shards) - t.Shards
 		t.Shards = max(1, c.Shards)
 	}
@@ -78,10 +78,10 @@ func (j *job) granted(m *Ledger, r *run) ledger.Answer {
 }
 
 // carried is a run as its node gets it: a shard with its tick's payload.
-func (j *job) carried(r *run) ledger.Lease {
-	l := r.Lease
-	l.Run = ""
-	if t := j.tick(r.Of); t != nil {
+func (j *job) carried(r *run) ledger.Run {
+	l := r.Run
+	l.ID = ""
+	if t := j.tick(r.TickID); t != nil {
 		l.Payload = t.Payload
 	}
 	return l
@@ -89,19 +89,19 @@ func (j *job) carried(r *run) ledger.Lease {
 
 // openTick opens a tick in the place of the run that p would be. Its shards are pending then.
 func (m *Ledger) openTick(j *job, c ledger.Claim, p *run) ledger.Answer {
-	j.runs = append(j.runs, &run{step: p.step, Lease: ledger.Lease{
-		Run: c.Run, Whole: true, Job: j.Job, Tick: p.Tick, Shards: c.Shards, Left: c.Shards, Attempt: p.Attempt, Prev: p.Prev, Next: p.Next,
+	j.runs = append(j.runs, &run{step: p.step, Run: ledger.Run{
+		ID: c.Run, IsOpenTick: true, Job: j.Job, Tick: p.Tick, Shards: c.Shards, Left: c.Shards, Attempt: p.Attempt, Prev: p.Prev, Next: p.Next,
 		Trigger: p.Trigger, Request: p.Request, Granted: m.ms(), Overlap: mode(c), Payload: p.Payload,
 	}})
 	for i := range c.Shards {
-		l := ledger.Lease{
-			Run: ledger.ShardRun(c.Run, i), Job: j.Job, Tick: p.Tick, Shard: i, Shards: c.Shards, Attempt: p.Attempt, Trigger: p.Trigger,
-			Request: p.Request, Granted: m.ms(), Of: c.Run, Payload: []byte{},
+		l := ledger.Run{
+			ID: ledger.ShardRun(c.Run, i), Job: j.Job, Tick: p.Tick, Shard: i, Shards: c.Shards, Attempt: p.Attempt, Trigger: p.Trigger,
+			Request: p.Request, Granted: m.ms(), TickID: c.Run, Payload: []byte{},
 		}
 		if i < len(c.Params) {
 			l.Param = c.Params[i]
 		}
-		j.runs = append(j.runs, &run{step: -1, Lease: l})
+		j.runs = append(j.runs, &run{step: -1, Run: l})
 	}
 	j.hold(c, c.Run)
 	return j.opened(c.Run)

@@ -64,12 +64,12 @@ func (m *Ledger) Renew(renewal locking.Renewal) locking.RenewAnswer {
 }
 
 // Reap ends a run whose lease has lapsed, as it was seen. The next attempt is pending then, if there may be one.
-func (m *Ledger) Reap(seen ledger.Lease) ledger.Status {
+func (m *Ledger) Reap(seen ledger.Run) ledger.Status {
 	j := m.jobs[seen.Job]
 	if j == nil {
 		return ledger.Gone
 	}
-	r := j.leased(seen.Run)
+	r := j.leased(seen.ID)
 	if r == nil {
 		return ledger.Gone
 	}
@@ -80,10 +80,10 @@ func (m *Ledger) Reap(seen ledger.Lease) ledger.Status {
 		return ledger.Alive
 	}
 	freed := r.Until
-	if r.Of != "" {
+	if r.TickID != "" {
 		freed = m.ms()
 	}
-	m.end(j, r, ledger.Row{At: m.ms(), Outcome: jobs.OutcomeAbandoned, Reason: ledger.ReasonLapsed, Started: r.Granted}, "", m.next(r.Run), freed)
+	m.end(j, r, ledger.Row{At: m.ms(), Outcome: jobs.OutcomeAbandoned, Reason: ledger.ReasonLapsed, Started: r.Granted}, "", m.next(r.ID), freed)
 	return ledger.Reaped
 }
 
@@ -108,7 +108,7 @@ func (m *Ledger) Unclaim(back ledger.Return) ledger.Status {
 		next = back.Run
 	}
 	j.remove(r)
-	if j.Open == back.Run {
+	if j.HolderRun == back.Run {
 		j.free(r, m.ms(), next)
 	}
 	again := m.attempt(j, r, next, r.Attempt)
@@ -118,9 +118,9 @@ func (m *Ledger) Unclaim(back ledger.Return) ledger.Status {
 
 // attempt makes the pending run that follows upon another one.
 func (m *Ledger) attempt(j *job, r *run, id string, number int) *run {
-	next := &run{step: -1, Lease: ledger.Lease{
-		Run: id, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards, Attempt: number, Trigger: "rerun", Request: r.Request,
-		Granted: m.ms(), Holds: true, Of: r.Of, Param: r.Param, Payload: r.Payload,
+	next := &run{step: -1, Run: ledger.Run{
+		ID: id, Job: r.Job, Tick: r.Tick, Shard: r.Shard, Shards: r.Shards, Attempt: number, Trigger: "rerun", Request: r.Request,
+		Granted: m.ms(), ReservesJob: true, TickID: r.TickID, Param: r.Param, Payload: r.Payload,
 	}}
 	j.runs = append(j.runs, next)
 	return next
@@ -134,36 +134,36 @@ func (m *Ledger) end(j *job, r *run, how ledger.Row, output, next string, freed 
 	}
 	j.remove(r)
 	m.close(j, r, how)
-	if j.Open == r.Run {
+	if j.HolderRun == r.ID {
 		j.free(r, freed, next)
 	}
 	if output != "" {
-		m.kept[r.Run] = output
+		m.kept[r.ID] = output
 	}
 	if next != "" {
 		m.attempt(j, r, next, r.Attempt+1)
-	} else if r.Of != "" {
+	} else if r.TickID != "" {
 		m.shardEnded(j, r, how.Outcome, freed)
 	}
-	delete(m.cancels, r.Run)
+	delete(m.cancels, r.ID)
 }
 
 // close writes the row of a run, leased or pending, and keeps its payload beside the row.
 func (m *Ledger) close(j *job, r *run, how ledger.Row) {
 	how.Job, how.Prev, how.Next, how.Tick, how.Shard, how.Shards, how.Attempt = r.Job, r.Prev, r.Next, r.Tick, r.Shard, r.Shards, r.Attempt
-	how.Run, how.Token, how.Node, how.NodeName, how.Trigger, how.Request = r.Run, r.Token, r.Node, r.NodeName, r.Trigger, r.Request
-	how.Of, how.Param = r.Of, r.Param
+	how.Run, how.Token, how.Node, how.NodeName, how.Trigger, how.Request = r.ID, r.Token, r.Node, r.NodeName, r.Trigger, r.Request
+	how.TickID, how.Param = r.TickID, r.Param
 	m.write(j, row{how, r.step})
 	j.Counts[how.Outcome]++
 	if len(r.Payload) > 0 {
-		m.kept["p:"+r.Run] = string(r.Payload)
+		m.kept["p:"+r.ID] = string(r.Payload)
 	}
 }
 
 // cancelled reports whether there is a request to end a run, or the open tick that the run is a shard of.
 func (m *Ledger) cancelled(r *run) bool {
-	_, own := m.cancels[r.Run]
-	_, all := m.cancels[r.Of]
+	_, own := m.cancels[r.ID]
+	_, all := m.cancels[r.TickID]
 	return own || all
 }
 
@@ -174,7 +174,7 @@ var fromBest = []jobs.Outcome{
 
 // shardEnded counts the end of a shard, and closes the tick with the last one.
 func (m *Ledger) shardEnded(j *job, r *run, how jobs.Outcome, freed int64) {
-	t := j.tick(r.Of)
+	t := j.tick(r.TickID)
 	t.ends, t.top = append(t.ends, how), max(t.top, t.Attempt, r.Attempt)
 	if t.Left--; t.Left > 0 {
 		return
@@ -192,22 +192,22 @@ func (m *Ledger) shardEnded(j *job, r *run, how jobs.Outcome, freed int64) {
 		reason = fmt.Sprintf("%d of %d shards did not succeed", bad, t.Shards)
 	}
 	j.remove(t)
-	delete(m.cancels, t.Run)
+	delete(m.cancels, t.ID)
 	m.write(j, row{step: t.step, Row: ledger.Row{
-		Job: j.Job, Whole: true, Prev: t.Prev, Next: t.Next, At: m.ms(), Tick: t.Tick, Shards: t.Shards, Attempt: t.Attempt, Highest: t.top,
-		Run: t.Run, Trigger: t.Trigger, Request: t.Request, Outcome: worst, Reason: reason, Started: t.Granted,
+		Job: j.Job, IsTick: true, Prev: t.Prev, Next: t.Next, At: m.ms(), Tick: t.Tick, Shards: t.Shards, Attempt: t.Attempt, Highest: t.top,
+		Run: t.ID, Trigger: t.Trigger, Request: t.Request, Outcome: worst, Reason: reason, Started: t.Granted,
 	}})
 	if len(t.Payload) > 0 {
-		m.kept["p:"+t.Run] = string(t.Payload)
+		m.kept["p:"+t.ID] = string(t.Payload)
 	}
-	if j.Open == t.Run {
+	if j.HolderRun == t.ID {
 		j.free(t, freed, "")
 	}
 }
 
 // free lets the job go, or hands it to the next attempt, and keeps the busy time that ended.
 func (j *job) free(r *run, freed int64, next string) {
-	switch j.Open = next; {
+	switch j.HolderRun = next; {
 	case r.Overlap == "s" && next == "":
 		j.Busy = ledger.Window{}
 	case r.Overlap != "a":
@@ -250,7 +250,7 @@ func (m *Ledger) write(j *job, added row) {
 		if len(j.rows)-ranges <= m.keep && ranges <= 4*m.keep && old.At >= m.ms()-m.keepFor {
 			return
 		}
-		if old.Outcome == jobs.OutcomeSucceeded && (old.Whole || old.Shards < 2) {
+		if old.Outcome == jobs.OutcomeSucceeded && (old.IsTick || old.Shards < 2) {
 			won = old.At // the last one wins
 		}
 		j.first, j.rows = max(j.first, old.step+1), j.rows[1:]

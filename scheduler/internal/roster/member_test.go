@@ -42,8 +42,8 @@ func TestForeignRecordsAreLeftAlone(t *testing.T) {
 		for range 3 {
 			v := beat(t, r, "a")
 			wantMembers(t, v, "a", "b")
-			if v.Foreign != len(foreign) {
-				t.Errorf("%d foreign records, want %d", v.Foreign, len(foreign))
+			if v.UnknownFormat != len(foreign) {
+				t.Errorf("%d foreign records, want %d", v.UnknownFormat, len(foreign))
 			}
 		}
 		if n := client.ZCard(ctx, r.keys.seen).Val(); n != int64(len(foreign))+2 {
@@ -54,12 +54,12 @@ func TestForeignRecordsAreLeftAlone(t *testing.T) {
 				t.Errorf("%s became %.80q", id, got)
 			}
 		}
-		if v := must(r.Look(ctx))(t); v.Foreign != len(foreign) || len(v.Members) != 2 {
-			t.Errorf("Look: %d foreign, %d members; want %d and 2", v.Foreign, len(v.Members), len(foreign))
+		if v := must(r.Look(ctx))(t); v.UnknownFormat != len(foreign) || len(v.Members) != 2 {
+			t.Errorf("Look: %d foreign, %d members; want %d and 2", v.UnknownFormat, len(v.Members), len(foreign))
 		}
 		age(t, client, r.keys.seen, time.Hour, names...)
-		if v := beat(t, r, "a"); v.Foreign != 0 {
-			t.Errorf("%d foreign records outlived their time", v.Foreign)
+		if v := beat(t, r, "a"); v.UnknownFormat != 0 {
+			t.Errorf("%d foreign records outlived their time", v.UnknownFormat)
 		}
 		if n := client.HLen(ctx, r.keys.roster).Val(); n != 2 {
 			t.Errorf("%d records are left, want 2", n)

@@ -83,9 +83,9 @@ type View struct {
 	Members []Member
 	// NowMS is Redis' clock in milliseconds since 1970.
 	NowMS int64
-	// Foreign counts the records that Members lacks because they cannot be read: of a newer
+	// UnknownFormat counts the records that Members lacks because they cannot be read: of a newer
 	// version, damaged, or larger than MaxRecord.
-	Foreign int
+	UnknownFormat int
 	// Unannounced says that the set named by self.Set is not stored: it never was, or Redis lost
 	// it. Call Announce. Only Beat fills it in.
 	Unannounced bool
@@ -215,7 +215,7 @@ func newView(rep reply) View {
 		if m, ok := decodeMember(r); ok {
 			v.Members = append(v.Members, m)
 		} else {
-			v.Foreign++
+			v.UnknownFormat++
 		}
 	}
 	slices.SortFunc(v.Members, func(a, b Member) int { return strings.Compare(a.ID, b.ID) })

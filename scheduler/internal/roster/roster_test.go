@@ -32,8 +32,8 @@ func TestBeatReturnsTheLiving(t *testing.T) {
 		}
 		v := must(r.Beat(t.Context(), full))(t)
 		wantMembers(t, v, "a", "b", "c")
-		if v.Foreign != 0 {
-			t.Errorf("%d foreign records, want none", v.Foreign)
+		if v.UnknownFormat != 0 {
+			t.Errorf("%d foreign records, want none", v.UnknownFormat)
 		}
 		if v.NowMS < time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli() {
 			t.Errorf("NowMS %d is not a time in milliseconds", v.NowMS)

@@ -45,7 +45,7 @@ func (l *ActiveRuns) cancelRun(id string, cause error) {
 		return
 	}
 	l.each(func(shard *activeRun) {
-		if shard.g.Lease.Of == id {
+		if shard.g.Lease.TickID == id {
 			shard.lease.Cancel(cause)
 		}
 	})

@@ -69,7 +69,7 @@ func (r *Runner) drained(settled <-chan struct{}, d time.Duration) bool {
 func (r *Runner) names() string {
 	var all []string
 	for _, g := range r.Active.Grants() {
-		all = append(all, g.Job.Name+" ("+g.Lease.Run+")")
+		all = append(all, g.Job.Name+" ("+g.Lease.ID+")")
 	}
 	slices.Sort(all)
 	if more := len(all) - namesMost; more > 0 {

@@ -74,7 +74,7 @@ func (r *Runner) report(l *activeRun) ledger.Report {
 	ended := r.Now()
 	started := startOf(l.started, ended, time.Since(l.began)+locking.Slept()-l.slept)
 	report := ledger.Report{
-		Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Outcome: how, Reason: reason,
+		Job: l.g.Job.Name, Run: l.g.Lease.ID, Token: l.g.Lease.Token, Outcome: how, Reason: reason,
 		Started: started.UnixMilli(), Ended: ended.UnixMilli(), Tries: l.tries,
 	}
 	if l.tries > 0 {

@@ -49,7 +49,7 @@ func startBy(g work.Grant) int64 {
 	switch {
 	case trigger == jobs.TriggerAfter:
 		return 0
-	case g.WasPending || g.Lease.Of != "" || g.Job.StartWithin == 0 || trigger != jobs.TriggerSchedule && trigger != jobs.TriggerCatchUp:
+	case g.WasPending || g.Lease.TickID != "" || g.Job.StartWithin == 0 || trigger != jobs.TriggerSchedule && trigger != jobs.TriggerCatchUp:
 		return g.Job.StartBy(&g.Lease)
 	}
 	return g.Lease.Tick + g.Job.StartWithin.Milliseconds()

@@ -40,7 +40,7 @@ func (r *Runner) lookOverrun(l *activeRun) {
 		call.logged = true
 		g := l.g.Lease
 		r.Log.Warn("a job's function goes on though its context has ended; it keeps its slot until it returns", "job", g.Job,
-			"tick", time.UnixMilli(g.Tick).UTC(), "run", g.Run, "try", call.try, "cause", context.Cause(call.ctx), "for", now.Sub(*over).Round(time.Millisecond))
+			"tick", time.UnixMilli(g.Tick).UTC(), "run", g.ID, "try", call.try, "cause", context.Cause(call.ctx), "for", now.Sub(*over).Round(time.Millisecond))
 	}
 }
 
@@ -59,7 +59,7 @@ func (r *Runner) returned(l *activeRun, call *invocation) {
 	g := l.g.Lease
 	l.overran = overrun{call.try, took, context.Cause(call.ctx)}
 	r.Log.Warn("a job's function has returned long after its context had ended", "job", g.Job, "tick", time.UnixMilli(g.Tick).UTC(),
-		"run", g.Run, "try", call.try, "cause", l.overran.cause, "after", took.Round(time.Millisecond))
+		"run", g.ID, "try", call.try, "cause", l.overran.cause, "after", took.Round(time.Millisecond))
 }
 
 // write adds a line about the overrun to the output that is kept of the run, which is that of its

@@ -23,7 +23,7 @@ func TestGrantThatArrivesTwice(t *testing.T) {
 		})
 		called := 0
 		job := &work.Job{Job: jobs.Job{Name: "quick", TTL: time.Minute, Func: func(context.Context, *jobs.Run) error { called++; return nil }}}
-		grant := work.Grant{Job: job, Lease: ledger.Lease{Job: "quick", Run: "hand-0", Token: 7}, FirstTTL: 5 * time.Second, WasPending: true}
+		grant := work.Grant{Job: job, Lease: ledger.Run{Job: "quick", ID: "hand-0", Token: 7}, FirstTTL: 5 * time.Second, WasPending: true}
 		begin := func(g work.Grant) bool {
 			g.FirstSent = time.Now()
 			begun := r.Start(g)
@@ -52,9 +52,9 @@ func (*settled) Begins(work.Grant) bool { return true }
 func (*settled) Settle(_ work.Grant, r ledger.Report, then work.SettleListener) {
 	then.Settled(r, ledger.Settled, nil)
 }
-func (*settled) Tail(context.Context, int, []ledger.Tail) error           { return nil }
-func (*settled) Save(context.Context, ledger.Lease, string, []byte) error { return nil }
-func (*settled) Saved(context.Context, ledger.Lease) (string, []byte, error) {
+func (*settled) Tail(context.Context, int, []ledger.Tail) error         { return nil }
+func (*settled) Save(context.Context, ledger.Run, string, []byte) error { return nil }
+func (*settled) Saved(context.Context, ledger.Run) (string, []byte, error) {
 	return "", nil, nil
 }
 func (*settled) HandBack(work.Grant, func() bool) (over func()) { return func() {} }
@@ -75,8 +75,8 @@ func (noRenewals) Renew(context.Context, []locking.Renewal) ([]locking.RenewAnsw
 // nobody listens.
 type nobody struct{}
 
-func (nobody) Claimed(ledger.Lease)                      {}
-func (nobody) Started(ledger.Lease, time.Time)           {}
-func (nobody) LeaseLost(ledger.Lease, time.Time)         {}
-func (nobody) Stalled(ledger.Lease, time.Time)           {}
-func (nobody) Settled(ledger.Lease, ledger.Report, bool) {}
+func (nobody) Claimed(ledger.Run)                      {}
+func (nobody) Started(ledger.Run, time.Time)           {}
+func (nobody) LeaseLost(ledger.Run, time.Time)         {}
+func (nobody) Stalled(ledger.Run, time.Time)           {}
+func (nobody) Settled(ledger.Run, ledger.Report, bool) {}

@@ -13,7 +13,7 @@ import (
 // that.
 type runLease struct {
 	lease *locking.Lease
-	held  atomic.Pointer[admission.Held] // nil before the run has it, and where it needs nothing
+	held  atomic.Pointer[admission.Permits] // nil before the run has it, and where it needs nothing
 }
 
 var _ jobs.Lease = (*runLease)(nil)

@@ -46,19 +46,19 @@ type Redis interface {
 type Checkpoints interface {
 	// Save keeps a run's checkpoint, in place of that of an attempt before it, "" for none. It returns locking.ErrLeaseLost when
 	// the run has its lease no longer.
-	Save(ctx context.Context, run ledger.Lease, before string, data []byte) error
+	Save(ctx context.Context, run ledger.Run, before string, data []byte) error
 	// Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none. With
 	// ledger.ErrUnknownFormat not all of it can be read.
-	Saved(ctx context.Context, run ledger.Lease) (by string, data []byte, err error)
+	Saved(ctx context.Context, run ledger.Run) (by string, data []byte, err error)
 }
 
 // Listener receives the events of runs. It does not block.
 type Listener interface {
-	Claimed(l ledger.Lease)
-	Started(l ledger.Lease, at time.Time)
-	LeaseLost(l ledger.Lease, started time.Time)
-	Stalled(l ledger.Lease, started time.Time)
-	Settled(l ledger.Lease, r ledger.Report, recorded bool)
+	Claimed(l ledger.Run)
+	Started(l ledger.Run, at time.Time)
+	LeaseLost(l ledger.Run, started time.Time)
+	Stalled(l ledger.Run, started time.Time)
+	Settled(l ledger.Run, r ledger.Report, recorded bool)
 }
 
 // Machine learns whether runs can begin on this machine.
@@ -127,11 +127,11 @@ func New(c Config) *Runner {
 //	              └─ handed back ─────────────────────┘
 type activeRun struct {
 	g     work.Grant
-	lease *locking.Lease  // a cancel and a drain end its context
-	held  *admission.Held // what it needs beside the lease; nil: nothing
-	time  runLease        // what the function and its command have left of both
-	due   *instant        // when the run is to begin; nil: at once
-	late  string          // why it could not start within start_within
+	lease *locking.Lease     // a cancel and a drain end its context
+	held  *admission.Permits // what it needs beside the lease; nil: nothing
+	time  runLease           // what the function and its command have left of both
+	due   *instant           // when the run is to begin; nil: at once
+	late  string             // why it could not start within start_within
 
 	calling atomic.Bool              // the function is being called with ctx
 	writing atomic.Pointer[jobs.Run] // of the try that is going
@@ -160,7 +160,7 @@ type activeRun struct {
 // more, for a repeated claim gets the same grant.
 func (r *Runner) Start(g work.Grant) bool {
 	//guard:grant-counted-once P1 a pending run whose grant arrives twice is begun once
-	if g.WasPending && !r.recent.first(g.Lease.Run, g.Lease.Token) {
+	if g.WasPending && !r.recent.first(g.Lease.ID, g.Lease.Token) {
 		return false
 	}
 	back := g.HandBackReason != ""
@@ -183,10 +183,10 @@ func (r *Runner) Start(g work.Grant) bool {
 // admit adds a run to the active ones; nil when it is here already.
 func (r *Runner) admit(g work.Grant) *activeRun {
 	lease := r.Redis.Hold(r.ctx, g.Job.Part, locking.Grant{
-		Name: g.Job.Name, Owner: g.Lease.Run, Token: g.Lease.Token, TTL: g.Job.TTL, First: g.FirstTTL, Asked: g.FirstSent, Slept: g.Suspended,
+		Name: g.Job.Name, Owner: g.Lease.ID, Token: g.Lease.Token, TTL: g.Job.TTL, First: g.FirstTTL, Asked: g.FirstSent, Slept: g.Suspended,
 	})
 	l := &activeRun{g: g, lease: lease, time: runLease{lease: lease}, store: newRunStore(r.Config, g, lease.Valid)}
-	if _, here := r.Active.runs.LoadOrStore(g.Lease.Run, l); here {
+	if _, here := r.Active.runs.LoadOrStore(g.Lease.ID, l); here {
 		l.lease.Close()
 		return nil
 	}
@@ -256,7 +256,7 @@ func (r *Runner) leave(l *activeRun) {
 		l.held.Release()
 	}
 	l.lease.Close()
-	r.Active.runs.Delete(l.g.Lease.Run)
+	r.Active.runs.Delete(l.g.Lease.ID)
 }
 
 // cancellation is the cause of a run's context when an operator cancelled the run.

@@ -67,7 +67,7 @@ func (s *runStore) Save(ctx context.Context, data []byte) error {
 	if err := s.read(ctx); err != nil {
 		return err
 	}
-	own, before := s.grant.Lease.Run, s.by()
+	own, before := s.grant.Lease.ID, s.by()
 	if before == own {
 		before = ""
 	}
@@ -94,7 +94,7 @@ func (s *runStore) Saved() []byte {
 		}
 		if !logged && s.ctx.Err() == nil {
 			s.log.Warn("the checkpoint of an attempt before cannot be read; the run waits until it can",
-				"job", s.grant.Job.Name, "run", s.grant.Lease.Run, "error", err)
+				"job", s.grant.Job.Name, "run", s.grant.Lease.ID, "error", err)
 		}
 		if !wait.For(s.ctx, savedAgain) {
 			return nil
@@ -113,7 +113,7 @@ func (s *runStore) read(ctx context.Context) error {
 	by, data, err := s.checkpoints.Saved(ctx, s.grant.Lease)
 	if errors.Is(err, ledger.ErrUnknownFormat) { // it stays so
 		s.log.Warn("not all that the attempts before have left can be read; the run goes on from what can, or begins anew",
-			"job", s.grant.Job.Name, "run", s.grant.Lease.Run, "error", err)
+			"job", s.grant.Job.Name, "run", s.grant.Lease.ID, "error", err)
 	} else if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (r *Runner) lookStalled(l *activeRun) {
 		return
 	}
 	r.stalled.Add(1)
-	r.Log.Warn("run made no progress", "job", job.Name, "tick", time.UnixMilli(l.g.Lease.Tick).UTC(), "run", l.g.Lease.Run,
+	r.Log.Warn("run made no progress", "job", job.Name, "tick", time.UnixMilli(l.g.Lease.Tick).UTC(), "run", l.g.Lease.ID,
 		"token", l.g.Lease.Token, "for", job.StallAfter, "on_stall", job.OnStall.String())
 	r.Listener.Stalled(l.g.Lease, l.started)
 	if job.OnStall == jobs.OnStallCancel {

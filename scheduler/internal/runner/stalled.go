@@ -9,7 +9,7 @@ import (
 
 // StalledRun is a run in flight that once made no progress for its job's StallAfter.
 type StalledRun struct {
-	Lease ledger.Lease
+	Lease ledger.Run
 	After time.Duration // the job's StallAfter
 	at    time.Time
 }

@@ -37,7 +37,7 @@ func TestGrantedAheadOfAClockThatIsNotBelieved(t *testing.T) {
 				job := &work.Job{Job: jobs.Job{Name: "quick", TTL: time.Minute, Func: func(context.Context, *jobs.Run) error { called.Add(1); return nil }}}
 				due := time.Now().Add(500 * time.Millisecond)
 				r.Start(work.Grant{
-					Job: job, Lease: ledger.Lease{Job: "quick", Run: "a-1", Token: 7}, FirstTTL: 9 * time.Second, FirstSent: time.Now(), StartAt: due.UnixMilli(),
+					Job: job, Lease: ledger.Run{Job: "quick", ID: "a-1", Token: 7}, FirstTTL: 9 * time.Second, FirstSent: time.Now(), StartAt: due.UnixMilli(),
 				})
 				synctest.Wait()
 				if n := called.Load(); n != 0 {

@@ -116,5 +116,5 @@ func (r *Runner) keep(ctx context.Context, part int, some []*activeRun) {
 }
 
 func tailOf(l *activeRun, output []byte) ledger.Tail {
-	return ledger.Tail{Job: l.g.Job.Name, Run: l.g.Lease.Run, Token: l.g.Lease.Token, Output: output}
+	return ledger.Tail{Job: l.g.Job.Name, Run: l.g.Lease.ID, Token: l.g.Lease.Token, Output: output}
 }

@@ -68,7 +68,7 @@ func (r *Runner) logStarted(l *activeRun) {
 		log = log.With("shard", g.Shard)
 	}
 	log.Log(l.ctx, level, "run started", "job", g.Job, "tick", tick, "token", g.Token,
-		"lag", lag, "run", g.Run, "trigger", work.TriggerOf(g).String())
+		"lag", lag, "run", g.ID, "trigger", work.TriggerOf(g).String())
 }
 
 // logLost logs, once, that the lease was lost.
@@ -77,7 +77,7 @@ func (r *Runner) logLost(l *activeRun) {
 		g := l.g.Lease
 		r.leasesLost.Add(1)
 		r.Log.Warn("lease lost while the run was going; its context was cancelled", "job", g.Job, "tick", time.UnixMilli(g.Tick).UTC(),
-			"run", g.Run, "token", g.Token, "cause", context.Cause(l.ctx))
+			"run", g.ID, "token", g.Token, "cause", context.Cause(l.ctx))
 		r.Listener.LeaseLost(g, l.started)
 	})
 }
@@ -188,7 +188,7 @@ func (r *Runner) runOf(l *activeRun, try int) *jobs.Run {
 		payload = g.Job.Payload
 	}
 	return jobs.NewRun(jobs.RunInfo{
-		ID: g.Lease.Run, Job: g.Job.Name, Tick: time.UnixMilli(g.Lease.Tick).UTC(), Shard: g.Lease.Shard, Shards: g.Lease.Shards,
+		ID: g.Lease.ID, Job: g.Job.Name, Tick: time.UnixMilli(g.Lease.Tick).UTC(), Shard: g.Lease.Shard, Shards: g.Lease.Shards,
 		Attempt: g.Lease.Attempt, Try: try, Token: token, Node: r.Node, Trigger: work.TriggerOf(g.Lease), Payload: payload,
 		Param: g.Lease.Param, Logger: r.Log, Store: l.store, Lease: &l.time,
 	})

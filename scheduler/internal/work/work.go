@@ -36,12 +36,12 @@ func (j *Job) Attempts() int {
 
 // StartBy is the instant (ms) by which a pending run must start, 0 for no limit. Start_within
 // limits a run that follows another job's tick, and a tick that was handed back before it began.
-func (j *Job) StartBy(p *ledger.Lease) int64 {
+func (j *Job) StartBy(p *ledger.Run) int64 {
 	follows := p.Trigger == jobs.TriggerAfter.String()
 	switch {
-	case j.StartWithin == 0 || p.Of != "":
+	case j.StartWithin == 0 || p.TickID != "":
 		return 0
-	case follows && !p.Holds:
+	case follows && !p.ReservesJob:
 		return p.Granted + j.StartWithin.Milliseconds()
 	case !follows && p.Prev != 0: // a further attempt is no step of the cursor
 		return p.Tick + j.StartWithin.Milliseconds()
@@ -52,7 +52,7 @@ func (j *Job) StartBy(p *ledger.Lease) int64 {
 // Grant is a granted run on its way to its function.
 type Grant struct {
 	Job            *Job
-	Lease          ledger.Lease
+	Lease          ledger.Run
 	Epoch          string    // id of the epoch in which it was granted
 	HandBackReason string    // why the run is handed back instead of begun; "": it is begun
 	FirstSent      time.Time // just before the first request for it
@@ -76,7 +76,7 @@ func Millis(t time.Time) int64 {
 }
 
 // TriggerOf reads a run's trigger. An unknown one reads as schedule; the record keeps the text.
-func TriggerOf(l ledger.Lease) jobs.Trigger { return triggers[l.Trigger] }
+func TriggerOf(l ledger.Run) jobs.Trigger { return triggers[l.Trigger] }
 
 var triggers = func() map[string]jobs.Trigger {
 	all := make(map[string]jobs.Trigger)

@@ -34,7 +34,7 @@ type Verdict = ledger.Verdict
 const (
 	Granted  = ledger.Granted
 	Opened   = ledger.Opened
-	Passed   = ledger.Passed
+	Passed   = ledger.RecordedOnly
 	Settled  = ledger.Settled
 	Returned = ledger.Returned
 	Rewound  = ledger.Rewound
@@ -46,13 +46,13 @@ const ReasonLate = ledger.ReasonLate
 // Calls that need no ledger to be open.
 var (
 	// Open opens a namespace, and makes it when it is new.
-	Open = ledger.Open
+	Open = ledger.Join
 	// Partition is the partition of a job among so many.
 	Partition = ledger.Partition
 	// Scripts are all scripts.
 	Scripts = ledger.Scripts
-	// Successor is the run id of the attempt that follows a run, and of a run that was handed back.
-	Successor = ledger.Successor
+	// NextAttemptID is the run id of the attempt that follows a run, and of a run that was handed back.
+	NextAttemptID = ledger.NextAttemptID
 	// UniqueRun is the run id of a request with a unique key.
 	UniqueRun = ledger.UniqueRun
 )

@@ -14,7 +14,7 @@ var (
 	fTrigger = field{name: "trigger", kind: text, into: "Trigger", doc: "why it runs: schedule, catch_up, manual, rerun, after or backfill"}
 	fRequest = field{name: "request", kind: text, into: "Request",
 		doc: "of a run by hand or of a backfill, and of its later attempts, the id in the request"}
-	fOf = field{name: "of", kind: text, into: "Of",
+	fOf = field{name: "of", kind: text, into: "TickID",
 		doc: "the open tick that this is a shard of; empty for a run that holds its job by itself"}
 	fParam   = field{name: "param", kind: param, into: "Param", doc: "the shard's parameter"}
 	fPayload = field{name: "payload", kind: payload, into: "Payload", doc: "the function's payload; of a shard, empty: its tick has it"}
@@ -53,7 +53,7 @@ var entry = record{
 		{name: "revision", kind: text, into: "Revision", doc: "revision of the program that brought the definition"},
 		{name: "token", kind: number, into: "Token", doc: "the last fencing token given; 0 when none was"},
 		{name: "rid", kind: text, doc: "id of the server that gave it, for the token rule"},
-		{name: "open", kind: text, into: "Open", doc: "the run, or the open tick, that holds the job, going or waiting; empty when nothing does"},
+		{name: "open", kind: text, into: "HolderRun", doc: "the run, or the open tick, that holds the job, going or waiting; empty when nothing does"},
 		{name: "base", kind: optional, into: "Base", doc: "where the recorded history begins, ms; it moves on when rows are trimmed"},
 		{name: "last", kind: optional, into: "Last", doc: "the latest instant ever accounted for, ms"},
 		{name: "pause", kind: window, into: "Pause", doc: "ticks from 'from' up to 'to' are recorded as paused; 'to' is empty while the pause has no end"},
@@ -67,7 +67,7 @@ var entry = record{
 }
 
 var run = record{
-	name: "run", lua: "run", mark: "1", key: "{ns:p}:runs", typ: "Lease", writes: "runText",
+	name: "run", lua: "run", mark: "1", key: "{ns:p}:runs", typ: "Run", writes: "runText",
 	doc: "A granted run that has not ended: its lease.",
 	example: "1|1763726415000|3|report|1763726400000|0|1|1|1763726400000123|0191f1a2-...|a1|15000|1763726400000|1763726460000|schedule||" +
 		"1763726400002|s|1|||",
@@ -87,19 +87,19 @@ var run = record{
 }
 
 var pending = record{
-	name: "pending", lua: "pending", mark: "1", key: "{ns:p}:waiting", typ: "Lease",
+	name: "pending", lua: "pending", mark: "1", key: "{ns:p}:waiting", typ: "Run",
 	doc:     "A run without a grant: by hand, a rerun, a follower's run, a shard, or a run that was handed back.",
 	example: "1|report|1763726400000|0|1|1|||manual|0191f1a2-...|1763726400000||||{\"customer\":7}",
 	fields: []field{
 		fJob, fTick, fShard, fShards, fAttempt, fPrev, fNext, fTrigger, fRequest,
 		{name: "at", kind: number, into: "Granted", doc: "when it may start, ms"},
-		{name: "holds", kind: flag, into: "Holds", doc: "'1' when it was granted before: it holds its job (but with overlap allow), and waits for the end of a pause"},
+		{name: "holds", kind: flag, into: "ReservesJob", doc: "'1' when it was granted before: it holds its job (but with overlap allow), and waits for the end of a pause"},
 		fOf, fParam, fPayload,
 	},
 }
 
 var tick = record{
-	name: "tick", lua: "tick", mark: "1T", key: "{ns:p}:waiting", typ: "Lease",
+	name: "tick", lua: "tick", mark: "1T", key: "{ns:p}:waiting", typ: "Run",
 	doc:     "The open tick of a sharded job: no run, but the whole of its shards. It is not in `pending`.",
 	example: "1T|report|1763726400000|4|2|0|succeeded|1|1|1763726400000|1763726460000|schedule||1763726400002|s|",
 	fields: []field{

@@ -7,7 +7,7 @@
 -- needs: lib/args lib/base codec/move codec/promotion
 local generation, pattern, cancel, least = args.generation, args.pattern, args.cancel and '1' or '', args.least
 local us, ms = clock()
-if astray(ms, args.now, args.skew) then return {'clock', int(ms)} end
+if clock_off(ms, args.now, args.skew) then return {'clock', int(ms)} end
 if redis.call('HEXISTS', k.control, 'format') == 0 then return {'unknown'} end
 local m = move_of(redis.call('HGET', k.control, 'move'))
 local shut = {sealing = 'sealed', sealed = 'sealed', moved = 'sealed', filling = 'filling', opening = 'filling', burnt = 'burnt'}

@@ -68,7 +68,7 @@ end
 -- end of ARGV
 local us, ms = clock()
 -- guard:claim-clock P1 a claim that was held up, or whose sender's clock is wrong, grants nothing
-if astray(ms, now, skew) then return {'clock', int(ms)} end
+if clock_off(ms, now, skew) then return {'clock', int(ms)} end
 local here = server_id()
 local epoch, gate = epoch_at(here)
 -- guard:claim-server P1 a server that may have lost grants gives none before nodes have reported them
@@ -112,14 +112,14 @@ local function early(at, passed)
 end
 
 -- Whether the caller has seen another cursor than the stored one.
-local function apart(stands, seen)
+local function cursor_differs(stands, seen)
   -- guard:cursor-compare P1 a tick is granted only from the stored cursor
   if stands ~= seen then return true end
   return false
 end
 
 -- Whether the caller has another definition than the stored one.
-local function another(stored, digest)
+local function digest_differs(stored, digest)
   -- guard:definition-compare P7 only a node that has the stored definition is granted anything
   if stored ~= digest then return true end
   return false
@@ -172,7 +172,7 @@ for _, i in ipairs(left) do
   elseif shut then answer(i, 'closed', '', shut, '')
   elseif not raw[i] then answer(i, 'unknown', '', '', '')
   elseif not e then answer(i, 'foreign', '', '', '')
-  elseif another(e.digest, c.digest) then answer(i, 'superseded', '', e.digest, '')
+  elseif digest_differs(e.digest, c.digest) then answer(i, 'superseded', '', e.digest, '')
   elseif c.parts == '' or not is_open(i, e, id) then
     local claim = c.kind == 't' and claim_tick or claim_pending
     if claim(i, e, c) then changed[job] = e end

@@ -45,7 +45,7 @@ local function item(i)
 end
 -- end of ARGV
 local us, ms = clock()
-if astray(ms, now, skew) then return {'clock', int(ms)} end
+if clock_off(ms, now, skew) then return {'clock', int(ms)} end
 local shut = closed(k.gate)
 -- guard:define-gate P7 a partition that a move has closed takes no definition
 if shut then return {'closed', shut} end
@@ -130,7 +130,7 @@ local function changed_again(key, c)
 end
 
 -- Whether the job is another generation's: a later promotion has come here, or the job is new and not for this generation to make.
-local function apart(c, exists)
+local function standby(c, exists)
   -- guard:promotion-epoch P7 what an older promotion sends changes nothing
   if epoch ~= '' and epoch ~= gate.epoch then return true end
   -- guard:active-generation P7 only the active generation makes new jobs
@@ -143,7 +143,7 @@ for i = 1, n do
   local job = c.job
   local text = redis.call('HGET', k.jobs, job)
   local e = entry_of(text)
-  if apart(c, text) then
+  if standby(c, text) then
     answer(i, 'standby', none, '')
   elseif not text and not at_hand(c) then
     answer(i, 'missing', none, '')

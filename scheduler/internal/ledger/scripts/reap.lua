@@ -24,7 +24,7 @@ local function item(i)
 end
 -- end of ARGV
 local us, ms = clock()
-if astray(ms, now, skew) or elsewhere(server, (epoch_at(server_id()))) then return {'clock', int(ms)} end
+if clock_off(ms, now, skew) or elsewhere(server, (epoch_at(server_id()))) then return {'clock', int(ms)} end
 local out = {}
 
 local function shorten(id, r)

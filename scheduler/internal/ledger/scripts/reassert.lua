@@ -37,7 +37,7 @@ local function item(i)
 end
 -- end of ARGV
 local us, ms = clock()
-if astray(ms, now, skew) then return {'clock', int(ms)} end
+if clock_off(ms, now, skew) then return {'clock', int(ms)} end
 local here = epoch_at(server_id())
 if elsewhere(server, here) then return {'server', here} end
 

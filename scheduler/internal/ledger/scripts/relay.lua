@@ -52,7 +52,7 @@ if rows.err then return 'foreign' end
 local function wants(how)
   if how == 'succeeded' then return when ~= 'failed' end
   if how == 'skipped' or how == 'missed' then return when == 'any' end
-  return when ~= 'succeeded' and WORSE[how] ~= nil and WORSE[how] < 9
+  return when ~= 'succeeded' and SEVERITY[how] ~= nil and SEVERITY[how] < 9
 end
 
 local idle = outcome == 'skipped' or outcome == 'missed'

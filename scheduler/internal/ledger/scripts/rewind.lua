@@ -7,7 +7,7 @@
 -- needs: lib/args lib/gate lib/windows lib/history lib/waiting codec/entry codec/run codec/pending
 local job, from, to = args.job, args.from or '', args.to
 local us, ms = clock()
-if astray(ms, args.now, args.skew) then return {'clock', int(ms)} end
+if clock_off(ms, args.now, args.skew) then return {'clock', int(ms)} end
 local shut = closed(k.gate)
 -- guard:rewind-gate P7 a partition that a move has closed sets no cursor back
 if shut then return {'closed', shut} end

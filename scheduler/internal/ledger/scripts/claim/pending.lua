@@ -4,7 +4,7 @@
 -- A follower's pending run that no node was granted yet is recorded instead of run
 -- when it is too late, when the job is paused, or when with overlap skip another run is going. Others wait.
 -- Of the job's own, a tick that was handed back may be too late.
-local function instead(e, p, id, mode, drop)
+local function skip_reason(e, p, id, mode, drop)
   -- guard:backfill-paused P2 a backfill waits while its job is paused
   if p.trigger == 'backfill' and paused(e, ms) then return 'held', 'a pause' end
   local after, back = p.trigger == 'after' and p.holds == '', p.trigger ~= 'after' and p.prev ~= ''
@@ -59,7 +59,7 @@ local function claim_pending(i, e, c)
     local go = claim_shard(i, e, id, mode, p)
     if not go then return go == false end
   else
-    outcome, reason = instead(e, p, id, mode, c.from)
+    outcome, reason = skip_reason(e, p, id, mode, c.from)
   end
   if outcome == 'held' then answer(i, 'held', '', reason, '') return false end
   local waiter = outcome == 'skipped' and e.open or outcome == 'missed' and id or '' -- the run itself may have waited too long

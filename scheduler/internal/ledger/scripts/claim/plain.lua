@@ -34,7 +34,7 @@ end
 local function mid_of(base) return '|' .. base .. '|' .. tick .. '||||' end
 
 -- Reads an entry from the digest's end on: head, mid and counts, or nil.
-local function usual(s, at)
+local function plain(s, at)
   local from, to = find(s, idle, at, true)
   local a, b = find(s, '||||', to or at, true) -- neither paused, nor busy lately, nor set back
   if from and a and a > to and not find(s, '|', b + 1, true) then
@@ -75,8 +75,8 @@ for i = 1, n do
       share()
     end
     local digest = ARGV[a + DIGEST]
-    if can and (apart(sub(s, 1, #was), was) or another(sub(s, #was + 1, #was + #digest), digest)) then s = nil end
-    if s and can and not (followed[i] and no_room()) then head, mid, counts = usual(s, #was + #digest + 1) end
+    if can and (cursor_differs(sub(s, 1, #was), was) or digest_differs(sub(s, #was + 1, #was + #digest), digest)) then s = nil end
+    if s and can and not (followed[i] and no_room()) then head, mid, counts = plain(s, #was + #digest + 1) end
     if head then
       local id = ARGV[a + RUN]
       runs[size + 1], runs[size + 2] = id, before .. job .. head[3]

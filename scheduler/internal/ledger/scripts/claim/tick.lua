@@ -48,7 +48,7 @@ end
 -- Both return whether the entry changed.
 local function claim_tick(i, e, c)
   local job, id, mode, tick, nxt, parts = c.job, c.run, c.mode, c.tick, c.next, c.parts
-  if c.from == '' or apart(e.cursor, c.from) then
+  if c.from == '' or cursor_differs(e.cursor, c.from) then
     local t = parts ~= '' and tick_of(redis.call('HGET', k.waiting, e.open))
     if t and t.tick == tick then opened(i, e, e.open) return false end
     return stale(i, e)

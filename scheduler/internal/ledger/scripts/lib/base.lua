@@ -22,7 +22,7 @@ local function clock(now, skew)
 end
 
 -- Whether the caller's idea of Redis' time is wrong by more than skew.
-local function astray(ms, now, skew)
+local function clock_off(ms, now, skew)
   return math.abs(ms - tonumber(now)) > tonumber(skew)
 end
 

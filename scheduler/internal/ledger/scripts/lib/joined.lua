@@ -1,12 +1,8 @@
 -- Noting how the upstreams of a job ended a tick, until it is decided what becomes of the tick.
--- needs: lib/history lib/outbox lib/joins codec/row
+-- needs: lib/history lib/outbox lib/joins lib/severity codec/row
 
 -- How many ticks a job knows at most.
 local JOINS_MAX = 1000
-
--- From the best outcome of an upstream to the worst. Of the last two, no tick has ended.
-local WORSE = {succeeded = 1, skipped = 2, missed = 3, cancelled = 4, failed = 5, timed_out = 6, lost = 7, abandoned = 8, paused = 9,
-  superseded = 10}
 
 local function save_join(joins, job, tick, ups, j)
   local ends = {}
@@ -23,9 +19,9 @@ local function joined(j, ups, when)
   for _, name in ipairs(ups) do
     local outcome = j.by[name]
     if not outcome then all = false
-    elseif (WORSE[outcome] or 10) > WORSE[worst] then worst = outcome end
+    elseif (SEVERITY[outcome] or 10) > SEVERITY[worst] then worst = outcome end
   end
-  if WORSE[worst] > 8 or when == 'succeeded' and worst ~= 'succeeded' then return worst end
+  if SEVERITY[worst] > 8 or when == 'succeeded' and worst ~= 'succeeded' then return worst end
   -- guard:join-complete P2 a job that follows several others runs when all of them have ended the tick
   if not all then return nil end
   return worst

@@ -1,5 +1,5 @@
 -- Open ticks of sharded jobs.
--- needs: lib/history lib/holder lib/rows lib/outbox codec/pending codec/tick
+-- needs: lib/history lib/holder lib/rows lib/outbox lib/severity codec/pending codec/tick
 
 -- Opens a tick: the tick holds the job, and its shards are pending. p has the fields of its runs; parts is 'N,param,param,...'.
 local function open_tick(k, e, id, mode, parts, p, ms)
@@ -29,9 +29,6 @@ local function open_tick(k, e, id, mode, parts, p, ms)
   end
 end
 
--- From the best outcome of a shard to the worst.
-local WORST = {succeeded = 1, cancelled = 2, failed = 3, timed_out = 4, lost = 5, abandoned = 6}
-
 -- Whether this version cannot read the record of an open tick. Then none of the tick's shards can end.
 local function unreadable(waiting, of)
   local text = of ~= '' and redis.call('HGET', waiting, of)
@@ -46,7 +43,7 @@ local function part(k, history, e, r, outcome, freed, ms, keep, keep_for)
   if not t then return end -- Redis has lost it
   t.left, t.top = int(t.left - 1), int(math.max(t.top, r.attempt))
   if outcome ~= 'succeeded' then t.bad = int(t.bad + 1) end
-  if WORST[outcome] > (WORST[t.worst] or 0) then t.worst = outcome end
+  if SEVERITY[outcome] > (SEVERITY[t.worst] or 0) then t.worst = outcome end
   -- guard:tick-closes-last P2 a tick of shards ends with the last of them, in one row
   if t.left ~= '0' then
     redis.call('HSET', k.waiting, id, tick_text(t))

@@ -22,7 +22,7 @@ local function tail_of(text)
 end
 
 -- Reads a run from its job's end on; nil when it is no usual one.
-local function usual(r, job)
+local function plain(r, job)
   local _, at = find(r, job, 1, true)
   if not at or sub(r, 1, 2) ~= '1|' then return nil end
   local text = sub(r, at + 1)
@@ -72,7 +72,7 @@ for i = 1, n do
   if seen[job] then
     twice = true
   elseif s and r and ARGV[a] == '' then
-    local tail = usual(r, job)
+    local tail = plain(r, job)
     s = tail and not other_grant(ARGV[a + TOKEN], tail.token) and freed(s, id, tail)
     if s then
       local history, ended = k.histories[i], ARGV[a + ENDED]
