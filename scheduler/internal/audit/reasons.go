@@ -111,7 +111,7 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 	case ledger.ReasonNoNode:
 		limit := t.startWithin()
 		if limit < 0 {
-			limit = noNodeAfter
+			limit = ledger.NoNodeGiveUp
 		}
 		if overdue <= limit-t.Skew {
 			return "it was overdue by " + overdue.String() + " only"
@@ -136,10 +136,6 @@ func (t *trial) notMissed(row *ledger.Row, d *tick, head, waited bool) string {
 	}
 	return ""
 }
-
-// noNodeAfter is how late a tick of a job without start_within must be before the tick is given up
-// because no living node can run it.
-const noNodeAfter = 24 * time.Hour
 
 // startWithin returns the least start_within of the job's definitions, negative for none.
 func (t *trial) startWithin() time.Duration {

@@ -99,10 +99,10 @@ func noNode(c *cluster.View, j *work.Job, h Holding) string {
 	return "no living node holds it"
 }
 
-// HeldBy are the names of the living nodes that hold a job and may register it, in whatever definition, draining ones too. unclear counts
+// HeldBy are the names of the living nodes that hold a job and may register it, in whatever definition, draining ones too. unknownFormat counts
 // the nodes of which it cannot be read.
-func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job string) (names []string, unclear int, err error) {
-	around, members, foreign, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.JobsNeeded(l, []string{job}))
+func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job string) (names []string, unknownFormat int, err error) {
+	around, members, unread, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.JobsNeeded(l, []string{job}))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -112,11 +112,11 @@ func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job st
 			names = append(names, cmp.Or(n.Name, n.ID))
 		}
 		if !known {
-			unclear++
+			unknownFormat++
 		}
 	}
 	slices.Sort(names)
-	return names, unclear + foreign, nil
+	return names, unknownFormat + unread, nil
 }
 
 // HeldStored are the names of the nodes that hold a stored job of this name in a definition that was registered. A program's job of

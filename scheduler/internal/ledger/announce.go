@@ -96,11 +96,11 @@ func (l *Ledger) ReadChunks(ctx context.Context, digests map[int][]string) (map[
 }
 
 // eachChunk reads chunks of a partition, and counts those that this version cannot read.
-func (l *Ledger) eachChunk(ctx context.Context, part int, digests []string, f func(digest string, held map[string]string, since int64)) (foreign int, err error) {
+func (l *Ledger) eachChunk(ctx context.Context, part int, digests []string, f func(digest string, held map[string]string, since int64)) (unknownFormat int, err error) {
 	for some := range slices.Chunk(digests, chunksPerCall) {
 		records, err := l.client.HMGet(ctx, l.keys[part].chunks, some...).Result()
 		if err != nil {
-			return foreign, err
+			return unknownFormat, err
 		}
 		for i, record := range records {
 			if record == nil {
@@ -108,13 +108,13 @@ func (l *Ledger) eachChunk(ctx context.Context, part int, digests []string, f fu
 			}
 			held, since, err := parseChunk(some[i], text(record))
 			if err != nil {
-				foreign++
+				unknownFormat++
 				continue
 			}
 			f(some[i], held, since)
 		}
 	}
-	return foreign, nil
+	return unknownFormat, nil
 }
 
 // announcement is a stored announcement of one chunk.

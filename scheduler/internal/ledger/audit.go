@@ -45,7 +45,7 @@ func (l *Ledger) Audit(ctx context.Context, a Action) error {
 }
 
 // Actions reads the audit, the newest first, and counts what this version cannot read.
-func (l *Ledger) Actions(ctx context.Context) (all []Action, foreign int, err error) {
+func (l *Ledger) Actions(ctx context.Context) (all []Action, unknownFormat int, err error) {
 	rows, err := l.client.LRange(ctx, auditKey(l.cfg.Namespace), 0, -1).Result()
 	if err != nil {
 		return nil, 0, l.explain(ctx, "read the audit", err)
@@ -53,12 +53,12 @@ func (l *Ledger) Actions(ctx context.Context) (all []Action, foreign int, err er
 	for i := len(rows) - 1; i >= 0; i-- {
 		a, err := parseAction(rows[i])
 		if err != nil {
-			foreign++
+			unknownFormat++
 			continue
 		}
 		all = append(all, a)
 	}
-	return all, foreign, nil
+	return all, unknownFormat, nil
 }
 
 func parseAction(row string) (a Action, err error) {

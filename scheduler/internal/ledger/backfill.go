@@ -254,7 +254,7 @@ func (l *Ledger) CancelRuns(ctx context.Context, b Backfill) error {
 
 // Backfills reads the backfills that are under way and the last ended one of each job, of one job
 // or, with "", of all. It also counts the unreadable ones.
-func (l *Ledger) Backfills(ctx context.Context, job string) (all []Backfill, foreign int, err error) {
+func (l *Ledger) Backfills(ctx context.Context, job string) (all []Backfill, unknownFormat int, err error) {
 	parts := l.All()
 	if job != "" {
 		parts = []int{l.Partition(job)}
@@ -276,11 +276,11 @@ func (l *Ledger) Backfills(ctx context.Context, job string) (all []Backfill, for
 			}
 			b, err := backfillOf(cmd.Val()[name])
 			if err != nil {
-				foreign++
+				unknownFormat++
 				continue
 			}
 			all = append(all, b)
 		}
 	}
-	return all, foreign, nil
+	return all, unknownFormat, nil
 }

@@ -24,9 +24,9 @@ func (r *rig) filling(t *testing.T, ticks, parallel int) Backfill {
 // filled is the backfill of job a.
 func (r *rig) filled(t *testing.T) Backfill {
 	t.Helper()
-	all, foreign, err := r.led.Backfills(t.Context(), "a")
-	if err != nil || foreign > 0 || len(all) != 1 {
-		t.Fatalf("%+v, %d unreadable, %v", all, foreign, err)
+	all, unknownFormat, err := r.led.Backfills(t.Context(), "a")
+	if err != nil || unknownFormat > 0 || len(all) != 1 {
+		t.Fatalf("%+v, %d unreadable, %v", all, unknownFormat, err)
 	}
 	return all[0]
 }

@@ -112,6 +112,9 @@ const (
 	ReasonDraining    = "draining"     // its node was stopped, and the time to end was over
 )
 
+// NoNodeGiveUp is how late a tick of a job without start_within must be before the tick is recorded as missed for ReasonNoNode.
+const NoNodeGiveUp = 24 * time.Hour
+
 // Claim asks for one run: of the next tick of a job, or, with Pending, of a pending run. Without a
 // Tick it only passes ticks.
 type Claim struct {

@@ -87,7 +87,7 @@ const (
 	toolPatience     = 3 * time.Second
 )
 
-// patience is how long masters have to answer a tool: longer where the client would wait longer for a reply, and less where ctx ends soon, so
+// queueTimeout is how long masters have to answer a tool: longer where the client would wait longer for a reply, and less where ctx ends soon, so
 // that what the others have comes before that.
 func (l *Ledger) queueTimeout(ctx context.Context) time.Duration {
 	d := toolPatience
@@ -100,7 +100,7 @@ func (l *Ledger) queueTimeout(ctx context.Context) time.Duration {
 	return d
 }
 
-// unheard calls f once for each master of some partitions. When some masters do not answer within that time, and others do, the
+// eachReachable calls f once for each master of some partitions. When some masters do not answer within that time, and others do, the
 // error is an UnreachableError.
 func (l *Ledger) eachReachable(ctx context.Context, within time.Duration, op string, parts []int, f func(ctx context.Context, parts []int) error) error {
 	if l.Clustered() {

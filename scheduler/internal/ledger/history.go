@@ -189,19 +189,19 @@ func rowsOf(job string, records []string, holding string) JobRows {
 
 // History reads the rows of jobs, each oldest first, keyed by job. Rows that this version does
 // not understand are counted, not returned.
-func (l *Ledger) History(ctx context.Context, names []string) (rows map[string][]Row, foreign int, err error) {
+func (l *Ledger) History(ctx context.Context, names []string) (rows map[string][]Row, unknownFormat int, err error) {
 	rows = make(map[string][]Row, len(names))
 	var wrong error
 	err = l.EachHistory(ctx, names, "", func(h JobRows) bool {
 		if len(h.Rows) > 0 {
 			rows[h.Job] = h.Rows
 		}
-		foreign += h.UnknownFormat
+		unknownFormat += h.UnknownFormat
 		wrong = h.Err
 		return wrong == nil
 	})
 	if err = cmp.Or(err, wrong); err != nil {
 		return nil, 0, err
 	}
-	return rows, foreign, nil
+	return rows, unknownFormat, nil
 }

@@ -146,13 +146,13 @@ func (l *Ledger) believed(ctx context.Context) int64 {
 	return max(0, l.idea(ctx).UnixMilli())
 }
 
-// Open joins a namespace, creating its control record if this is the first node ever. A number
+// Join opens a namespace, creating its control record if this is the first node ever. A number
 // of partitions other than the stored one is refused, as is a layout newer than this version's.
 func Join(ctx context.Context, client redis.UniversalClient, cfg Config) (*Ledger, error) {
 	return open(ctx, client, cfg, true)
 }
 
-// OpenExisting is Open for tools: it creates nothing and returns ErrNoNamespace when no node has
+// OpenExisting is Join for tools: it creates nothing and returns ErrNoNamespace when no node has
 // ever run there.
 func OpenExisting(ctx context.Context, client redis.UniversalClient, cfg Config) (*Ledger, error) {
 	return open(ctx, client, cfg, false)

@@ -23,12 +23,12 @@ func TestForeignRecordsAreLeftAlone(t *testing.T) {
 		"cut":    "1|17637", "empty": "", "json": `{"v":2}`, "words": "1|a|b|c|d|e|f|g|h",
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBoth(t, oneConfig, func(t *testing.T, r *rig) { foreign(t, r, record) })
+			onBoth(t, oneConfig, func(t *testing.T, r *rig) { unknownFormat(t, r, record) })
 		})
 	}
 }
 
-func foreign(t *testing.T, r *rig, record string) {
+func unknownFormat(t *testing.T, r *rig, record string) {
 	ctx, k := t.Context(), r.led.keys[0]
 	for _, job := range []string{"entry", "run", "pending", "rows", "good"} {
 		r.create(t, job)
@@ -72,7 +72,7 @@ func foreign(t *testing.T, r *rig, record string) {
 	r.runOne(t, "rows", 1)
 	r.settle(t, Settled, "good", "good-1", jobs.OutcomeSucceeded)
 
-	foreignReads(t, r)
+	unknownFormatReads(t, r)
 	got := map[string]string{"entry": r.client.HGet(ctx, k.jobs, "entry").Val(), "run": r.client.HGet(ctx, k.runs, "run-1").Val(),
 		"pending": r.client.HGet(ctx, k.waiting, "pending-1").Val(), "row": r.client.LIndex(ctx, k.history+"rows", 0).Val()}
 	if want := map[string]string{"entry": record, "run": record, "pending": record, "row": record}; !maps.Equal(got, want) {
@@ -80,8 +80,8 @@ func foreign(t *testing.T, r *rig, record string) {
 	}
 }
 
-// foreignReads: what reads the ledger names the foreign records and shows the others.
-func foreignReads(t *testing.T, r *rig) {
+// unknownFormatReads: what reads the ledger names the foreign records and shows the others.
+func unknownFormatReads(t *testing.T, r *rig) {
 	t.Helper()
 	ctx := t.Context()
 	for _, s := range must(r.led.Jobs(ctx)) {

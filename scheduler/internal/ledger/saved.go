@@ -46,12 +46,12 @@ func (l *Ledger) Save(ctx context.Context, server string, run Run, before string
 // before one that succeeded do not count. ErrUnknownFormat comes with what was found when Redis has records there that cannot be read, or
 // answers with a refusal: to ask again is of no use.
 func (l *Ledger) Saved(ctx context.Context, run Run) (by string, data []byte, err error) {
-	history, foreign, err := l.History(ctx, []string{run.Job})
+	history, unknownFormat, err := l.History(ctx, []string{run.Job})
 	if err != nil {
 		return "", nil, savedFault(err)
 	}
-	if foreign > 0 {
-		err = fmt.Errorf("read a checkpoint: %w: %d rows of the history", ErrUnknownFormat, foreign)
+	if unknownFormat > 0 {
+		err = fmt.Errorf("read a checkpoint: %w: %d rows of the history", ErrUnknownFormat, unknownFormat)
 	}
 	before := attemptsBefore(history[run.Job], run)
 	if len(before) == 0 {

@@ -94,7 +94,7 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 	}
 	u.Chunks = slices.DeleteFunc(chunks, func(chunk string) bool { return live[chunk] || chunk == "changes" })
 	named := make(map[string]bool)
-	foreign, err := l.eachChunk(ctx, part, slices.Sorted(maps.Keys(live)), func(_ string, held map[string]string, _ int64) {
+	unknownFormat, err := l.eachChunk(ctx, part, slices.Sorted(maps.Keys(live)), func(_ string, held map[string]string, _ int64) {
 		for _, digest := range held {
 			named[digest] = true
 		}
@@ -102,7 +102,7 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 	if err == nil {
 		err = l.eachEntry(ctx, part, func(e Entry) { named[e.Digest] = true })
 	}
-	if err != nil || foreign > 0 { // of a newer version: what it names is not known
+	if err != nil || unknownFormat > 0 { // of a newer version: what it names is not known
 		return changes, u, err
 	}
 	defs, err := l.client.HKeys(ctx, k.defs).Result()

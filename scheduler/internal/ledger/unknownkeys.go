@@ -12,11 +12,11 @@ import (
 )
 
 // The look for strange keys reads keyPages pages of keyPage keys at most from each server, and names
-// strangersMax at most.
+// unknownKeysMax at most.
 const (
-	keyPage      = 1000
-	keyPages     = 5000
-	strangersMax = 100
+	keyPage        = 1000
+	keyPages       = 5000
+	unknownKeysMax = 100
 )
 
 // beside are the keys of a namespace that are not the ledger's: the roster's, spelt in
@@ -81,7 +81,7 @@ func (l *Ledger) UnknownKeys(ctx context.Context) ([]UnknownFormat, error) {
 	found = slices.Compact(found) // a scan may name a key more than once
 	var left []UnknownFormat
 	for i, key := range found {
-		if i == strangersMax {
+		if i == unknownKeysMax {
 			left = append(left, UnknownFormat{Key: "{" + l.cfg.Namespace + "...", What: fmt.Sprintf("and %d more such keys", len(found)-i), Kind: "key"})
 			break
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // foreign are records that this version cannot read, by the ID they lie under.
-var foreign = map[string]string{
+var unknownFormat = map[string]string{
 	"newer":       `{"v":2,"id":"newer","state":"active"}`,
 	"shape":       `{"v":2,"id":{"uuid":"shape"}}`,
 	"broken":      `{"v":1,"id":"bro`,
@@ -33,8 +33,8 @@ func TestForeignRecordsAreLeftAlone(t *testing.T) {
 		beat(t, r, "a")
 		// A record of this version with a field that it does not know is read.
 		must(client.HSet(ctx, r.keys.roster, "b", `{"v":1,"id":"b","state":"active","colour":"red"}`).Result())(t)
-		names := make([]string, 0, len(foreign))
-		for id, raw := range foreign {
+		names := make([]string, 0, len(unknownFormat))
+		for id, raw := range unknownFormat {
 			must(client.HSet(ctx, r.keys.roster, id, raw).Result())(t)
 			names = append(names, id)
 		}
@@ -42,20 +42,20 @@ func TestForeignRecordsAreLeftAlone(t *testing.T) {
 		for range 3 {
 			v := beat(t, r, "a")
 			wantMembers(t, v, "a", "b")
-			if v.UnknownFormat != len(foreign) {
-				t.Errorf("%d foreign records, want %d", v.UnknownFormat, len(foreign))
+			if v.UnknownFormat != len(unknownFormat) {
+				t.Errorf("%d foreign records, want %d", v.UnknownFormat, len(unknownFormat))
 			}
 		}
-		if n := client.ZCard(ctx, r.keys.seen).Val(); n != int64(len(foreign))+2 {
-			t.Errorf("%d records have a time, want all %d", n, len(foreign)+2)
+		if n := client.ZCard(ctx, r.keys.seen).Val(); n != int64(len(unknownFormat))+2 {
+			t.Errorf("%d records have a time, want all %d", n, len(unknownFormat)+2)
 		}
-		for id, raw := range foreign {
+		for id, raw := range unknownFormat {
 			if got := client.HGet(ctx, r.keys.roster, id).Val(); got != raw {
 				t.Errorf("%s became %.80q", id, got)
 			}
 		}
-		if v := must(r.Look(ctx))(t); v.UnknownFormat != len(foreign) || len(v.Members) != 2 {
-			t.Errorf("Look: %d foreign, %d members; want %d and 2", v.UnknownFormat, len(v.Members), len(foreign))
+		if v := must(r.Look(ctx))(t); v.UnknownFormat != len(unknownFormat) || len(v.Members) != 2 {
+			t.Errorf("Look: %d foreign, %d members; want %d and 2", v.UnknownFormat, len(v.Members), len(unknownFormat))
 		}
 		age(t, client, r.keys.seen, time.Hour, names...)
 		if v := beat(t, r, "a"); v.UnknownFormat != 0 {
@@ -68,7 +68,7 @@ func TestForeignRecordsAreLeftAlone(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for id, raw := range foreign {
+	for id, raw := range unknownFormat {
 		f.Add(id, raw)
 	}
 	f.Add("a", `{"v":1,"id":"a","state":"active","labels":{"zone":"a"}}`)
