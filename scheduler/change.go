@@ -174,8 +174,8 @@ func jobsOf(list []jobs.Job, cfg Config) ([]*work.Job, error) {
 	return all, nil
 }
 
-// alone is a stored job as a registry can check it which need not have the jobs that it follows: who stored it has checked those.
-func alone(j jobs.Job) jobs.Job {
+// withoutUpstreams returns a stored job for the checks of a registry that lacks its upstreams. They were checked when the job was stored.
+func withoutUpstreams(j jobs.Job) jobs.Job {
 	if len(j.After) > 0 {
 		j.Schedule, j.After, j.When = "@hourly", nil, jobs.WhenSucceeded
 	}
@@ -188,7 +188,7 @@ func registryOf(all []*work.Job) (*jobs.Registry, error) {
 	var errs []error
 	for _, j := range all {
 		if isStored(j) {
-			errs = append(errs, reg.Add(alone(j.Job)))
+			errs = append(errs, reg.Add(withoutUpstreams(j.Job)))
 			continue
 		}
 		errs = append(errs, reg.Add(j.Job))

@@ -211,9 +211,9 @@ func (n *Node) storedJob(c ledger.CatalogJob) (*work.Job, error) {
 	}
 	j = j.WithDefaults(jobs.Defaults{})
 	reg := jobs.NewRegistry()
-	err = reg.Add(alone(j)) // checks the job
+	err = reg.Add(withoutUpstreams(j)) // checks the job
 	if len(j.After) > 0 && err == nil {
-		err = j.Validate() // alone leaves out what it follows
+		err = j.Validate() // withoutUpstreams leaves out its upstreams
 	}
 	if err = errors.Join(err, n.cfg.validate(reg)); err != nil {
 		return nil, err

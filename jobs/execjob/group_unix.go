@@ -135,7 +135,7 @@ func (g *Group) await(exited <-chan error, deadline time.Time, stuck func(error)
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	var killed time.Time
-	for told := false; ; {
+	for reported := false; ; {
 		select {
 		case err := <-exited:
 			return err
@@ -145,11 +145,11 @@ func (g *Group) await(exited <-chan error, deadline time.Time, stuck func(error)
 			case killed.IsZero():
 				g.Kill()
 				killed = now
-			case !told && now.Sub(killed) > killTimeout:
-				told = true
+			case !reported && now.Sub(killed) > killTimeout:
+				reported = true
 				stuck(g.Stuck())
 				tick.Reset(retryKill)
-			case told:
+			case reported:
 				g.Kill() // it may be another user's no more
 			}
 		}

@@ -166,7 +166,7 @@ func newSupervisor(lease jobs.Lease, mark string) (*supervisor, error) {
 		return nil, err
 	}
 	s := &supervisor{shell: shell, pipe: w, lease: lease, stop: make(chan struct{})}
-	s.tell("-", s.left())
+	s.send("-", s.left())
 	return s, nil
 }
 
@@ -178,10 +178,10 @@ func (s *supervisor) left() time.Duration {
 	return max(s.lease.Left(), time.Millisecond)
 }
 
-// tell sends the supervisor a line. It has no effect when the supervisor was killed. It does not
+// send sends the supervisor a line. It has no effect when the supervisor was killed. It does not
 // wait: a supervisor that was stopped reads nothing, and its pipe is full in the end. A deadline
 // would lose lines where this process does not run for as long.
-func (s *supervisor) tell(group string, left time.Duration) {
+func (s *supervisor) send(group string, left time.Duration) {
 	line := group
 	//guard:standstill-ends P4 the supervisor of a command has the time after which the command ends, also when this process stands still
 	if left > 0 {
@@ -206,7 +206,7 @@ func (s *supervisor) watch(pgid int) {
 		return
 	}
 	group := strconv.Itoa(pgid)
-	s.tell(group, s.left())
+	s.send(group, s.left())
 	if s.lease != nil {
 		s.feeding.Go(func() { s.feed(group) })
 	}
@@ -231,7 +231,7 @@ func (s *supervisor) feed(group string) {
 		left, at = s.left(), time.Now()
 		//guard:standstill-renewed P4 the supervisor of a command hears of each renewal, and of the lease's end
 		if left > was+feedFloor || left <= time.Millisecond {
-			s.tell(group, left)
+			s.send(group, left)
 		}
 		if left <= time.Millisecond { // it is over: this process ends the command too
 			return

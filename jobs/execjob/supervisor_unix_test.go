@@ -211,7 +211,7 @@ func TestStoppedSupervisorHoldsUpNobody(t *testing.T) {
 	go func() {
 		defer close(told)
 		for range 20_000 { // a pipe has room for some thousands
-			s.tell("7", time.Second)
+			s.send("7", time.Second)
 		}
 	}()
 	select {

@@ -64,18 +64,18 @@ func (a *acquisition) run(ctx context.Context) error {
 	if err := a.renewLeases(ctx); err != nil {
 		return explain("acquire", err)
 	}
-	next := a.lookStep()
+	next := a.readStep()
 	if hope && a.r.After == 0 {
 		next = a.take(a.d.knownOffset())
 	}
 	for range maxSteps {
-		reply, err := a.d.commit(ctx, next.conditions, next.then, a.look())
+		reply, err := a.d.commit(ctx, next.conditions, next.then, a.readOps())
 		switch {
 		case is(err, rpctypes.ErrLeaseNotFound): // it lapsed meanwhile
 			if err := a.renewLeases(ctx); err != nil {
 				return explain("acquire", err)
 			}
-			next = a.lookStep()
+			next = a.readStep()
 			continue
 		case err != nil:
 			return explain("acquire", err)

@@ -20,7 +20,7 @@ type step struct {
 	end        bool  // nothing more to do
 }
 
-func (a *acquisition) lookStep() step { return step{then: a.look()} }
+func (a *acquisition) readStep() step { return step{then: a.readOps()} }
 
 // take takes a free lock: as the first waiter, or with an empty queue.
 func (a *acquisition) take(o offset) step {
@@ -71,7 +71,7 @@ func (a *acquisition) join(ctx context.Context) (step, error) {
 	}
 	return step{
 		conditions: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(a.place), "=", 0)},
-		then:       append([]clientv3.Op{a.unlessReleased(clientv3.OpPut(a.place, "", clientv3.WithLease(id)))}, a.look()...),
+		then:       append([]clientv3.Op{a.unlessReleased(clientv3.OpPut(a.place, "", clientv3.WithLease(id)))}, a.readOps()...),
 	}, nil
 }
 
@@ -80,7 +80,7 @@ func (a *acquisition) remove(kv *mvccpb.KeyValue) step {
 	key := string(kv.Key)
 	return step{
 		conditions: []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)},
-		then:       append([]clientv3.Op{clientv3.OpDelete(key)}, a.look()...),
+		then:       append([]clientv3.Op{clientv3.OpDelete(key)}, a.readOps()...),
 	}
 }
 
@@ -94,7 +94,7 @@ func (a *acquisition) raise(v view) (step, error) {
 	key := offsetKey(a.d.prefix)
 	return step{
 		conditions: []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", v.offset.mod)},
-		then:       append([]clientv3.Op{clientv3.OpPut(key, strconv.FormatInt(a.r.After-v.revision, 10))}, a.look()...),
+		then:       append([]clientv3.Op{clientv3.OpPut(key, strconv.FormatInt(a.r.After-v.revision, 10))}, a.readOps()...),
 	}, nil
 }
 

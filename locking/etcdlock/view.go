@@ -24,8 +24,8 @@ type view struct {
 // lookOps is the number of operations of a look.
 const lookOps = 4
 
-// look returns the operations that read a view.
-func (a *acquisition) look() []clientv3.Op {
+// readOps returns the operations that read a view.
+func (a *acquisition) readOps() []clientv3.Op {
 	queue := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)}
 	switch {
 	case a.created > 0:

@@ -169,7 +169,7 @@ func bounded(ctx context.Context, f func(ctx context.Context) error) error {
 func (n *notifier) notify(owner string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	tell(n.waiting[owner])
+	signal(n.waiting[owner])
 	return owner != "" || len(n.waiting) > 0
 }
 
@@ -178,12 +178,12 @@ func (n *notifier) notifyAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, notified := range n.waiting {
-		tell(notified)
+		signal(notified)
 	}
 }
 
-// tell sends a value unless one is waiting. A nil channel takes none.
-func tell(notified chan struct{}) {
+// signal sends a value unless one is waiting. A nil channel takes none.
+func signal(notified chan struct{}) {
 	select {
 	case notified <- struct{}{}:
 	default:

@@ -97,7 +97,7 @@ func (c *Cluster) start(cfg ClusterConfig) error {
 		// The other nodes may see a node before it sees them: then the command fails and is
 		// repeated.
 		if err := until(ctx, "the cluster has its replicas", func(ctx context.Context) (bool, error) {
-			err := tell(ctx, replica, "cluster", "replicate", id).Err()
+			err := orderOnce(ctx, replica, "cluster", "replicate", id).Err()
 			return err == nil, err
 		}); err != nil {
 			return err
@@ -179,7 +179,7 @@ func (c *Cluster) connected(ctx context.Context) (bool, error) {
 // serves reports whether every node sees all masters and their replicas at work.
 func (c *Cluster) serves(ctx context.Context) (bool, error) {
 	for _, s := range c.servers {
-		state, err := tell(ctx, s, "cluster", "info").Text()
+		state, err := orderOnce(ctx, s, "cluster", "info").Text()
 		if err != nil || !strings.Contains(state, "cluster_state:ok") {
 			return false, err
 		}

@@ -39,7 +39,7 @@ func (n node) serves(slot int) bool {
 
 // nodes returns the cluster in the view of s.
 func nodes(ctx context.Context, s *Server) ([]node, error) {
-	text, err := tell(ctx, s, "cluster", "nodes").Text()
+	text, err := orderOnce(ctx, s, "cluster", "nodes").Text()
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func nodes(ctx context.Context, s *Server) ([]node, error) {
 	return known, nil
 }
 
-// tell sends a command to a server that may be paused. The caller repeats it.
-func tell(ctx context.Context, s *Server, args ...any) *redis.Cmd {
+// orderOnce sends a command to a server that may be paused. The caller repeats it.
+func orderOnce(ctx context.Context, s *Server, args ...any) *redis.Cmd {
 	ctx, cancel := context.WithTimeout(ctx, nodeAnswers)
 	defer cancel()
 	return order(ctx, s, args...)
@@ -78,7 +78,7 @@ func myID(ctx context.Context, s *Server) (string, error) {
 
 // inSync reports whether s is a replica that follows its master.
 func inSync(ctx context.Context, s *Server) (bool, error) {
-	info, err := tell(ctx, s, "info", "replication").Text()
+	info, err := orderOnce(ctx, s, "info", "replication").Text()
 	return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up"), err
 }
 
@@ -121,7 +121,7 @@ func (c *Cluster) Promoted(ctx context.Context, key string, old *Server) (now *S
 		if now, err = c.Master(ctx, key); err != nil || now == old {
 			return false, err
 		}
-		state, err := tell(ctx, now, "cluster", "info").Text()
+		state, err := orderOnce(ctx, now, "cluster", "info").Text()
 		return strings.Contains(state, "cluster_state:ok"), err
 	})
 	return now, err
@@ -132,7 +132,7 @@ func (c *Cluster) Replica(ctx context.Context, master *Server) (*Server, error) 
 	_, port, _ := strings.Cut(master.Addr(), ":")
 	var errs []error
 	for _, s := range c.servers {
-		info, err := tell(ctx, s, "info", "replication").Text()
+		info, err := orderOnce(ctx, s, "info", "replication").Text()
 		if errs = append(errs, err); strings.Contains(info, "master_port:"+port+"\r") {
 			return s, nil
 		}

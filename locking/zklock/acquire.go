@@ -60,7 +60,7 @@ func (a *acquisition) run(ctx context.Context) (locking.Grant, error) {
 func (a *acquisition) round(ctx context.Context, latest bool) (locking.Grant, error) {
 	d, r := a.driver, a.request
 	a.asked, a.slept = time.Now(), locking.Slept()
-	v, err := d.look(ctx, a.session, r.Name, latest)
+	v, err := d.readView(ctx, a.session, r.Name, latest)
 	if err != nil {
 		return locking.Grant{}, err
 	}

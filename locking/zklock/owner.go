@@ -31,7 +31,7 @@ func (d *Driver) owner(ctx context.Context, name string) (locking.Ownership, nod
 	if err != nil {
 		return o, node{}, err
 	}
-	v, err := d.look(ctx, s, name, true)
+	v, err := d.readView(ctx, s, name, true)
 	if o.Waiters = len(v.queue); err != nil || !v.held() {
 		return o, node{}, err
 	}

@@ -89,7 +89,7 @@ func (d *Driver) leave(ctx context.Context, k key) error {
 	if err != nil {
 		return err
 	}
-	v, err := d.look(ctx, s, k.name, false) // the session sees its own writes
+	v, err := d.readView(ctx, s, k.name, false) // the session sees its own writes
 	if err != nil {
 		return err
 	}

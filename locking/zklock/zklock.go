@@ -78,9 +78,9 @@ func (d *Driver) session(lasts time.Duration) (*session, error) {
 	return d.client.session(lasts)
 }
 
-// look reads the children of a lock's node. With latest, they are up to date; else the client's
+// readView reads the children of a lock's node. With latest, they are up to date; else the client's
 // server may not have the latest changes.
-func (d *Driver) look(ctx context.Context, s *session, name string, latest bool) (view, error) {
+func (d *Driver) readView(ctx context.Context, s *session, name string, latest bool) (view, error) {
 	path := d.lockPath(name)
 	if latest {
 		if _, err := call(ctx, s, "sync", func(c *zk.Conn) (string, error) { return c.Sync(path) }); err != nil {

@@ -63,7 +63,7 @@ func (f facts) judge(namespace string) verdict {
 		}
 	}
 	v := verdict{counts: countsOf(f.Entry)}
-	tell := func(e Event) {
+	emit := func(e Event) {
 		e.Job, e.At, e.Key = f.Job, ops.Stamp(instant(f.now)), namespace+"/"+f.Job+"/"+string(e.Kind)
 		e.Error = line(e.Error, errorMost)
 		if e.Recovered {
@@ -75,10 +75,10 @@ func (f facts) judge(namespace string) verdict {
 		e.Text = e.sentence()
 		v.events = append(v.events, e)
 	}
-	f.outcomes(&v, &n, tell)
-	f.stalled(&n, tell)
-	f.lateness(tell)
-	f.successes(&n, tell)
+	f.outcomes(&v, &n, emit)
+	f.stalled(&n, emit)
+	f.lateness(emit)
+	f.successes(&n, emit)
 	if len(v.events) > 0 {
 		n.Counts = v.counts
 	}
@@ -97,7 +97,7 @@ func (f facts) judge(namespace string) verdict {
 }
 
 // outcomes derives events from the ends of runs and ticks since the last look.
-func (f facts) outcomes(v *verdict, n *note, tell func(Event)) {
+func (f facts) outcomes(v *verdict, n *note, emit func(Event)) {
 	if !f.read {
 		return
 	}
@@ -136,7 +136,7 @@ func (f facts) outcomes(v *verdict, n *note, tell func(Event)) {
 			}
 			continue
 		}
-		tell(eventOf(kind, r, grown.of(kind), f.counted() != nil))
+		emit(eventOf(kind, r, grown.of(kind), f.counted() != nil))
 		if r != nil {
 			n.Last = nameOf(r)
 		}
@@ -144,7 +144,7 @@ func (f facts) outcomes(v *verdict, n *note, tell func(Event)) {
 	if decided && last == "" {
 		for _, kind := range outcomeKinds {
 			if n.Told[kind] != 0 {
-				tell(Event{Kind: kind, Recovered: true, Error: "a run has succeeded"})
+				emit(Event{Kind: kind, Recovered: true, Error: "a run has succeeded"})
 			}
 		}
 	}
@@ -163,13 +163,13 @@ func (f facts) counted() *counts {
 
 // isNew reports whether the newest row of a kind, nil for none, was not notified before, though
 // more of the kind have been counted.
-func (f facts) isNew(r *ledger.Row, kind, last Kind, sharded bool, told string) bool {
+func (f facts) isNew(r *ledger.Row, kind, last Kind, sharded bool, notified string) bool {
 	switch {
 	case f.counted() == nil && f.looked == 0: // the first look ever: only the job's current state
 		return r != nil && kind == last
 	case r == nil:
 		return !sharded && f.counted() != nil // its row has left the history already
-	case nameOf(r) == told:
+	case nameOf(r) == notified:
 		return r.Ranged // the range has grown
 	case f.counted() == nil || sharded:
 		return r.At >= f.looked-margin
@@ -221,10 +221,10 @@ func (f facts) isLate() bool {
 }
 
 // lateness derives events of a tick without an answer. The kind stays as it was first notified.
-func (f facts) lateness(tell func(Event)) {
+func (f facts) lateness(emit func(Event)) {
 	late := f.isLate()
 	for _, kind := range []Kind{Late, Overdue} {
-		if f.note.told(kind) == 0 {
+		if f.note.notifiedAt(kind) == 0 {
 			continue
 		}
 		if late {
@@ -234,25 +234,25 @@ func (f facts) lateness(tell func(Event)) {
 		if f.Pause.Holds(f.now) {
 			why = "it is paused"
 		}
-		tell(Event{Kind: kind, Recovered: true, Error: why})
+		emit(Event{Kind: kind, Recovered: true, Error: why})
 		return
 	}
 	switch {
 	case !late || !f.late: // it must be so twice: nodes may just be starting
 	case f.noNode != "":
-		tell(Event{Kind: Overdue, Tick: stampOf(f.Cursor), Count: 1, Error: f.noNode})
+		emit(Event{Kind: Overdue, Tick: stampOf(f.Cursor), Count: 1, Error: f.noNode})
 	case f.HolderRun == "":
-		tell(Event{Kind: Late, Tick: stampOf(f.Cursor), Count: 1, Error: "it has been due for " + spell(f.now-f.Cursor)})
+		emit(Event{Kind: Late, Tick: stampOf(f.Cursor), Count: 1, Error: "it has been due for " + spell(f.now-f.Cursor)})
 	}
 }
 
 // successes derives events of a job without a success in time.
-func (f facts) successes(n *note, tell func(Event)) {
-	d, told := f.deadline, f.note.told(NoSuccess)
+func (f facts) successes(n *note, emit func(Event)) {
+	d, notified := f.deadline, f.note.notifiedAt(NoSuccess)
 	if d == nil {
 		n.From = 0
-		if told != 0 {
-			tell(Event{Kind: NoSuccess, Recovered: true, Error: "it has no deadline any more"})
+		if notified != 0 {
+			emit(Event{Kind: NoSuccess, Recovered: true, Error: "it has no deadline any more"})
 		}
 		return
 	}
@@ -268,16 +268,16 @@ func (f facts) successes(n *note, tell func(Event)) {
 	}
 	late := from+d.within < f.now
 	switch {
-	case late && told == 0 && !f.Pause.Holds(f.now):
+	case late && notified == 0 && !f.Pause.Holds(f.now):
 		n.Success = max(n.Success, d.success)
 		since := "the last success was at " + stampOf(from).String()
 		if d.success == 0 && n.Success == 0 {
 			since = "none since " + stampOf(from).String()
 		}
-		tell(Event{Kind: NoSuccess, Count: 1, Error: since + ", and one is expected within " + spell(d.within)})
-	case !late && told != 0:
+		emit(Event{Kind: NoSuccess, Count: 1, Error: since + ", and one is expected within " + spell(d.within)})
+	case !late && notified != 0:
 		n.Success = 0
-		tell(Event{Kind: NoSuccess, Recovered: true, Error: "a run has succeeded"})
+		emit(Event{Kind: NoSuccess, Recovered: true, Error: "a run has succeeded"})
 	}
 }
 

@@ -88,8 +88,8 @@ func (n *note) text() string {
 	return string(text)
 }
 
-// told returns when a problem of a kind that is not over was notified, 0 for never.
-func (n *note) told(k Kind) int64 {
+// notifiedAt returns when a problem of a kind that is not over was notified, 0 for never.
+func (n *note) notifiedAt(k Kind) int64 {
 	if n == nil {
 		return 0
 	}
@@ -98,7 +98,7 @@ func (n *note) told(k Kind) int64 {
 
 // lastStalled returns when the last stall that is not over was notified, ms; 0 for never.
 func (n *note) lastStalled() int64 {
-	last := n.told(Stalled)
+	last := n.notifiedAt(Stalled)
 	if last == 0 {
 		return 0
 	}
@@ -110,7 +110,7 @@ func (n *note) lastStalled() int64 {
 
 // outcome reports whether a kind that a success ends was notified.
 func (n *note) outcome() bool {
-	return n.told(Failed)+n.told(Abandoned)+n.told(Missed)+n.told(Stalled) > 0
+	return n.notifiedAt(Failed)+n.notifiedAt(Abandoned)+n.notifiedAt(Missed)+n.notifiedAt(Stalled) > 0
 }
 
 // instant is an instant of Redis' clock.

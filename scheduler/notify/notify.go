@@ -157,7 +157,7 @@ func (n *Notifier) term(ctx, held context.Context, token locking.Token) error {
 	ticker := time.NewTicker(n.cfg.Every)
 	defer ticker.Stop()
 	for {
-		if err := w.look(held); err != nil {
+		if err := w.compare(held); err != nil {
 			return err
 		}
 		n.failed = false

@@ -36,19 +36,19 @@ func (w *watch) readStalls(ctx context.Context) error {
 // stalled derives events of attempts that made no progress, each once: of those in flight, and of
 // attempts that were cancelled for it. The problem is over when a run succeeds after that. A
 // heartbeat may still name a run that has ended: the run's row counts.
-func (f facts) stalled(n *note, tell func(Event)) {
+func (f facts) stalled(n *note, emit func(Event)) {
 	before, last := f.note.lastStalled(), int64(0)
-	told := maps.Clone(n.Stalled)
+	notified := maps.Clone(n.Stalled)
 	note := func(e Event) {
-		if told[e.Run] != 0 {
+		if notified[e.Run] != 0 {
 			return
 		}
-		if told == nil {
-			told = make(map[string]int64)
+		if notified == nil {
+			notified = make(map[string]int64)
 		}
-		told[e.Run] = f.now
+		notified[e.Run] = f.now
 		e.Kind, e.Count = Stalled, 1
-		tell(e)
+		emit(e)
 	}
 	ended := make(map[string]*ledger.Row)
 	for i := range f.rows {
@@ -76,15 +76,15 @@ func (f facts) stalled(n *note, tell func(Event)) {
 		return isSuccess(r) && r.At > last && (r.At > before || before != 0 && f.note.Stalled[r.Run] == before)
 	}
 	if n.Told[Stalled] != 0 && len(flying) == 0 && slices.ContainsFunc(f.rows, over) {
-		tell(Event{Kind: Stalled, Recovered: true, Error: "a run has succeeded"})
+		emit(Event{Kind: Stalled, Recovered: true, Error: "a run has succeeded"})
 	}
-	for run, at := range told {
+	for run, at := range notified {
 		open := n.Told[Stalled] != 0 && at == before         // a success must be later
 		if !flying[run] && !open && at < f.looked-keepWell { // its row is too old by now to be looked at
-			delete(told, run)
+			delete(notified, run)
 		}
 	}
-	n.Stalled = told
+	n.Stalled = notified
 }
 
 // isSuccess reports whether a run or a whole tick succeeded.

@@ -112,8 +112,8 @@ func (w *watch) has(target string) bool {
 	return slices.ContainsFunc(w.cfg.Targets, func(t Target) bool { return t.Name == target })
 }
 
-// tell queues an event for the targets that want it.
-func (w *watch) tell(e Event, now int64) {
+// enqueue queues an event for the targets that want it.
+func (w *watch) enqueue(e Event, now int64) {
 	for _, t := range w.cfg.Targets {
 		if t.wants(e) {
 			w.queues[t.Name].add(e, now)
@@ -233,7 +233,7 @@ func (w *watch) gone(job string, now int64) (events int) {
 				Since: stampOf(n.Told[kind]), Error: "the job was removed",
 			}
 			e.Text = e.sentence()
-			w.tell(e, now)
+			w.enqueue(e, now)
 			events++
 		}
 	}

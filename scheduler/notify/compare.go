@@ -26,8 +26,8 @@ const (
 	rowsLeast, rowsMost = 16, 2048
 )
 
-// look compares the jobs with the notified problems, and stores the new events.
-func (w *watch) look(ctx context.Context) error {
+// compare compares the jobs with the notified problems, and stores the new events.
+func (w *watch) compare(ctx context.Context) error {
 	control, err := w.l.Control(ctx)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, ch
 			histories = append(histories, s.Job)
 			most = max(most, n)
 		}
-		if f.isLate() && f.late && f.note.told(Late)+f.note.told(Overdue) == 0 && len(ask) < askMost {
+		if f.isLate() && f.late && f.note.notifiedAt(Late)+f.note.notifiedAt(Overdue) == 0 && len(ask) < askMost {
 			ask = append(ask, s)
 		}
 		all[s.Job] = f
@@ -214,7 +214,7 @@ func (f facts) wants(cancels, changed bool) int64 {
 		bad += grown.Cancelled
 	}
 	succeeded := grown.Succeeded > 0 && f.counted() != nil
-	stalls := len(f.stalls) > 0 || f.note.told(Stalled) != 0
+	stalls := len(f.stalls) > 0 || f.note.notifiedAt(Stalled) != 0
 	switch {
 	case bad > 0 && (f.counted() != nil || f.looked == 0 || changed), succeeded && (f.note.outcome() || stalls),
 		succeeded && f.deadline != nil && f.deadline.sharded:
@@ -270,7 +270,7 @@ func (w *watch) conclude(ctx context.Context, now int64, all map[string]facts, a
 		}
 		v := f.judge(w.namespace)
 		for _, e := range v.events {
-			w.tell(e, now)
+			w.enqueue(e, now)
 		}
 		events += len(v.events)
 		if w.notes[job] = v.note; v.note == nil {
