@@ -48,7 +48,7 @@ func New(c Config) *Admission { return &Admission{c} }
 // Needed reports whether runs of a job need more than their leases.
 func Needed(j *work.Job) bool { return j.Limit.Group != "" || j.Guard != "" }
 
-// Held is what a run holds beside its lease.
+// Permits are what a run holds beside its lease: permits of its groups, and its guard.
 type Permits struct {
 	log    *slog.Logger
 	ctx    context.Context

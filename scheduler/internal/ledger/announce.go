@@ -74,7 +74,7 @@ func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[str
 	return cursors, nil
 }
 
-// Held reads chunks of some partitions by their digests. Chunks that are missing or damaged are
+// ReadChunks reads chunks of some partitions by their digests. Chunks that are missing or damaged are
 // left out. An UnreachableError comes with the chunks of the other partitions.
 func (l *Ledger) ReadChunks(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {
 	var mu sync.Mutex

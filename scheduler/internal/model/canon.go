@@ -2,8 +2,8 @@ package model
 
 import "cmp"
 
-// canonical gives one form to states that no later step can distinguish: tidy cuts values that do not matter any more, and nodes and
-// runs get new names. The world stays small by it.
+// canonical gives one form to states that no later step can distinguish: tidy cuts values that do
+// not matter any more, and nodes and runs get new names. The world stays small by it.
 func (w *world) canonical(s *State) {
 	w.tidy(s)
 	if w.Deploys == 0 && nodesSwapped(s) {
@@ -48,8 +48,9 @@ func (w *world) back(left int8) int8 {
 	return most * left
 }
 
-// tidyRecord: how long ago a lease lapsed matters only if the clock may step back; when the holder was granted only while a tick that
-// was due before is ahead; and when a pending run came back only before that time. Tokens matter where a failover may lose one.
+// tidyRecord: how long ago a lease lapsed matters only if the clock may step back; when the holder
+// was granted only while a tick that was due before is ahead; and when a pending run came back only
+// before that time. Tokens matter where a failover may lose one.
 func (w *world) tidyRecord(s *State, l *Record) {
 	for i := range l.Shards {
 		switch sh := &l.Shards[i]; {
@@ -88,7 +89,8 @@ func (w *world) tidySince(l *Record, since int8) int8 {
 }
 
 // tidyNode: a clock that never steps is steady, and a process that is down has no memory. A cursor
-// that never comes back need not be remembered: a claim from an old one is refused whenever it comes.
+// that never comes back need not be remembered: a claim from an old one is refused whenever it
+// comes.
 func (w *world) tidyNode(s *State, n *Node) {
 	if w.MostSteps == 0 || n.Power == Down {
 		n.Steady = ttl
@@ -129,7 +131,9 @@ func (w *world) spent(s *State, c Command) bool {
 	case Define:
 		return late && w.on(ClockInDefine)
 	case Reap:
-		return late && w.on(ClockInReap) || !known || c.Beating && w.on(BeatInReap) && s.Left.Steps == 0 && lease.Until <= ttl+w.Ahead // else it may shorten the lease
+		// A refused one may shorten a lease that ends too late for this clock.
+		refused := known && c.Beating && w.on(BeatInReap) && s.Left.Steps == 0 && lease.Until <= ttl+w.Ahead
+		return late && w.on(ClockInReap) || !known || refused
 	case Settle:
 		return !known && w.on(OwnerInSettle)
 	case Renew, Unclaim:
@@ -161,8 +165,8 @@ func swapNodes(s *State) {
 	}
 }
 
-// nodesSwapped reports whether the second node comes before the first, by their state and the commands
-// under way, whatever their names are.
+// nodesSwapped reports whether the second node comes before the first, by their state and the
+// commands under way, whatever their names are.
 func nodesSwapped(s *State) bool {
 	for _, rank := range []func(*State, int8) uint64{nodeRank, claimRank, trailRank} {
 		if a, b := rank(s, 0), rank(s, 1); a != b {

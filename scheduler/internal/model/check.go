@@ -14,7 +14,8 @@ func (w *world) breaks(p Promise, format string, args ...any) {
 	}
 }
 
-// check holds a call against the promises. The world is as it was before the call; the ledger has done it.
+// check holds a call against the promises. The world is as it was before the call; the ledger has
+// done it.
 func (w *world) check(s *State, c Command, a Answer) {
 	l := &s.Records[0]
 	first := l.Cursor
@@ -53,7 +54,8 @@ func (w *world) check(s *State, c Command, a Answer) {
 	}
 }
 
-// checkRows holds the rows that a call wrote against the promises, and returns where the chain of the cursor's steps leads.
+// checkRows holds the rows that a call wrote against the promises, and returns where the chain of
+// the cursor's steps leads.
 func (w *world) checkRows(s *State, l *Record, c Command) (chain int8) {
 	schedule, chain := w.Schedules[c.Digest], l.Cursor
 	if c.Kind == Define {
@@ -81,7 +83,8 @@ func (w *world) checkRows(s *State, l *Record, c Command) (chain int8) {
 	return chain
 }
 
-// checkLink holds P2 for a step of the cursor, which begins where the one before ended, and returns where it ends.
+// checkLink holds P2 for a step of the cursor, which begins where the one before ended, and returns
+// where it ends.
 func (w *world) checkLink(from int8, prev, next int64) int8 {
 	if place(prev) != from {
 		w.breaks(P2, "the chain does not close: a row begins at %d, and the cursor stood at %d", place(prev), from)
@@ -188,7 +191,8 @@ func (w *world) account(s *State, l *Record, tick int8, v Verdict) {
 	l.Verdicts[tick] = v
 }
 
-// checkPassed holds P2 for a move of the cursor: every tick of the stored schedule that the cursor has passed has an answer.
+// checkPassed holds P2 for a move of the cursor: every tick of the stored schedule that the cursor
+// has passed has an answer.
 func (w *world) checkPassed(l *Record, from, to int8) {
 	for at := from; at < to && at < end; at++ {
 		if w.Schedules[l.Digest].Has(at) && l.Verdicts[at] == Unanswered {
@@ -209,8 +213,9 @@ func (w *world) checkBack(s *State, l *Record, d Digest, cursor int8) {
 	}
 }
 
-// checkSame holds P2 for a definition that replaces another one and leaves the cursor where it is: a tick that is due by the old one
-// is due by the other, no tick of the new one lies behind the cursor, and none ahead of it has an answer.
+// checkSame holds P2 for a definition that replaces another one and leaves the cursor where it is:
+// a tick that is due by the old one is due by the other, no tick of the new one lies behind the
+// cursor, and none ahead of it has an answer.
 func (w *world) checkSame(s *State, l *Record, d Digest) {
 	before, after := w.Schedules[l.Digest], w.Schedules[d]
 	for at := int8(1); at < end; at++ {

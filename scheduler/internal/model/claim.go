@@ -53,7 +53,8 @@ func (j *job) held() ledger.Answer {
 	return ledger.Answer{Verdict: ledger.JobBusy, Detail: j.HolderRun}
 }
 
-// claimTick moves the cursor over ticks that will not run, and over the tick, which is granted, opened or recorded as skipped.
+// claimTick moves the cursor over ticks that will not run, and over the tick, which is granted,
+// opened or recorded as skipped.
 func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Answer {
 	if (j.Cursor != c.From || j.Cursor == 0) && m.on(CursorCompare) {
 		if t := j.tick(j.HolderRun); t != nil && splits(c) && t.Tick == c.Tick {
@@ -132,8 +133,9 @@ func (m *Ledger) pass(j *job, c ledger.Claim, held bool, last int64) {
 	}
 }
 
-// fits reports whether a claim leads from the cursor on, one step after the other, and treats the ticks of
-// the job's busy time as they must be: Granted or Stale; Held or Early for ticks that wait behind a run.
+// fits reports whether a claim leads from the cursor on, one step after the other, and treats the
+// ticks of the job's busy time as they must be: Granted or Stale; JobBusy or Early for ticks that wait
+// behind a run.
 func (m *Ledger) fits(j *job, c ledger.Claim) ledger.Verdict {
 	waits := c.Overlap == jobs.OverlapQueue || c.Overlap == jobs.OverlapReplace
 	var busy, going ledger.Window
@@ -176,7 +178,8 @@ func touches(w ledger.Window, p ledger.SkippedRange) bool {
 	return w.From != 0 && p.Last >= w.From && (w.To == 0 || p.First < w.To)
 }
 
-// overlaps reports whether an instant lies in the time of the run that holds the job. That time begins with the run's first grant.
+// overlaps reports whether an instant lies in the time of the run that holds the job. That time
+// begins with the run's first grant.
 func (m *Ledger) overlaps(j *job, at int64) bool {
 	if !m.on(HeldNotSkipped) {
 		return true
@@ -187,7 +190,8 @@ func (m *Ledger) overlaps(j *job, at int64) bool {
 	return j.Busy.From <= at
 }
 
-// replace stores a request to end the run that holds the job, if the job's ticks replace runs. The first request is kept.
+// replace stores a request to end the run that holds the job, if the job's ticks replace runs. The
+// first request is kept.
 func (m *Ledger) replace(j *job, o jobs.Overlap, at int64) {
 	if _, asked := m.cancels[j.HolderRun]; o == jobs.OverlapReplace && j.holder() != nil && m.overlaps(j, at) && !asked {
 		m.cancels[j.HolderRun] = ledger.Cancel{Run: j.HolderRun}

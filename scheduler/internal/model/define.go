@@ -5,7 +5,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Define creates a job, or replaces its definition, by compare-and-set on the digest and the cursor.
+// Define creates a job, or replaces its definition, by compare-and-set on the digest and the
+// cursor.
 func (m *Ledger) Define(d ledger.Definition) ledger.Defined {
 	j, word := m.jobs[d.Job], "replaced"
 	switch {
@@ -24,8 +25,8 @@ func (m *Ledger) Define(d ledger.Definition) ledger.Defined {
 	return ledger.Defined{Status: word, Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: []byte{}, Last: j.Last}
 }
 
-// unfit reports whether another definition or cursor than the caller saw is stored, a tick came due that the caller did not
-// count, or the new schedule would begin too early.
+// unfit reports whether another definition or cursor than the caller saw is stored, a tick came due
+// that the caller did not count, or the new schedule would begin too early.
 func (m *Ledger) unfit(j *job, d ledger.Definition) bool {
 	switch {
 	case d.WasDigest != j.Digest && m.on(DigestInDefine):
@@ -41,8 +42,8 @@ func (m *Ledger) unfit(j *job, d ledger.Definition) bool {
 	return false
 }
 
-// replaceDefinition records the ticks of the old schedule that will not run, and moves the cursor to the new one's first tick.
-// Where the schedule is the same, the cursor stays.
+// replaceDefinition records the ticks of the old schedule that will not run, and moves the cursor
+// to the new one's first tick. Where the schedule is the same, the cursor stays.
 func (m *Ledger) replaceDefinition(j *job, d ledger.Definition) {
 	if d.Same {
 		d.WasCursor, d.Cursor, d.Count = j.Cursor, j.Cursor, 0
@@ -64,7 +65,8 @@ func (m *Ledger) replaceDefinition(j *job, d ledger.Definition) {
 	j.Digest, j.Revision, j.text = d.Digest, d.Revision, d.Text
 }
 
-// changeBefore is the row of the last change of a definition when no tick came due since: that row then leads to the new definition.
+// changeBefore is the row of the last change of a definition when no tick came due since: that row
+// then leads to the new definition.
 func (m *Ledger) changeBefore(j *job, d ledger.Definition) *row {
 	if len(j.rows) == 0 || d.Count > 0 || d.Cursor == 0 || j.Cursor == 0 {
 		return nil

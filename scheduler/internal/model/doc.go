@@ -1,5 +1,6 @@
-// Package model is the protocol of package ledger as a small machine: what claims, renewals, ends, lapsed leases, hand-backs and
-// definitions do, once, in plain Go. The machine is held against two things.
+// Package model is the protocol of package ledger as a small machine: what claims, renewals, ends,
+// lapsed leases, hand-backs and definitions do, once, in plain Go. The machine is held against two
+// things.
 //
 //	the scripts    Random calls go to a redis-server, to an embedded one and to a [Ledger]. Replies and everything stored are
 //	               the same, to the letter (TestTrace of package ledger).
@@ -9,9 +10,10 @@
 //
 // # The small world
 //
-// One job, two nodes, three ticks, time in whole units of max_skew. A [State] has the ledger's [Record] in small numbers,
-// the nodes, up to two commands under way, and how much may still go wrong. For each call load makes a Ledger of the Record, the
-// Ledger answers, check holds the change against the promises, and store makes a Record again. A step is one of
+// One job, two nodes, three ticks, time in whole units of max_skew. A [State] has the ledger's
+// [Record] in small numbers, the nodes, up to two commands under way, and how much may still go
+// wrong. For each call load makes a Ledger of the Record, the Ledger answers, check holds the
+// change against the promises, and store makes a Record again. A step is one of
 //
 //	time passes; Redis' clock is set; crash, pause, restart, failover    steps.go
 //	a claim of a tick or a pending run, renew, reap, settle, unclaim     node.go, load.go
@@ -20,10 +22,10 @@
 //	a request is delayed or dropped; a reply is lost, and the node
 //	sends the command again                                              send.go
 //
-// Explore takes all of them, from every state, breadth first; so the first broken promise comes with
-// a shortest way to it. States that differ only in the names of runs and of equal nodes are one
-// (canon.go). Then it walks back from the states in which every tick has its answer: a state from
-// which none of them can be reached is stuck.
+// Explore takes all of them, from every state, breadth first; so the first broken promise comes
+// with a shortest way to it. States that differ only in the names of runs and of equal nodes are
+// one (canon.go). Then it walks back from the states in which every tick has its answer: a state
+// from which none of them can be reached is stuck.
 //
 // # The rules
 //
@@ -31,16 +33,19 @@
 // breaks a promise. With any one off, some scenario does: a rule that nothing needs would be found,
 // and so would a check that cannot fail.
 //
-// A node of the model is less careful than a real one where a script must not depend on its care: it sends reaps for
-// leases that have not lapsed, and replaces definitions without the last instant accounted for.
+// A node of the model is less careful than a real one where a script must not depend on its care:
+// it sends reaps for leases that have not lapsed, and replaces definitions without the last instant
+// accounted for.
 //
 // # To add to it
 //
-// A new call is a method of Ledger, a line in the interface Model of the ledger's trace_test.go and one in its world. To explore the
-// call too: a [Kind], a line in world.call, one in world.handleReply, one in Command.words, and the
-// node's sending of it in world.live. A new rule is a Guard, read with on where the rule decides, and a line in the tests' table. A field of
-// State must be small and settle down: what only grows makes the world infinite, so the tidy functions cut it where it no longer
-// matters. A scenario above half a million states is too large; take a fault away before a rule.
+// A new call is a method of Ledger, a line in the interface Model of the ledger's trace_test.go and
+// one in its world. To explore the call too: a [Kind], a line in world.call, one in
+// world.handleReply, one in Command.words, and the node's sending of it in world.live. A new rule
+// is a Guard, read with on where the rule decides, and a line in the tests' table. A field of State
+// must be small and settle down: what only grows makes the world infinite, so the tidy functions
+// cut it where it no longer matters. A scenario above half a million states is too large; take a
+// fault away before a rule.
 //
 // # What it leaves out
 //

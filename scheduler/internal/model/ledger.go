@@ -9,9 +9,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Ledger holds in memory what Redis holds, and answers one item of a call after another as the scripts do. Definitions,
-// triggers, claims with shards and overlap, renewals, ends, lapsed leases and hand-backs are modelled. Pauses, followers, gates,
-// promotions, moves, failovers and operators' calls are not.
+// Ledger holds in memory what Redis holds, and answers one item of a call after another as the
+// scripts do. Definitions, triggers, claims with shards and overlap, renewals, ends, lapsed leases
+// and hand-backs are modelled. Pauses, followers, gates, promotions, moves, failovers and
+// operators' calls are not.
 type Ledger struct {
 	us          int64  // Redis' clock, µs
 	server      string // its id, as far as a token compares it
@@ -37,7 +38,8 @@ type job struct {
 	first  int     // the first step that the history still shows
 }
 
-// row is a row of the history; step is the last step of the cursor that the row records, -1 for none.
+// row is a row of the history; step is the last step of the cursor that the row records, -1 for
+// none.
 type row struct {
 	ledger.Row
 	step int
@@ -83,7 +85,7 @@ func (m *Ledger) Jobs() []ledger.Stored {
 	return all
 }
 
-// Open is every leased and pending run and every open tick, by id.
+// InFlight returns every leased and pending run and every open tick, by id.
 func (m *Ledger) InFlight() []ledger.Run {
 	var all []ledger.Run
 	for _, j := range m.jobs {

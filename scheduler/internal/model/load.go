@@ -59,7 +59,7 @@ func (w *world) load(s *State) {
 	*j = job{
 		runs: j.runs[:0], rows: j.rows[:0], steps: j.steps[:0], server: m.server,
 		Entry: ledger.Entry{
-			Job: theJob, Cursor: cursor(l.Cursor), Digest: digest(l.Digest), Counts: j.Counts, Token: locking.Token(m.us + int64(l.Token)),
+			Job: theJob, Cursor: cursor(l.Cursor), Digest: digest(l.Digest), Counts: j.Counts, Token: m.us + int64(l.Token),
 		},
 	}
 	if l.Last != 0 {
@@ -240,7 +240,8 @@ func (w *world) claim(c Command) ledger.Claim {
 	return claim
 }
 
-// definition makes the definition of a command, which gives up the old ticks up to the sender's instant.
+// definition makes the definition of a command, which gives up the old ticks up to the sender's
+// instant.
 func (w *world) definition(c Command) ledger.Definition {
 	d := ledger.Definition{Job: theJob, Digest: digest(c.Digest), WasDigest: digest(c.Was), Same: c.Same}
 	if c.Same {

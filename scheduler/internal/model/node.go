@@ -92,7 +92,8 @@ func (w *world) requestClaims(s State, i int8) {
 	}
 }
 
-// start calls the function of a run that was granted ahead, once its tick is due by what the node believes.
+// start calls the function of a run that was granted ahead, once its tick is due by what the node
+// believes.
 func (w *world) start(s State, i int8) {
 	n := &s.Nodes[i]
 	if n.Tick > min(s.Now+n.Clock, ticks) {
@@ -117,8 +118,8 @@ func (w *world) request(s State, c Command) {
 	w.send(s, c, true)
 }
 
-// repeatClaim repeats a claim: for max_skew as it was, then merely asking for a grant that was made.
-// When no copy can be granted any more, the node gives up.
+// repeatClaim repeats a claim: for max_skew as it was, then merely asking for a grant that was
+// made. When no copy can be granted any more, the node gives up.
 func (w *world) repeatClaim(s State, i int8) {
 	n := s.Nodes[i]
 	if n.Age > 2*skew {

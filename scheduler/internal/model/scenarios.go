@@ -1,7 +1,8 @@
 package model
 
 // Scenarios are the worlds that are explored at every test run. Each is small enough to be walked
-// whole, and together they need every guard. P6 is excused where the clock steps; doc.go has the reason.
+// whole, and together they need every guard. P6 is excused where the clock steps; doc.go has the
+// reason.
 func Scenarios() []Scenario {
 	return []Scenario{
 		{Name: "network", Schedules: same(At(1, 2, 3)), Faults: 3, Network: true},

@@ -32,8 +32,8 @@ func (w *world) localTTL() int8 {
 	return ttl
 }
 
-// send sends a command: it is answered at once, or the network delays or loses it. first: no other copy
-// was sent.
+// send sends a command: it is answered at once, or the network delays or loses it. first: no other
+// copy was sent.
 func (w *world) send(s State, c Command, first bool) {
 	t := s
 	a := w.execute(&t, c)

@@ -34,7 +34,8 @@ func (m *Ledger) Settle(rep ledger.Report) ledger.Status {
 	return ledger.Settled
 }
 
-// settled answers the report of a run that has ended: by its row, which keeps a late report of another outcome.
+// settled answers the report of a run that has ended: by its row, which keeps a late report of
+// another outcome.
 func (j *job) settled(rep ledger.Report) ledger.Status {
 	row := j.row(rep.Run)
 	switch {
@@ -63,7 +64,8 @@ func (m *Ledger) Renew(renewal locking.Renewal) locking.RenewAnswer {
 	return locking.Renewed
 }
 
-// Reap ends a run whose lease has lapsed, as it was seen. The next attempt is pending then, if there may be one.
+// Reap ends a run whose lease has lapsed, as it was seen. The next attempt is pending then, if
+// there may be one.
 func (m *Ledger) Reap(seen ledger.Run) ledger.Status {
 	j := m.jobs[seen.Job]
 	if j == nil {
@@ -87,7 +89,8 @@ func (m *Ledger) Reap(seen ledger.Run) ledger.Status {
 	return ledger.Reaped
 }
 
-// Unclaim hands back a run whose function was not called: the same attempt is pending again, under an id that no claim names yet.
+// Unclaim hands back a run whose function was not called: the same attempt is pending again, under
+// an id that no claim names yet.
 func (m *Ledger) Unclaim(back ledger.Return) ledger.Status {
 	j, next := m.jobs[back.Job], m.next(back.Run)
 	if j == nil {
@@ -126,8 +129,8 @@ func (m *Ledger) attempt(j *job, r *run, id string, number int) *run {
 	return next
 }
 
-// end removes a lease and writes the run's row; how has what the run itself lacks. With next, the next attempt follows under that id if
-// there may be one.
+// end removes a lease and writes the run's row; how has what the run itself lacks. With next, the
+// next attempt follows under that id if there may be one.
 func (m *Ledger) end(j *job, r *run, how ledger.Row, output, next string, freed int64) {
 	if m.cancelled(r) || r.Attempt >= r.Attempts {
 		next = ""
@@ -160,7 +163,8 @@ func (m *Ledger) close(j *job, r *run, how ledger.Row) {
 	}
 }
 
-// cancelled reports whether there is a request to end a run, or the open tick that the run is a shard of.
+// cancelled reports whether there is a request to end a run, or the open tick that the run is a
+// shard of.
 func (m *Ledger) cancelled(r *run) bool {
 	_, own := m.cancels[r.ID]
 	_, all := m.cancels[r.TickID]
@@ -217,7 +221,8 @@ func (j *job) free(r *run, freed int64, next string) {
 	}
 }
 
-// skip records ticks that did not run, in the last row if that has the same outcome and reason for the ticks before.
+// skip records ticks that did not run, in the last row if that has the same outcome and reason for
+// the ticks before.
 func (m *Ledger) skip(j *job, step int, skipped ledger.Row) {
 	j.Counts[skipped.Outcome] += skipped.Count
 	if n := len(j.rows); n > 0 {
@@ -232,7 +237,8 @@ func (m *Ledger) skip(j *job, step int, skipped ledger.Row) {
 	m.write(j, row{skipped, step})
 }
 
-// write appends a row and trims: at every 16th, up to 32 also when the first is too old, at most 64, never the newest.
+// write appends a row and trims: at every 16th, up to 32 also when the first is too old, at most
+// 64, never the newest.
 func (m *Ledger) write(j *job, added row) {
 	j.rows = append(j.rows, added)
 	if n := len(j.rows); n%16 != 0 && (n > 32 || j.rows[0].At >= m.ms()-m.keepFor) {

@@ -43,8 +43,8 @@ const (
 	Ran                       // recorded with an outcome
 )
 
-// Record is what Redis holds of the job, in small numbers: load makes a [Ledger] of a Record, and store the reverse. The second
-// Record is the copy that a failover falls back on.
+// Record is what Redis holds of the job, in small numbers: load makes a [Ledger] of a Record, and
+// store the reverse. The second Record is the copy that a failover falls back on.
 type Record struct {
 	Cursor    int8 // first tick without an answer; end when there is none
 	Last      int8 // latest instant accounted for

@@ -26,8 +26,8 @@ func (w *world) pass(s State) {
 	w.emit(Event{What: TimePassed}, s)
 }
 
-// endAtDeadline ends the function of a node, or the wait for it, when the deadline is over; of a paused node, when it goes
-// on.
+// endAtDeadline ends the function of a node, or the wait for it, when the deadline is over; of a
+// paused node, when it goes on.
 func endAtDeadline(n *Node) {
 	switch {
 	case n.Deadline > 0 || n.Power != Up:
