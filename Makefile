@@ -20,7 +20,8 @@ ARGS :=
 # Packages whose tests play Redis and time inside the process, or only calculate. They run without the race detector, which makes the
 # interpreter of Redis' scripts seven times as slow; make prove runs them with it. The longest begins.
 SIMULATED := ./scheduler ./scheduler/schedtest ./scheduler/internal/ledger ./scheduler/move ./scheduler/notify ./locking/redlock \
-	./scheduler/internal/model ./scheduler/internal/audit ./scheduler/internal/roster ./jobs
+	./scheduler/internal/model ./scheduler/internal/audit ./scheduler/internal/roster ./scheduler/internal/lane \
+	./scheduler/internal/failover ./scheduler/internal/cluster ./jobs
 # This one has tests of both kinds. These are played inside the process.
 LOCKS := ./locking/redislock
 SIMULATED_LOCKS := 'Histories|Trace|Embedded|Shares|FullQueue|DeadWaiters|OutlivesALongHold'

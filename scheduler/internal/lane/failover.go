@@ -38,18 +38,19 @@ func (n *Lanes) restore(ctx context.Context, parts []int) error {
 	return err
 }
 
-// Recheck asks all lanes for an early check of their epochs.
+// Recheck requests an early check of the epochs of all lanes.
 func (n *Lanes) Recheck() {
 	for _, l := range n.all() {
 		l.epochs.Recheck()
 	}
 }
 
-// Held reports whether an epoch has begun in which this node waits for others before it claims.
+// Held reports whether an epoch has begun in which this node waits for other nodes before it claims.
 func (n *Lanes) Held() bool {
 	return slices.ContainsFunc(n.all(), func(l *Lane) bool { return l.epochs.Held() })
 }
 
+// Servers are the masters, for the roster, to which this node has asserted its runs, and the masters that
 // have restored them.
 func (n *Lanes) Servers() (asserted, restored string) {
 	var all, have []string
@@ -65,14 +66,14 @@ func (n *Lanes) Servers() (asserted, restored string) {
 	return ledger.JoinFingerprints(all), ledger.JoinFingerprints(have)
 }
 
-// Seen notes what the roster says of the masters.
+// Seen notes the reports of other nodes in the roster.
 func (n *Lanes) Seen(members []roster.Member, nodes []sharding.Node) {
 	for _, l := range n.all() {
 		l.epochs.Seen(members, nodes)
 	}
 }
 
-// to, for FailoverHold at most.
+// AssertBeforeLeaving lets a stopping node assert its runs to the masters that lack them, for FailoverHold at most.
 func (n *Lanes) AssertBeforeLeaving(ctx context.Context) {
 	if !n.Unreachable() {
 		n.Resample(ctx)
@@ -106,7 +107,8 @@ func (n *Lanes) Registered(j *work.Job, cursor int64) {
 // Displaced notes that another definition of a job is stored, or that the job was removed.
 func (n *Lanes) Displaced(j *work.Job) { n.reporter.Cursors.Displaced(j) }
 
-// another change may have been lost, and not removed by anybody.
+// Changes counts the changes of epochs that this node has noticed. Records that Redis no longer has after
+// another change may have been lost, and not removed by a person.
 func (n *Lanes) Changes() (sum int) {
 	for _, l := range n.all() {
 		sum += l.epochs.Changes()

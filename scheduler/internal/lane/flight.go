@@ -14,7 +14,7 @@ type flightState uint8
 const (
 	unsent   flightState = iota // no request was carried out
 	claiming                    // requests may be granted
-	asking                      // requests only ask for earlier grants
+	asking                      // requests only look for earlier grants
 	over                        // the answers are certain, or the batch was given up
 )
 

@@ -23,7 +23,7 @@ const (
 // master is unreachable.
 var ErrBreaker = errors.New("the partition's master is unreachable")
 
-// ErrControlMaster is returned when the master of the control record does not answer, which says nothing about other masters.
+// ErrControlMaster is returned when the master of the control record does not answer, whatever the state of other masters is.
 var ErrControlMaster = errors.New("the master of the control record is unreachable")
 
 // Lane serves one master: the claims and reports of its partitions, their failover, and their sweep. Each has its own goroutines, so a
@@ -41,7 +41,7 @@ type Lane struct {
 	stop     context.CancelFunc
 }
 
-// Terms say how long lanes work.
+// Terms bound the work of lanes.
 type Terms struct {
 	Runner   Runner          // gets the granted runs
 	Sweeping context.Context // when it ends, the sweep only looks for runs to cancel

@@ -44,11 +44,11 @@ type Runs interface {
 	Grants() []work.Grant
 	// Cancelled ends a run that is to be cancelled or replaced, if it is here.
 	Cancelled(c ledger.Cancel)
-	// Progress is how far a run is, as the ledger keeps it; "" when it has said nothing, or is not here.
+	// Progress is how far a run is, as the ledger keeps it; "" when it has reported nothing, or is not here.
 	Progress(run string) string
 }
 
-// Listener hears of reaped runs of other nodes, and of ticks that no node can run.
+// Listener gets reaped runs of other nodes, and ticks that no node can run.
 type Listener interface {
 	Abandoned(l ledger.Run)
 	Skipped(job string, p ledger.SkippedRange)
@@ -132,7 +132,7 @@ func (n *Lanes) Claim(b *work.Batch) {
 	n.of(b.Part).claims <- b
 }
 
-// Sweep asks for an early sweep of a partition.
+// Sweep requests an early sweep of a partition.
 func (n *Lanes) Sweep(part int) { wait.Signal(n.of(part).early) }
 
 // Hold keeps the lease of a run alive until it is closed or lost.
@@ -180,7 +180,6 @@ func (n *Lanes) Unreachable() bool {
 	return errors.Is(n.Health.Err(), locking.ErrUnreachable) || n.control.open()
 }
 
-// Servers are the masters, for the roster, to which this node has asserted its runs, and those that
 // Beaten notes whether a heartbeat was answered.
 func (n *Lanes) Beaten(err error) {
 	if err != nil {
@@ -216,6 +215,3 @@ func (n *Lanes) MarkUnreachable(role string, err error, parts []int) {
 		}
 	}
 }
-
-// AssertBeforeLeaving lets a stopping node assert its runs to masters that it has not asserted them
-// Changes counts the changes of epochs that this node has noticed. Records that Redis no longer has after

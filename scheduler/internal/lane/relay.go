@@ -24,7 +24,7 @@ type relay struct {
 	grace time.Duration
 	nodes Nodes
 	jobs  *work.Jobs
-	sweep func(part int) // asks for an early sweep of a partition
+	sweep func(part int) // requests an early sweep of a partition
 	log   *slog.Logger
 
 	notified     notified

@@ -52,7 +52,7 @@ type unrunnable struct {
 
 	noNode  map[string]noNode    // jobs that no living node can run
 	hasNode map[string]time.Time // when an overdue job was last seen to have a node that can run it
-	count   atomic.Int64         // how many overdue jobs the last sweep knew that no living node can run
+	count   atomic.Int64         // how many overdue jobs of the last sweep no living node can run
 }
 
 // countNoNode is how many overdue jobs are known to have no node. One whose next check is over was checked by another

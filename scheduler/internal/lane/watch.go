@@ -27,7 +27,7 @@ func (n *Lanes) watchClock(ctx context.Context) {
 	})
 }
 
-// watch asks a master of a Cluster for its id until ctx ends, and drives the failover.
+// watch reads the id of a master of a Cluster until ctx ends, and drives the failover.
 func (l *Lane) watch(ctx context.Context) {
 	watch(ctx, l.check, l.epochs.Step(ctx), func() time.Duration {
 		l.epochs.Check(ctx)
