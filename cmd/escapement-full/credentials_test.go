@@ -214,7 +214,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// TestPostgresCredentials has a server that admits one user, with a password, over TLS, with a certificate.
+// TestPostgresCredentials uses a server that requires a user, a password, TLS and a certificate.
 func TestPostgresCredentials(t *testing.T) {
 	t.Parallel()
 	certs := redistest.NewCertificates(t)

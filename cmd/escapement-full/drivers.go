@@ -25,7 +25,8 @@ import (
 	"github.com/escapement/escapement/locking/zklock"
 )
 
-// zookeeper takes the servers of an ensemble, HOST:PORT. With a user, the nodes of locks belong to the user alone.
+// zookeeper takes an ensemble's servers, HOST:PORT. With a user, the nodes of locks belong to that
+// user alone.
 func zookeeper(c cli.LockConfig) (*locking.Locker, func(), error) {
 	for i, server := range c.Servers {
 		if host, port, some := strings.Cut(server, ":"); !some || host == "" || port == "" || strings.ContainsAny(server, "/@") {

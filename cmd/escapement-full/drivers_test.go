@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/cmd/internal/cli"
 )
 
-// TestCheckSendsNothing: the servers of a configuration are judged without them, also where a connection begins with a login.
+// TestCheckSendsNothing: the servers of a configuration are judged without a connection, also where
+// one begins with a login.
 func TestCheckSendsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		driver  cli.Driver

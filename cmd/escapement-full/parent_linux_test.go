@@ -2,5 +2,6 @@ package main
 
 import "syscall"
 
-// endWithParent makes the kernel end a child when this process dies, so that a test run that is killed leaves nothing behind.
+// endWithParent makes the kernel end a child with this process, so that a killed test run leaves
+// nothing.
 func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -23,7 +23,8 @@ type mark struct {
 // place is the file and the line of the guard.
 func (m mark) place() string { return fmt.Sprintf("%s:%d", m.File, m.Line+1) }
 
-// findMarks returns the marks in all Go files and Lua scripts below root, tests excepted, by file and line.
+// findMarks returns the marks in Go files and Lua scripts below root, without tests, by file and
+// line.
 func findMarks(root string) ([]mark, error) {
 	var all []mark
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

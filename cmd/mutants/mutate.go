@@ -62,8 +62,8 @@ func wrapped(src []byte, from, to int, before, after string) []byte {
 	return bytes.Join([][]byte{src[:from], []byte(before), src[from:to], []byte(after), src[to:]}, nil)
 }
 
-// withoutLua returns the text without the statement that begins on this line: that line, or down to the end in its own column. Lines
-// keep their numbers.
+// withoutLua returns the text without the statement that begins on this line: the line, or down to
+// the end in its own column. Lines keep their numbers.
 func withoutLua(file string, src []byte, line int) ([]byte, error) {
 	lines := strings.Split(string(src), "\n")
 	text := strings.TrimLeft(lines[line-1], " ")

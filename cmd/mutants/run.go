@@ -25,7 +25,8 @@ type player struct {
 	builds    int    // how many are compiled at once by one go command; 0: as many as there are processors
 }
 
-// overlay writes the file of the module without the guard, and the list of changed files that `go test -overlay` reads. It returns the list's path.
+// overlay writes the file without the guard, and the list of changed files that `go test -overlay`
+// reads. It returns the list's path.
 func (p player) overlay(g guard) (string, error) {
 	path, changed := filepath.Join(p.root, filepath.FromSlash(g.File)), filepath.Join(p.dir, g.Name+filepath.Ext(g.File))
 	src, err := os.ReadFile(path) //nolint:gosec // G304: a file of this module
@@ -78,7 +79,8 @@ func (p player) run(ctx context.Context, t test, overlay string, limit time.Dura
 	return read(string(out.text), err)
 }
 
-// module returns the directory of the module that a package is in, which may be one below root, and the package's path from there.
+// module returns the directory of a package's module, which may be below root, and the package's
+// path from there.
 func (p player) module(pkg string) (dir, rel string) {
 	dir, rel = filepath.Join(p.root, filepath.FromSlash(pkg)), "."
 	for dir != p.root {

@@ -30,7 +30,8 @@ const (
 	module  = "github.com/escapement/escapement"
 )
 
-// pages are where the licences of the console's packages go: beside the built pages, and where their build takes them from.
+// pages are the files for the licences of the console's packages: beside the built pages, and in
+// the build's sources.
 var pages = []string{"scheduler/console/dist/licenses.txt", web + "/public/licenses.txt"}
 
 // part is a third-party module or package.

@@ -19,7 +19,8 @@ const (
 // twice is a tick that ran twice though every node lived.
 const twice judge.Kind = "TWICE"
 
-// emptied restarts Redis without its data while all nodes but one stand still, and then empties it again and again while it runs.
+// emptied restarts Redis without its data while all nodes but one stand still, and then empties it
+// again and again.
 func emptied(ctx context.Context, r *rehearsal, s *stage) {
 	s.startAll(ctx, nodes)
 	seconds := max(r.seconds, 24*time.Second)

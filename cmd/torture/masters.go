@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// laterMost is how much later the runs of other masters' jobs may start while one is in trouble: 99 in 100 of them.
+	// laterMost is how much later 99 in 100 runs of other masters' jobs may start during a trouble.
 	laterMost = 20 * time.Millisecond
 	// calmFor is the time without a fault before each trouble; the starts in it are the standard of
 	// comparison.
@@ -30,7 +30,8 @@ const delayed judge.Kind = "DELAYED"
 func mastersSettings(r *rehearsal) settings {
 	s := churnSettings(r)
 	s.sharded = true
-	// By its default Redis refuses everything from when it has noticed that a master is gone until a replica has taken its place.
+	// By default Redis refuses every request from the loss of a master until a replica has taken
+	// its place.
 	s.clusterArgs = []string{"--cluster-require-full-coverage", "no"}
 	return s
 }
@@ -106,7 +107,8 @@ func masters(ctx context.Context, _ *rehearsal, s *stage) {
 	}
 }
 
-// partition is a key of a partition at a master that is neither the control record's, whose clock the nodes read, nor this one.
+// partition returns a key of a partition at a master that is neither the control record's, whose
+// clock the nodes read, nor the given one.
 func (s *stage) partition(ctx context.Context, but *redistest.Server) (key string, master *redistest.Server) {
 	home, err := s.shards.Master(ctx, "{"+namespace+"}:control")
 	s.check(err)

@@ -39,7 +39,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// firstAfter is how long after an instant the first line was written of a run that started after it.
+// firstAfter returns how long after an instant the first later run wrote its first line.
 func (s *stage) firstAfter(at time.Time) time.Duration {
 	first := time.Hour
 	for _, l := range starts(s.lines) {

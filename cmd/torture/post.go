@@ -14,8 +14,8 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/judge"
 )
 
-// post writes the sink for jobs that are HTTP calls: one line for each that arrives. That costs a hundredth of a
-// process, so that a machine has room for hundreds of runs a second.
+// post writes the sink for jobs that are HTTP calls: one line for each call. That costs a hundredth
+// of a process, so that a machine has room for hundreds of runs a second.
 type post struct {
 	server http.Server
 

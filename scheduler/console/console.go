@@ -22,8 +22,8 @@ var dist embed.FS
 
 // Config configures a console. The zero value is the pages alone.
 type Config struct {
-	// API answers requests below /api/v1/: a *api.Server. Default: none; then the API must be served beside the console, under the same
-	// base path.
+	// API answers requests below /api/v1/: a *api.Server. Default: none; then the API must be
+	// served beside the console, under the same base path.
 	API http.Handler
 	// BasePath is the prefix of the paths of requests, such as /ops. It may also be missing, where
 	// a proxy has stripped it. Default "": none.

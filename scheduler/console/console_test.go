@@ -69,7 +69,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestBasePath: pages and API are found below the base path, and also without it, behind a proxy that strips it.
+// TestBasePath: pages and API are found below the base path, and without it behind a proxy that
+// strips it.
 func TestBasePath(t *testing.T) {
 	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.EscapedPath()) })
 	for _, base := range []string{"", "/ops", "/a/b/"} {
@@ -92,7 +93,8 @@ func TestBasePath(t *testing.T) {
 	}
 }
 
-// A console that is mounted below another path than its base path answers which one it is; a base path needs no slash.
+// A console mounted below another path than its base path answers with its base path; a base path
+// needs no slash.
 func TestMountedElsewhere(t *testing.T) {
 	for path, want := range map[string]string{
 		"/ops/":           `set BasePath to "/ops"`,
@@ -121,7 +123,8 @@ func TestMountedElsewhere(t *testing.T) {
 	}
 }
 
-// most is how many bytes the console may take, compressed: 2 s over a slow phone's 300 kbit/s. 61 KiB of it are script.
+// most is the console's compressed size in bytes: 2 s at a slow phone's 300 kbit/s. The script is
+// 61 KiB of it.
 const most = 72 << 10
 
 // TestSize: the page loads fast over a slow connection, and loads nothing from other hosts.

@@ -78,7 +78,7 @@ func tableOf(t *testing.T) string {
 	return rows.String()
 }
 
-// run builds a program in this module and runs it until the test ends. It must then end by itself, with 0.
+// run builds a program in this module and runs it until the test ends. It must then exit with 0.
 func run(t *testing.T, program string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -217,7 +217,8 @@ func TestRestoreBesideNodes(t *testing.T) {
 	}
 }
 
-// TestRestoreBehindTheClock: with the clock of the other server behind the backup's, tokens could decrease.
+// TestRestoreBehindTheClock: tokens could decrease if the other server's clock is behind the
+// backup's.
 func TestRestoreBehindTheClock(t *testing.T) {
 	_, a := redistest.StartEmbedded(t)
 	eb, b := redistest.StartEmbedded(t)

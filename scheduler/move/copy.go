@@ -73,8 +73,8 @@ func (m *Mover) copy(ctx context.Context) error {
 	return err
 }
 
-// ready returns ErrRefused, with the right next step, unless from is sealed by this move, nothing runs there, and to is
-// reserved for it.
+// ready returns ErrRefused, with the right next step, unless from is sealed by this move, nothing
+// runs there, and to is reserved for it.
 func (m *Mover) ready(ctx context.Context, from, to side, id string) error {
 	switch from.state(ledger.MoveFrom, id) {
 	case ledger.MoveSealed, ledger.MoveMoved:
@@ -96,7 +96,8 @@ func (m *Mover) ready(ctx context.Context, from, to side, id string) error {
 	return m.nothingRuns(ctx, from, id)
 }
 
-// nothingRuns returns ErrRefused unless from is sealed, nothing runs there, and it is the server that nodes have reported all their runs to.
+// nothingRuns returns ErrRefused unless from is sealed, nothing runs there, and it is the server to
+// which the nodes have reported all their runs.
 func (m *Mover) nothingRuns(ctx context.Context, from side, id string) error {
 	if err := m.sealed(ctx, from, id); err != nil {
 		return err

@@ -65,7 +65,8 @@ func TestDrainReaps(t *testing.T) {
 	})
 }
 
-// TestDrainSparesTheLiving: a lease that is renewed is never reaped, however late, nor is one after the clock has leapt.
+// TestDrainSparesTheLiving: a renewed lease is never reaped, however late, nor any lease just after
+// the clock has leapt.
 func TestDrainSparesTheLiving(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stage, p *people) {
 		stop := every(t, func(n int) bool {

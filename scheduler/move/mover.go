@@ -20,10 +20,11 @@ import (
 type Config struct {
 	// Namespace is the namespace to move; default "escapement". It keeps its name.
 	Namespace string
-	// Partitions is the number that the namespace will have at the other side, 1 to 1024. 0 is as many as before, or as
-	// many as it had there once.
+	// Partitions is the namespace's number of partitions at the other side, 1 to 1024. 0 is as many
+	// as before, or as it had there once.
 	Partitions int
-	// MaxSkew is the largest difference between the clocks of the two Redis; default 1 s, as the nodes' max_skew.
+	// MaxSkew is the largest difference between the two clocks; default 1 s, as the nodes'
+	// max_skew.
 	MaxSkew time.Duration
 	// FromName and ToName are the addresses for people, without passwords; default the clients'
 	// addresses. They should be the same in every step.
@@ -32,8 +33,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Mover moves one namespace from one Redis to another. It keeps nothing between two steps, so each may be another process.
-// It starts no goroutine.
+// Mover moves one namespace from one Redis to another. It keeps no state between two steps, so each
+// may be another process. It starts no goroutine.
 type Mover struct {
 	cfg      Config
 	from, to redis.UniversalClient
@@ -114,7 +115,8 @@ func (m *Mover) side(ctx context.Context, client redis.UniversalClient, name str
 	return s, nil
 }
 
-// sides reads both. It returns ledger.ErrNoNamespace when there is nothing to move, and ErrRefused when both are one.
+// sides reads both sides. It returns ledger.ErrNoNamespace when there is nothing to move, and
+// ErrRefused when both are one.
 func (m *Mover) sides(ctx context.Context) (from, to side, err error) {
 	if from, err = m.side(ctx, m.from, m.cfg.FromName); err != nil {
 		return from, to, err
@@ -138,7 +140,8 @@ func (m *Mover) unused(ctx context.Context, of side) error {
 	return err
 }
 
-// differ refuses a move from a Redis to itself. Two addresses may be one server, and one server may have several databases.
+// differ refuses a move from a Redis to itself. Two addresses may be one server, and one server may
+// have several databases.
 func (m *Mover) differ(ctx context.Context) error {
 	_, a, err := ledger.TimeOf(ctx, m.from, m.cfg.Namespace)
 	if err != nil {

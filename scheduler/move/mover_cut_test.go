@@ -17,8 +17,8 @@ import (
 
 var stride = flag.Int("move.stride", 3, "how many calls lie between two at which a move is cut")
 
-// cut fails one call of the clients that it hooks: before it is sent, or after it was carried out. It also remembers the
-// scripts that were called.
+// cut fails one call of the clients that it hooks: before the call is sent, or after it was carried
+// out. It also records the called scripts.
 type cut struct {
 	mu    sync.Mutex
 	calls int

@@ -95,7 +95,7 @@ func TestMoveEmbedded(t *testing.T) {
 	}
 }
 
-// TestMoveToCluster: the same from a server of its own to a Cluster, with replicas to be waited for.
+// TestMoveToCluster moves a namespace from a server to a Cluster, and waits for its replicas.
 func TestMoveToCluster(t *testing.T) {
 	a := redistest.Start(t).Client(t)
 	whole(t, mover(t, a, redistest.StartCluster(t).Client(t), Config{Partitions: 7}), populate(t, a, 3))

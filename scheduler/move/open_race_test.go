@@ -26,8 +26,8 @@ func apart(t *testing.T, p *people, to *redis.Client) {
 	}
 }
 
-// TestAbortAgainstSealAgain: the new side was emptied; one operator aborts, and while he is about to burn the place another one seals
-// again, copies, and opens, or not.
+// TestAbortAgainstSealAgain: the new side was emptied. One operator aborts; just before the place
+// is burnt another operator seals again, copies, and opens, or not.
 func TestAbortAgainstSealAgain(t *testing.T) {
 	for name, steps := range map[string]int{"sealed": 1, "copied": 2, "open": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestAbortAgainstSealAgain(t *testing.T) {
 	}
 }
 
-// TestAbortWhereAnotherLives: the new side was emptied, and nodes there have made a namespace of their own.
+// TestAbortWhereAnotherLives: the new side was emptied, and nodes there have created a namespace.
 func TestAbortWhereAnotherLives(t *testing.T) {
 	_, a := redistest.StartEmbedded(t)
 	eb, b := redistest.StartEmbedded(t)
@@ -90,8 +90,9 @@ func TestAbortWhereAnotherLives(t *testing.T) {
 	}
 }
 
-// TestLateOpenOfAGate: an opening is killed when its first command, to open a gate, is on its way; it arrives when the next one has
-// begun: before that one has ended the openings before it, or after.
+// TestLateOpenOfAGate: an opening is killed while its first command, to open a gate, is on its way.
+// The command arrives after the next opening has begun: before or after that has ended the openings
+// before it.
 func TestLateOpenOfAGate(t *testing.T) {
 	for adopts := range 2 {
 		t.Run(fmt.Sprint("after ", adopts, " gates"), func(t *testing.T) {

@@ -43,7 +43,7 @@ type Plan struct {
 	StaysBehind []string `json:"stays_behind"`
 }
 
-// rowsPerSecond is how many rows of history go over in a second, measured with both servers on one machine.
+// rowsPerSecond is how many rows of history are copied in a second, both servers on one machine.
 const rowsPerSecond = 50_000
 
 // Plan reads both sides and changes nothing. It reads all records to be copied. It returns
@@ -184,7 +184,8 @@ func (m *Mover) obstacles(ctx context.Context, from, to side) ([]string, error) 
 	return ways, nil
 }
 
-// back is the id of the move by which the namespace went from to to from, "" when it did not: this one then brings it back.
+// back returns the id of the move by which the namespace went from to to from, "" when there was
+// none: this move brings it back.
 func (m *Mover) back(from, to side) string {
 	if to.notes.Role == ledger.MoveFrom && to.notes.State == ledger.MoveMoved && from.state(ledger.MoveTo, to.notes.ID) == ledger.MoveOpen {
 		return to.notes.ID

@@ -122,7 +122,8 @@ func (r *restore) run(ctx context.Context) error {
 	return r.write(ctx, led)
 }
 
-// write writes the documents from the last one to the first: a job that follows another one is there before the other's events.
+// write writes the documents from the last one to the first: a follower is there before its
+// upstream's events.
 func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
 	var catalog []ledger.CatalogChange
 	into := led.Importer(r.head.Partitions)

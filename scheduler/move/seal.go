@@ -17,7 +17,7 @@ type SealOptions struct {
 	Drain time.Duration
 	// CancelRunning orders their nodes to end them at once.
 	CancelRunning bool
-	// Begins is called once, when both sides have been checked and before anything is changed. Default nothing.
+	// Begins is called once, after the check of both sides and before any change. Default: nothing.
 	Begins func()
 }
 
@@ -111,8 +111,8 @@ func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) err
 	return nil
 }
 
-// close seals the partitions, confirmed by all replicas, reads the seals back, and notes the servers to which
-// nodes had reported all their runs.
+// close seals the partitions, confirmed by all replicas, reads the seals back, and records the
+// servers to which nodes had reported all their runs.
 func (m *Mover) close(ctx context.Context, from, to side, id string) error {
 	_, err := from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealing,
 		Own: []string{ledger.MoveSealing}, Older: []string{"none", "to/open"}})
@@ -139,8 +139,8 @@ func (m *Mover) close(ctx context.Context, from, to side, id string) error {
 // failoverHold is the default of scheduler.Config.FailoverHold.
 const failoverHold = 3 * time.Second
 
-// hold waits until nodes have reported all their runs to the server, which may have lost them in a failover: at most as long as
-// they claim nothing for that reason. It returns which servers they are.
+// hold waits until nodes have reported all their runs to the server, which may have lost them in a
+// failover: at most as long as nodes claim nothing for that reason. It returns the servers.
 func hold(ctx context.Context, from side) (servers string, err error) {
 	begin := time.Now()
 	for first := true; ; first = false {

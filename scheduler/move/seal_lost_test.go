@@ -11,8 +11,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// TestNoteLost: a failover of the control record's slot has lost the note of the move at the old side, and not the gates.
-// The steps from seal lead on, whatever the move had come to, and before open abort leads back.
+// TestNoteLost: a failover of the control record's slot has lost the record of the move at the old
+// side, and not the gates. The steps from seal on continue the move from every state, and before
+// open abort undoes it.
 func TestNoteLost(t *testing.T) {
 	for steps := 1; steps <= 4; steps++ {
 		for _, abort := range []bool{false, true} {
@@ -117,8 +118,8 @@ func TestSealWaitsForNodes(t *testing.T) {
 	}
 }
 
-// TestRestartedSinceSealed: the old Redis is another one since it was sealed: copy and open are refused, and seal and copy lead on;
-// not once the opening has begun.
+// TestRestartedSinceSealed: the old Redis is another server since the seal. copy and open are
+// refused, and seal and copy continue the move; not once the opening has begun.
 func TestRestartedSinceSealed(t *testing.T) {
 	s := newStage(t)
 	s.through(s.steps()[:2]...)

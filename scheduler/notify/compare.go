@@ -16,7 +16,7 @@ const (
 	// wholeEvery is the time between two looks at all jobs, ms: they find changes without a row in
 	// the history.
 	wholeEvery = 10 * 60 * 1000
-	// changedMargin is how much earlier than the last look changes are looked for, ms: masters' clocks differ.
+	// changedMargin is how far before the last look changes are read, ms: masters' clocks differ.
 	changedMargin = 3000
 	// eventsMost bounds the events of one look, and askMost the jobs whose nodes are looked up. The
 	// next look goes on.
@@ -107,7 +107,8 @@ func (w *watch) overdue(now int64, asked map[string]bool) {
 	}
 }
 
-// define reads the deadlines and the stall policies of jobs whose definitions have changed, and, of jobs that are new, when they succeeded last.
+// define reads the deadlines and the stall policies of jobs with changed definitions, and the last
+// success of new jobs.
 func (w *watch) define(ctx context.Context, stored []ledger.Stored) error {
 	var names []string
 	for _, s := range stored {

@@ -27,7 +27,7 @@ const (
 	Late Kind = "late"
 	// Overdue: the same, and no living node can run the job.
 	Overdue Kind = "overdue"
-	// NoSuccess: no run has succeeded within the job's Expect.SuccessWithin. Over when a run succeeds.
+	// NoSuccess: no run has succeeded within Expect.SuccessWithin. Over when a run succeeds.
 	NoSuccess Kind = "no_success"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// margin is how much earlier than the last look a run may have ended whose row was written after it, ms.
+// margin is how long before the last look a run may have ended whose row came after the look, ms.
 const margin = 10_000
 
 // seen is a job's state at the last look.

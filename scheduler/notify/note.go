@@ -63,7 +63,7 @@ func kindOf(o jobs.Outcome) Kind {
 	return ""
 }
 
-// keepWell is how long the note of a job that is well again is kept, ms: the next notifier goes on from its counts.
+// keepWell is how long a recovered job's note is kept, ms: the next notifier uses its counts.
 const keepWell = 60_000
 
 // note is the stored record of a job with problems.

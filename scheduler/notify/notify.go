@@ -31,7 +31,8 @@ type Config struct {
 	// GroupFor is how long the first event of a message waits for further events. 0 to 1 h; 0 is
 	// the default, 10 s, and below 0 none.
 	GroupFor time.Duration
-	// LateAfter is how long a tick must have been due before its job is late or overdue. 10 s to 24 h, default 1 minute.
+	// LateAfter is how long a tick must have been due before its job is late or overdue. 10 s to 24
+	// h, default 1 minute.
 	LateAfter time.Duration
 	// AtMost is the number of messages that a target gets in an hour. 1 to 1000, default 20.
 	AtMost int
@@ -47,14 +48,14 @@ type Target struct {
 	Jobs string
 	// On restricts it to some kinds of events, and the recovery from them. Default all kinds.
 	On []Kind
-	// Each has each event come as a message of its own, for receivers that keep track of one problem by its key.
+	// Each: each event is a message of its own, for receivers that track one problem by its key.
 	Each bool
 	// Webhook is called with each message.
 	Webhook *Webhook
-	// Command is run with each message: the program and its arguments. It gets the message as JSON on its standard input, and in the
-	// variables NOTIFY_ID, NOTIFY_NAMESPACE and NOTIFY_TEXT.
+	// Command is run with each message: the program and its arguments. It gets the message as JSON
+	// on its standard input, and in the variables NOTIFY_ID, NOTIFY_NAMESPACE and NOTIFY_TEXT.
 	Command []string
-	// Func is called with each message. It may be called again with a message after an error, and after a crash.
+	// Func is called with each message, and may be called with it again after an error or a crash.
 	Func Func
 }
 
@@ -83,7 +84,8 @@ type Notifier struct {
 	failed  bool // the last look or the last call for the lock; it was logged
 }
 
-// New makes a notifier over a client that the caller keeps. It sends nothing. The error joins a *jobs.FieldError for each fault.
+// New makes a notifier over a client that the caller keeps. It sends nothing. The error joins a
+// *jobs.FieldError for each fault.
 func New(client redis.UniversalClient, cfg Config) (*Notifier, error) {
 	if err := errors.Join(redisconn.Check(client), cfg.Validate()); err != nil {
 		return nil, fmt.Errorf("notify: %w", err)

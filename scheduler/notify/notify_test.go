@@ -57,7 +57,8 @@ func TestBetweenTwoLooks(t *testing.T) {
 	})
 }
 
-// TestDiesBeforeSending: a notifier dies between the claim of a message and sending it. Another one sends it, once, and with its id.
+// TestDiesBeforeSending: a notifier dies after storing a message and before sending it. Another
+// notifier sends it, once, with its id.
 func TestDiesBeforeSending(t *testing.T) {
 	for name, die := range map[string]func(*notifier){"cut off": (*notifier).kill, "stopped": func(n *notifier) { go n.stop() }} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +86,8 @@ func TestDiesBeforeSending(t *testing.T) {
 	}
 }
 
-// TestDiesBeforeMarking: a notifier dies after it has sent a message. It is sent once more, with the same id.
+// TestDiesBeforeMarking: a notifier dies after sending a message, which is then sent again with the
+// same id.
 func TestDiesBeforeMarking(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var broken atomic.Bool
@@ -168,7 +170,8 @@ func TestFirstLook(t *testing.T) {
 	})
 }
 
-// TestGrouping: events that come together are one message a target; a target that tracks problems gets each by itself.
+// TestGrouping: simultaneous events are one message a target; a target that tracks problems gets
+// each by itself.
 func TestGrouping(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var broken atomic.Bool
@@ -268,7 +271,8 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestNeverSucceeded: the deadline of a job that has never succeeded counts from when it was seen first, also across notifiers.
+// TestNeverSucceeded: the deadline of a job without any success counts from the first look at it,
+// also across notifiers.
 func TestNeverSucceeded(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var box inbox

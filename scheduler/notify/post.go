@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// tries is how often a message is sent at once, with firstPause and then four times as long between; roundPause is the wait before
-	// the next such round.
+	// tries is how often a message is sent in a round, with firstPause and then four times as long
+	// between; roundPause is the wait before the next round.
 	tries      = 3
 	firstPause = 2 * time.Second
 	roundPause = time.Minute
@@ -98,7 +98,8 @@ func (c *callers) round(ctx context.Context, t Target, m Message) (err error) {
 	return err
 }
 
-// Send sends a message to the target once. Errors name the host of a webhook, and no other part of its URL.
+// Send sends a message to the target once. Errors have the host of a webhook, and no other part of
+// its URL.
 func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.tryTime(), errNoAnswer)
 	defer cancel()

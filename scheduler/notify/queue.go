@@ -12,7 +12,8 @@ import (
 const (
 	// waitMost bounds the events that wait for a target; of further ones only the number is kept.
 	waitMost = 50
-	// sendFor is how long a message is tried for, ms, and queueFor how long a target is remembered that no notifier has.
+	// sendFor is how long a message is tried, ms, and queueFor how long a target without a notifier
+	// is remembered.
 	sendFor  = 6 * 60 * 60 * 1000
 	queueFor = 7 * 24 * 60 * 60 * 1000
 	hour     = 60 * 60 * 1000

@@ -17,7 +17,8 @@ const TargetsMost = 32
 
 var targetPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Validate checks the settings. The error joins a *jobs.FieldError for each fault, with fields such as targets[0].webhook.url.
+// Validate checks the settings. The error joins a *jobs.FieldError for each fault, with fields such
+// as targets[0].webhook.url.
 func (c Config) Validate() error {
 	var errs []error
 	add := func(field, format string, args ...any) {
@@ -52,8 +53,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate checks a target by itself. The error joins a *jobs.FieldError for each fault, with fields such as webhook.url, or "" for the
-// target as a whole.
+// Validate checks a target by itself. The error joins a *jobs.FieldError for each fault, with
+// fields such as webhook.url, or "" for the target as a whole.
 func (t Target) Validate() error {
 	var errs []error
 	for _, f := range t.faults() {

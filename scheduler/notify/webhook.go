@@ -23,8 +23,8 @@ const (
 	FormatText  = "text"  // the text of the message
 )
 
-// Webhook is an HTTP call for each message: a POST with the header Idempotency-Key, which is the message's id. An answer of 2xx is a success.
-// Redirects are not followed.
+// Webhook is an HTTP call for each message: a POST with the message's id in the header
+// Idempotency-Key. An answer of 2xx is a success. Redirects are not followed.
 type Webhook struct {
 	// URL begins with http:// or https://. Required.
 	URL string
@@ -42,7 +42,8 @@ type Webhook struct {
 // answerMost bounds how much of an answer is read, in bytes.
 const answerMost = 64 << 10
 
-// hooks sends the calls. A connection is used once: net/http would repeat a request with an Idempotency-Key by itself.
+// hooks sends the calls. A connection is used once: net/http would repeat a request with an
+// Idempotency-Key by itself.
 var hooks = &http.Client{
 	Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: webhookTime}).DialContext, TLSHandshakeTimeout: webhookTime,

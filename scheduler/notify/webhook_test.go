@@ -101,7 +101,8 @@ func TestMessageAsJSON(t *testing.T) {
 	}
 }
 
-// TestSecretsStay: an error names the host and no other part of the URL, whatever the receiver answers; and no redirect is followed.
+// TestSecretsStay: an error has the host and no other part of the URL, whatever the receiver
+// answers; no redirect is followed.
 func TestSecretsStay(t *testing.T) {
 	var other int
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other++ }))

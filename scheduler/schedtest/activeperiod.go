@@ -87,8 +87,8 @@ const (
 	differs
 )
 
-// definitions are the different definitions of a job: the first version that has each, and which versions have the
-// same.
+// definitions returns the different definitions of a job: by the first version that has each, the
+// versions that have it.
 func definitions(versions []*jobs.Registry, name string) map[int]holds {
 	digests := make([]string, len(versions)) // none where a version lacks the job
 	for v, reg := range versions {
@@ -191,8 +191,8 @@ func spans(lives []activePeriod, read time.Time, settle time.Duration, in holds)
 	return all
 }
 
-// succeeded are the lives of processes that have the job, each of them as long as until the next one begins where it was
-// the last that lived.
+// succeeded returns the lives of processes that have the job. The life of the last one is extended
+// until the next begins.
 func succeeded(lives []activePeriod, read time.Time, in holds) []activePeriod {
 	all := slices.DeleteFunc(slices.Clone(lives), func(l activePeriod) bool { return in(l.version) == lacks })
 	lived := slices.Clone(all)

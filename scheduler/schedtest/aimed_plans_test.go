@@ -29,8 +29,8 @@ func aims() []aim {
 			Fault{Do: DropReply, Node: "a", At: AfterClaim, When: 9 * second})), allStarted},
 		// The owner learns of its grant when its lease is over on its side and not yet in Redis.
 		{"late answer", aimed("*/5 * * * * *", second/10, lateAnswer), allStarted},
-		// And the answer to its handing the run back is lost. A node carries one run at most, so that it does not
-		// take the run again that it has.
+		// The answer to the hand-back of the run is lost as well. A node carries one run at most,
+		// so it does not take the run again that it has.
 		{"handed back twice", aimed("*/5 * * * * *", second/10, lateAnswer, handedBackTwice), allStarted},
 		{"old grant", aimed("@every 500ms", 10*second, oldGrant), nil},
 		{"old renewal", aimed("@every 100ms", 10*second, oldRenewal), nil},
@@ -55,7 +55,8 @@ func aims() []aim {
 		// The owner dies when its claim arrives.
 		{"dead owner", aimed("* * * * * *", second/10, faults(
 			Fault{Do: Crash, Node: "a", At: BeforeClaim, When: 7500 * millisecond})), failsOver},
-		// It dies so, and ticks come due faster than nodes sweep: the next one is begun when the one before it has ended.
+		// Node a dies so, and ticks come due faster than nodes sweep: each begins when the one
+		// before has ended.
 		{"dead owner, backlog", aimed("@every 100ms", second/10, func(p *Plan) { p.Jobs[0].Func = patient(60 * millisecond) }, faults(
 			Fault{Do: Crash, Node: "a", At: BeforeClaim, When: 7500 * millisecond})), failsOver},
 		// Node a dies, or stands still, while it has a tick that is not due yet.
@@ -69,7 +70,8 @@ func aims() []aim {
 		{"dead worker", aimed("* * * * * *", second, faults(
 			Fault{Do: Crash, Node: "a", At: AfterStart, When: 7500 * millisecond})), nil},
 		{"drain", aimed("*/5 * * * * *", second/10, drained), startsNothing},
-		// The owner drains while its function works, and that waits for its context or half a minute.
+		// The owner drains while its function works until the end of its context or for half a
+		// minute.
 		{"long drain", aimed("* * * * * *", second, longWork, heal(24*second), faults(
 			Fault{Do: Drain, Node: "a", At: AfterStart, When: 7500 * millisecond, For: 20 * second})), nil},
 		// One node of three gets a newer definition.
@@ -225,15 +227,16 @@ func askedByHand(p *Plan) {
 	}
 }
 
-// oldGrant loses two replies to a claim, and nothing that the node sends after the third arrives: its lease in Redis
-// ends three seconds after the first.
+// oldGrant loses two replies to a claim, and every message of the node after the third: its lease
+// in Redis ends three seconds after the first.
 func oldGrant(p *Plan) {
 	p.Config.SweepEvery = 50 * millisecond
 	times(2, Fault{Do: DropReply, Node: "a", At: AfterClaim, When: 7800 * millisecond})(p)
 	p.Faults = append(p.Faults, Fault{Do: CutRequests, Node: "a", At: AfterClaim, Nth: 3, When: 7800 * millisecond, For: 8 * second})
 }
 
-// oldRenewal lets a renewal's answer take nearly a second, and nothing that the node sends after it arrives.
+// oldRenewal delays a renewal's answer by nearly a second, and loses every later message of the
+// node.
 func oldRenewal(p *Plan) {
 	p.Jobs[0].TTL, p.Config.SweepEvery, p.Config.Grace = 6*second, 20*millisecond, 10*millisecond
 	p.Faults = []Fault{

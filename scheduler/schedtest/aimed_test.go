@@ -16,11 +16,11 @@ type aim struct {
 	also func(r Result) []string // nil: nothing
 }
 
-// moreSeeds is how many seeds of a plan are played, where one may miss what it is aimed at. Seeds differ in how long
-// messages take.
+// moreSeeds is how many seeds of a plan are played, where one seed may miss the aim. Seeds differ
+// in the latencies of messages.
 var moreSeeds = map[string]uint64{"old grant": 3, "step forward": 2, "dead owner, backlog": 2}
 
-// TestAimed plays plans that are aimed at the guards of the protocol: each fails when its guard is removed.
+// TestAimed plays plans aimed at the guards of the protocol: each fails without its guard.
 func TestAimed(t *testing.T) {
 	for _, a := range aims() {
 		t.Run(strings.ReplaceAll(a.name, " ", "-"), func(t *testing.T) {

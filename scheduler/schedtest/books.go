@@ -123,7 +123,8 @@ func (c *cluster) leftovers() {
 	}
 }
 
-// backfillsCount checks that a backfill which is done has counted each of its ticks, once. A deploy may have given the job other ones.
+// backfillsCount checks that a finished backfill has counted each of its ticks once. After a deploy
+// the job may have other ticks.
 func (c *cluster) backfillsCount(key string) {
 	if len(c.plan.Versions) > 0 {
 		return

@@ -16,8 +16,8 @@ import (
 // beforeBeat is when a node's beat reaches Redis. Nothing else of the node is hit there.
 const beforeBeat Point = "before beat"
 
-// TestChurn lets nodes come and go while 60 jobs tick each second: they join, leave in order, are killed, freeze, and lose
-// beats of the roster while their other calls get through.
+// TestChurn lets nodes come and go while 60 jobs tick each second: they join, leave in order, are
+// killed, freeze, and lose beats of the roster while their other calls get through.
 func TestChurn(t *testing.T) {
 	beat := roster.Scripts()["roster_beat"].Hash()
 	plan := func(seed uint64) Plan {

@@ -21,7 +21,8 @@ const (
 	takenBack = 19300 * time.Millisecond
 )
 
-// ofEveryPolicy are jobs that come due every two seconds, most of which take longer, so that a run of each is in flight whenever Redis' clock steps.
+// ofEveryPolicy are jobs that come due every two seconds. Most take longer, so that a run of each
+// is in flight whenever Redis' clock steps.
 func ofEveryPolicy() []jobs.Job {
 	failing := func(err error) jobs.Func {
 		return func(ctx context.Context, r *jobs.Run) error { return errors.Join(err, patient(second/2)(ctx, r)) }
@@ -49,8 +50,8 @@ func ofEveryPolicy() []jobs.Job {
 	}
 }
 
-// TestClockTakenBack: Redis' clock steps far, and is taken back while runs of every policy are in flight, some of which have ended
-// meanwhile. Every job goes on with its next tick, and no row is lost.
+// TestClockTakenBack: Redis' clock steps far, and is taken back while runs of every policy are in
+// flight; some have ended meanwhile. Every job goes on with its next tick, and no row is lost.
 func TestClockTakenBack(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 10 * 24 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {

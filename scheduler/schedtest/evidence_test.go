@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// everything is a plan with every policy and every kind of evidence, in which nothing breaks a promise.
+// everything is a plan with every policy and every kind of evidence, that breaks no promise.
 func everything() Plan {
 	job := func(name, schedule string, work jobs.Func) jobs.Job {
 		return jobs.Job{Name: name, Schedule: schedule, TTL: 3 * second, Func: work}

@@ -24,8 +24,8 @@ func mail(sent map[time.Time]int) jobs.Func {
 	}
 }
 
-// Put your own jobs under faults, as the README does: a node that dies between the grant and the start of its first run, and one
-// that stands still in the middle of its work for longer than its lease.
+// Put your own jobs under faults, as the README does: one node dies between the grant and the start
+// of its first run, another stands still in the middle of its work for longer than its lease.
 func TestExample(t *testing.T) {
 	sent := make(map[time.Time]int)
 	r := schedtest.Run(t, schedtest.Plan{

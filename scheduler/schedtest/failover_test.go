@@ -9,8 +9,9 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// failoverPlan is a cluster whose nodes all live through one to three failovers, each of which loses up to eight of the
-// latest writes of ledger scripts. Nothing is excused: no tick may run twice or vanish, no two runs of a job overlap.
+// failoverPlan is a cluster whose nodes all live through one to three failovers. Each loses up to
+// eight of the latest writes of ledger scripts. Nothing is excused: no tick may run twice or
+// vanish, no two runs of a job overlap.
 func failoverPlan(seed uint64) Plan {
 	d := &dice{rand.New(rand.NewPCG(seed, 0xfa11))}
 	lasting := func(least, most time.Duration) func(context.Context, *jobs.Run) error {

@@ -112,8 +112,9 @@ var (
 // Fault is one thing that goes wrong, once.
 type Fault struct {
 	Do Action
-	// At is the point at which it strikes: the Nth time that Node comes there (0 counts as 1; an
-	// empty Node is any), not before When. Without At it strikes at When. When counts from the start.
+	// At is the point at which the fault strikes: the Nth time that Node comes there (0 counts as
+	// 1; an empty Node is any), not before When. Without At it strikes at When. When counts from
+	// the start.
 	At   Point
 	Nth  int
 	When time.Duration

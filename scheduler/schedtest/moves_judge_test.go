@@ -13,7 +13,7 @@ import (
 func (m *moving) judge() {
 	end := time.Now()
 	c := audit.Case{Books: make(map[string]ledger.JobSnapshot), Disturbed: m.disturbed, Read: end.Add(m.offset), Ended: end.Add(m.offset), Settle: 12 * time.Second}
-	// From the first seal on, and after the new side was opened until all nodes have followed, nothing is late.
+	// No start is late between the first seal and the opening, and until all nodes have followed.
 	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: m.shut, Until: m.opened}, What: "drain, and a move"})
 	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: end.Add(-2 * time.Second), Until: end.Add(time.Minute)}, What: "drain at the end"})
 	for _, w := range m.writes {

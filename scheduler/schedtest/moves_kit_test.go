@@ -161,7 +161,7 @@ func (w *storyWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ender ends two clients for good at their nth command together: before that is sent, or after it was carried out.
+// ender ends two clients for good at their nth command together, before or after it is carried out.
 type ender struct {
 	at    int // 0: never
 	after bool

@@ -15,9 +15,10 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestMoves moves a namespace under load, in virtual time, by a program that is killed again and again before or after
-// one of its commands, sometimes gives up half way and begins anew, while nodes are killed and started. Then every job
-// must have run each of its ticks once, by increasing tokens, and the old Redis must refuse.
+// TestMoves moves a namespace under load, in virtual time. The moving program is killed again and
+// again before or after one of its commands, and sometimes gives up half way and begins anew, while
+// nodes are killed and started. Then every job must have run each of its ticks once, by increasing
+// tokens, and the old Redis must refuse.
 func TestMoves(t *testing.T) {
 	from, n := *firstSeed, cmp.Or(*seeds, 4)
 	if *oneSeed != 0 {
@@ -37,7 +38,7 @@ func TestMoves(t *testing.T) {
 	t.Logf("%d moves from seed %d on: %d ticks; the mover was killed %d times and gave up %d times", n, from, ticks, kills, aborts)
 }
 
-// step runs one step of the move by processes that are killed, one after another, until one carries it out.
+// step runs one step of the move by processes that are killed, until one completes it.
 func (m *moving) step(name string, do func(*move.Mover) error) {
 	for try := 0; ; try++ {
 		e := &ender{}

@@ -90,8 +90,8 @@ func (p Plan) withDefaults() Plan {
 	return p
 }
 
-// settle is how long after a fault its effects may last: a dead node leaves the roster, Redis' clock must
-// run steadily for a ttl, leases lapse and are reaped, outcasts register again.
+// settle is how long after a fault its effects may last: a dead node leaves the roster, Redis'
+// clock must run steadily for a ttl, leases lapse and are reaped, rejected nodes register again.
 func (p Plan) settle() time.Duration {
 	longest := 3 * time.Second
 	for v := range 1 + len(p.Versions) {
@@ -102,8 +102,8 @@ func (p Plan) settle() time.Duration {
 	return 2*longest + 3*time.Second
 }
 
-// within is promise P6 for a plan: how late a run may start, other nodes' faults or not. It is 2 s at the
-// default grace of 500 ms, and 1.7 s at a plan's of 200 ms.
+// within is promise P6 for a plan: how late a run may start, whether or not other nodes have
+// faults. It is 2 s at the default grace of 500 ms, and 1.7 s at a plan's of 200 ms.
 func (p Plan) within() time.Duration { return p.Config.Grace + 1500*time.Millisecond }
 
 // names are the nodes' names.

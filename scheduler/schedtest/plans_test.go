@@ -37,8 +37,8 @@ func planOf(seed uint64) Plan {
 	return p
 }
 
-// deploys brings version 1 to one node after another, each when it comes to some point of a tick's life; or to
-// the first only, and takes it back.
+// deploys brings version 1 to one node after another, each when it comes to some point of a tick's
+// life; or to the first only, and takes it back.
 func deploys(d *rand.Rand, nodes int) []Fault {
 	points := []Point{BeforeClaim, AfterClaim, BeforeStart, AfterStart, BeforeSettle, AfterSettle, ""}
 	at := time.Duration(3000+d.IntN(4000)) * time.Millisecond
@@ -74,8 +74,9 @@ func parts(seed uint64, version, i int, j jobs.Job) jobs.Job {
 	return j
 }
 
-// workload are a few jobs: quick and slow ones, some that last longer than their lease, and some that do not
-// look at their context. Version 1 has another schedule for one job and another ttl for one.
+// workload returns a few jobs: quick and slow ones, some that last longer than their lease, and
+// some that ignore their context. Version 1 has another schedule for one job and another ttl for
+// one.
 func workload(seed uint64, version int) []jobs.Job {
 	d := rand.New(rand.NewPCG(seed, 0x30b5))
 	schedules := []string{"* * * * * *", "*/2 * * * * *", "@every 700ms", "@every 3s", "1-59/3 * * * * *"}

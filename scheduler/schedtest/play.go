@@ -41,7 +41,8 @@ type Result struct {
 	evidence audit.Case // that was judged
 }
 
-// Run simulates a plan and fails the test with all findings and the story if a promise was broken, or if nothing ran.
+// Run simulates a plan. If a promise was broken, or nothing ran, it fails the test with all
+// findings and the story.
 func Run(t *testing.T, p Plan) Result {
 	t.Helper()
 	r := Play(t, p)

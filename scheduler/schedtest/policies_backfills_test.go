@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// backfillers adds, in one plan of three, a backfill or two, one of which is cancelled now and then.
+// backfillers adds, in one plan of three, a backfill or two; one is cancelled now and then.
 func backfillers(p *Plan) {
 	d := &dice{rand.New(rand.NewPCG(fold(p.Seed, "backfills"), 0xf111))}
 	if d.IntN(3) > 0 {
@@ -80,7 +80,7 @@ func (c *cluster) backfillAs(l *ledger.Ledger, in *ops.Client, b ledger.Backfill
 	return err
 }
 
-// strayCheckpoints counts checkpoints that a run found and that no attempt of its tick and shard had saved.
+// strayCheckpoints counts found checkpoints that no attempt of their tick and shard had saved.
 var strayCheckpoints atomic.Int64
 
 // saving has the function of one job in four save a checkpoint before it works, and compare the

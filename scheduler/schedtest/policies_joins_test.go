@@ -38,7 +38,7 @@ func joined(seed uint64, all []jobs.Job) []jobs.Job {
 	return all
 }
 
-// begins reports whether a job of these that follows several begins with this one and with another one.
+// begins reports whether a join begins with job-1, and name is job-1 or job-0.
 func begins(all []jobs.Job, name string) bool {
 	for _, j := range all {
 		if len(j.After) > 1 && j.After[0] == "job-1" {

@@ -110,7 +110,7 @@ func policyJobs(d *dice, seed uint64) []jobs.Job {
 	return joined(seed, all)
 }
 
-// policiesChanged are the jobs of a deploy: other policies for half of them, and now and then another schedule.
+// policiesChanged are a deploy's jobs: other policies for half, now and then another schedule.
 func policiesChanged(d *dice, seed uint64, old []jobs.Job) []jobs.Job {
 	all := slices.Clone(old)
 	for i, j := range all {
@@ -158,7 +158,8 @@ func chosen(d *dice, seed uint64, j jobs.Job) jobs.Job {
 	return saving(seed, j)
 }
 
-// nature is how a job's functions are: how long, whether they listen, and how often in 16 they fail.
+// nature is how a job's functions behave: how long they take, whether they obey their context, and
+// how often in 16 they fail.
 type nature struct {
 	job      string
 	base     time.Duration

@@ -15,8 +15,9 @@ var regressions = []struct {
 	plan Plan
 }{
 	{
-		// A restart made tokens run up to 60 s further ahead of the clock; data lost after that put them back to
-		// 60 s ahead. The sink refused every run for a minute. The node restarts as well, or it would restore the tokens.
+		// A restart made tokens run up to 60 s further ahead of the clock; data lost after that put
+		// them back to 60 s ahead. The sink refused every run for a minute. The node restarts as
+		// well, or it would restore the tokens.
 		"tokens fell when Redis was restarted and then lost its data",
 		Plan{Nodes: 1, Faults: []Fault{
 			{Do: StopRedis, When: 5 * time.Second, For: 500 * time.Millisecond},
@@ -46,9 +47,10 @@ var regressions = []struct {
 		}},
 	},
 	{
-		// A step of Redis' clock that a node does not believe did not break its idea of a steady clock. When the
-		// clock came back, it reaped a lease that another node, which had believed, had taken meanwhile. Node b sees
-		// the step in one sample only: a clock that was not believed for 3 s is not steady anyway.
+		// A step of Redis' clock that a node did not believe left its estimate of a steady clock
+		// intact. When the clock came back, the node reaped a lease that another node, which had
+		// believed the step, had taken meanwhile. Node b sees the step in one sample only: a clock
+		// that was not believed for 3 s is not steady anyway.
 		"a living lease was reaped after a step that was not believed",
 		Plan{
 			Nodes:   2,

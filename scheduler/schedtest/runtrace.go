@@ -136,8 +136,8 @@ func (c *cluster) carried(m *message, reply []byte) {
 	}
 }
 
-// grantOf is the tick and the overlap policy of the nth claim, which was granted: the claim names the tick, or
-// the record in the reply does.
+// grantOf returns the tick and the overlap policy of the nth claim, which was granted: the tick is
+// in the claim, or in the record of the reply.
 func grantOf(args []string, nth int, words []string) (tick int64, mode string) {
 	claim := claims(args)[nth]
 	text := claim[claimTick]
@@ -148,7 +148,7 @@ func grantOf(args []string, nth int, words []string) (tick int64, mode string) {
 	return tick, claim[claimMode]
 }
 
-// handedBack excuses the tick of a run that was handed back: it is late through no fault of the node that
+// handedBack excuses the tick of a run that was handed back: its delay is no fault of the node that
 // will run it. There must be a cause: the process leaves, or a fault hit it, or Redis.
 func (c *cluster) handedBack(p *process, runs []*runTrace) {
 	from := time.Now().Add(-c.settle)
@@ -233,7 +233,7 @@ func (p *runTrace) of(op string) *unknown {
 	return &p.claim
 }
 
-// failedOver counts in which stages the runs are that another start of Redis finds, which lost writes or did not.
+// failedOver counts the stages of runs at a new start of Redis, which lost writes or did not.
 func (c *cluster) failedOver(lossy bool) {
 	what := "restart"
 	if lossy {

@@ -33,15 +33,16 @@ type Scenario struct {
 	// where it has lines of its own for a job's function. Any other job of the file is made from
 	// the file alone.
 	Jobs []jobs.Job
-	// Seed is for other latencies than the file's own; the history must be the same. 0: the file's, or 1.
+	// Seed gives other latencies than the file's; the history must be the same. 0: the file's, or
+	// 1.
 	Seed uint64
 	// Rewrite writes the resulting history below the line, in place of comparing. Read the
 	// difference before you keep it.
 	Rewrite bool
 }
 
-// Run plays the scenario in a bubble of its own. It fails the test when the history is another one, when a promise
-// was broken, or when a fault of the file never struck.
+// Run plays the scenario in a bubble of its own. It fails the test when the history differs, when a
+// promise was broken, or when a fault of the file never struck.
 func (s Scenario) Run(t *testing.T) Result {
 	t.Helper()
 	text, err := os.ReadFile(s.File)

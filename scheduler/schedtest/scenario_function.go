@@ -32,7 +32,7 @@ func (r rule) fits(run *jobs.Run) bool {
 		(r.try == 0 || r.try == run.Try()) && (r.shard == nil || *r.shard == run.Shard()) && (r.by == nil || *r.by == run.Trigger())
 }
 
-// work is the job's function: the last rule that fits a run decides; without one it succeeds at once.
+// work is the job's function: the last fitting rule decides; without one it succeeds at once.
 func (a *actor) work(ctx context.Context, run *jobs.Run) error {
 	var deeds []deed
 	for _, r := range a.rules {
@@ -82,8 +82,8 @@ func (s deed) take(ctx context.Context, run *jobs.Run) error {
 	return nil
 }
 
-// parseRules reads: [SELECTOR ...:] DEED [then DEED ...] [; ...], with the selectors tick +T, attempt N, try N
-// shard N and by hand.
+// parseRules reads: [SELECTOR ...:] DEED [then DEED ...] [; ...], with the selectors tick +T,
+// attempt N, try N, shard N and by hand.
 func parseRules(line string) ([]rule, error) {
 	var all []rule
 	for text := range strings.SplitSeq(line, ";") {

@@ -117,7 +117,7 @@ func (p *played) line(c *cluster, e event) string {
 	return strings.Join(append(words, e.more...), " ")
 }
 
-// tick shows an instant: as an offset from the start, or as the clocks of the scenario's zone show it.
+// tick renders an instant: as an offset from the start, or in the scenario's time zone.
 func (p *played) tick(c *cluster, ms int64) string {
 	at := time.UnixMilli(ms)
 	if ms == 0 {

@@ -45,7 +45,8 @@ type suite struct {
 	failed   int
 }
 
-// run plays the seeds. A failing one prints its findings and how to replay it; the first one its story too.
+// run plays the seeds. A failing seed prints its findings and how to replay it; the first one its
+// story too.
 func (s *suite) run(t *testing.T) {
 	t.Helper()
 	if *oneSeed != 0 {

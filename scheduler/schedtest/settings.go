@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// refusedBy returns a line for each setting of a job that cannot be judged: see Judged of spec.Setting.
+// refusedBy returns a line for each setting that cannot be judged: see spec.Setting.Judged.
 func refusedBy(j jobs.Job) (lines []string) {
 	for _, s := range spec.All() {
 		if s.Judged == "" && jobs.Settings.Given(&j, s) {

@@ -12,7 +12,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 )
 
-// Every setting of a job is judged, or a plan that has it is refused. A setting that is judged needs a rule of the audit.
+// Every setting of a job is judged, or a plan with it is refused. A judged setting needs a rule of
+// the audit.
 func TestEverySettingIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, s := range spec.All() {

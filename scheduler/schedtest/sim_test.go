@@ -2,7 +2,7 @@ package schedtest
 
 import "testing"
 
-// TestSim plays random plans: jobs with and without shards, faults of messages, nodes and Redis, rolling deploys.
+// TestSim plays random plans: sharded and other jobs, faults of messages, nodes and Redis, deploys.
 func TestSim(t *testing.T) {
 	s := &suite{name: "TestSim", plan: planOf, seeds: 24, enough: 400, shows: simShows}
 	s.run(t)
@@ -44,7 +44,8 @@ func TestSimWithoutFaults(t *testing.T) {
 	}
 }
 
-// The same seed gives the same history, message by message. make sim-same compares numbers of cores and builds.
+// The same seed gives the same history, message by message. make sim-same compares core counts and
+// builds.
 func TestSameSeedSameHistory(t *testing.T) {
 	for seed := range uint64(2) {
 		wantSame(t, Play(t, planOf(seed)), Play(t, planOf(seed)))

@@ -85,7 +85,8 @@ func (c *cluster) byRedis(s audit.Span) audit.Span {
 	return out
 }
 
-// datedLate are the disturbances that began soon after a step of Redis' clock, as nodes date them that have not followed it yet.
+// datedLate returns the disturbances that began soon after a step of Redis' clock, dated by nodes
+// that have not followed the step yet.
 func (c *cluster) datedLate() []audit.Disturbance {
 	var all []audit.Disturbance
 	var before time.Duration

@@ -30,7 +30,7 @@ var storedShow = []string{
 // storedNames are the jobs that come and go.
 var storedNames = []string{"stored-0", "stored-1", "stored-2", "stored-3"}
 
-// storedPlan is a plan of TestSim whose Redis loses nothing, so that no tick may run twice whatever happens.
+// storedPlan is a plan of TestSim whose Redis loses nothing, so that no tick may run twice.
 func storedPlan(seed uint64) Plan {
 	p := planOf(seed)
 	p.Faults = slices.DeleteFunc(p.Faults, Fault.loses)

@@ -139,8 +139,9 @@ func (c *cluster) takeBack(by time.Duration) {
 	c.believedFrom()
 }
 
-// believedFrom is when the nodes go by Redis' clock again after a step. A step that was not believed and is taken back excuses nothing from
-// then on, unless the wall clock of a node is wrong: it may have believed the step.
+// believedFrom returns when the nodes go by Redis' clock again after a step. A disbelieved step
+// that was taken back excuses nothing from then on, unless a node's wall clock is wrong: that node
+// may have believed the step.
 func (c *cluster) believedFrom() time.Time {
 	now, healed := time.Now(), c.began.Add(cmp.Or(c.plan.Heal, c.plan.For))
 	if off := c.redis.stepped(now); off.Abs() > c.plan.Config.MaxStep {

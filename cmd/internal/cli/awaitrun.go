@@ -49,7 +49,8 @@ func (w *waiting) read() (err error) {
 	return nil
 }
 
-// over reports whether the time of ctx is over. A connection notices its deadline a moment before the context does.
+// over reports whether the time of ctx is over. A connection notices its deadline before the
+// context does.
 func over(ctx context.Context) bool {
 	deadline, has := ctx.Deadline()
 	return ctx.Err() != nil || has && !time.Now().Before(deadline)

@@ -33,7 +33,8 @@ func TestEvictionIsToldOf(t *testing.T) {
 	}
 }
 
-// TestFullRedis: a Redis without memory is named so, with what helps, also where nodes seem to be gone because they cannot write.
+// TestFullRedis: a Redis without memory is named so, with the remedy, also where nodes seem gone
+// because they cannot write.
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
@@ -53,7 +54,7 @@ func TestFullRedis(t *testing.T) {
 	}
 }
 
-// TestReplicaWithoutNamespace: a server that is a replica is named so, before the namespace that is not there.
+// TestReplicaWithoutNamespace: the error names the replica, not the missing namespace.
 func TestReplicaWithoutNamespace(t *testing.T) {
 	t.Parallel()
 	_, replicas := redistest.StartReplicas(t, 1)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// companions are settings that belong to the servers which other settings name: credentials and TLS.
+// companions are settings of the servers that other settings name: credentials and TLS.
 var companions = []struct {
 	servers  func(*Config) string // "" names none
 	settings []string             // paths; also the paths below them

@@ -22,8 +22,9 @@ type Config struct {
 	Defaults  Defaults `yaml:"defaults"`
 	Notify    Notify   `yaml:"notify"`
 	Locks     Locks    `yaml:"locks"`
-	// Calendars are lists of dates and ranges by name, for except and only of jobs: {holidays: [2026-12-24, 2026-12-31..2027-01-01]}.
-	// An entry that ends in .ics is an iCalendar file, relative to the folder of this one; its events are dates. Default none.
+	// Calendars are lists of dates and ranges by name, for except and only of jobs: {holidays:
+	// [2026-12-24, 2026-12-31..2027-01-01]}. An entry that ends in .ics is an iCalendar file,
+	// relative to the folder of this one; its events are dates. Default none.
 	Calendars map[string][]string `yaml:"calendars"`
 	// Handlers are commands and calls by name, for jobs that are stored at run time. Default none.
 	Handlers map[string]Handler `yaml:"handlers"`
@@ -58,10 +59,12 @@ type Redis struct {
 	// Default "": no password.
 	SentinelUser     string `yaml:"sentinel_user"`
 	SentinelPassword string `yaml:"sentinel_password" secret:"true"`
-	// TLS is for the connections to servers and sentinels of a URL that begins with rediss, and to Addrs, which need no URL then. In
-	// Next, and in any other URL of a Redis, these settings may stand in the query: ?ca_file=...&cert_file=...
+	// TLS is for the connections to servers and sentinels of a URL that begins with rediss, and to
+	// Addrs, which then need no URL. In Next, and in any other URL of a Redis, these settings may
+	// be in the query: ?ca_file=...&cert_file=...
 	TLS TLS `yaml:"tls"`
-	// Confirm: whether a majority of all copies of a master must have a grant before its run or command begins.
+	// Confirm is whether a grant must be on a majority of a master's copies before its run or
+	// command begins.
 	Confirm string `yaml:"confirm" words:"none replicas"`
 	// Replicas is how many replicas each master is meant to have, for Confirm: a majority is
 	// counted of as many and the master, however many are connected. 0 to 200, default 0: the
@@ -115,7 +118,8 @@ type HTTP struct {
 	// BasePath is the path under which a proxy shows all of this, such as /ops; for a proxy that
 	// leaves the path in its requests. Health is also served without it. Default "": none.
 	BasePath string `yaml:"base_path"`
-	// OperatorToken and ViewerToken are bearer tokens: an operator may change things, a viewer only reads. Default "": none.
+	// OperatorToken and ViewerToken are bearer tokens: an operator may change things, a viewer only
+	// reads. Default "": none.
 	OperatorToken string `yaml:"operator_token" secret:"true"`
 	ViewerToken   string `yaml:"viewer_token" secret:"true"`
 	// Users are the users of basic authentication: NAME: ROLE:PASSWORD, with viewer or operator for
@@ -132,10 +136,11 @@ type HTTP struct {
 	// addresses and the host of Listen: for the API, the console, /metrics, /readyz and /version.
 	// Default none.
 	Hosts []string `yaml:"hosts"`
-	// MetricsJobs is how many jobs have metrics of their own; those beyond share some. 0 to 100000, default 1000.
+	// MetricsJobs is how many jobs have metrics of their own; further jobs share some. 0 to 100000,
+	// default 1000.
 	MetricsJobs int `yaml:"metrics_jobs"`
-	// MetricsHistograms is whether all jobs share the histograms of lag and duration, or each of these jobs has its own: 22 series more.
-	// Default shared.
+	// MetricsHistograms is whether all jobs share the histograms of lag and duration, or each of
+	// these jobs has its own: 22 series more. Default shared.
 	MetricsHistograms string `yaml:"metrics_histograms" words:"shared job"`
 }
 
@@ -170,7 +175,8 @@ type Notify struct {
 	// GroupFor is how long the first event of a message waits for further events. 0s to 1h, default
 	// 10s.
 	GroupFor time.Duration `yaml:"group_for"`
-	// LateAfter is how long a tick must have been due before its job is late or overdue. 10s to 24h, default 1m.
+	// LateAfter is how long a tick must have been due before its job is late or overdue. 10s to
+	// 24h, default 1m.
 	LateAfter time.Duration `yaml:"late_after"`
 	// AtMost is the number of messages that a target gets in an hour. 1 to 1000, default 20.
 	AtMost int `yaml:"at_most"`

@@ -12,7 +12,8 @@ import (
 
 //go:generate go test . -run TestSchemaIsFresh -update
 
-// schemaText and exampleText are made from config.go and the repository's config.yaml by TestSchemaIsFresh.
+// schemaText and exampleText are made by TestSchemaIsFresh from config.go and the repository's
+// config.yaml.
 var (
 	//go:embed config.schema.json
 	schemaText string

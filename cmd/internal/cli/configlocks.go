@@ -13,10 +13,10 @@ type Locks struct {
 	// is then refused. Default "": user and password in Servers.
 	User     string `yaml:"user"`
 	Password string `yaml:"password" secret:"true"`
-	// Schema of the tables, for postgres. Give the locks one in which no other role may create. Default public.
+	// Schema of the tables, for postgres: one in which no other role may create. Default public.
 	Schema string `yaml:"schema"`
-	// TLS is for the connections to Servers, which begin with rediss or https; ZooKeeper and PostgreSQL speak TLS as soon as one of
-	// its settings is given.
+	// TLS is for the connections to Servers, which begin with rediss or https; ZooKeeper and
+	// PostgreSQL use TLS as soon as one of its settings is given.
 	TLS TLS `yaml:"tls"`
 }
 
@@ -24,8 +24,8 @@ type Locks struct {
 type TLS struct {
 	// CAFile has the authorities to trust. Default "": the system's.
 	CAFile string `yaml:"ca_file"`
-	// CertFile and KeyFile are the certificate that is shown to servers, and its key; they are read again for each connection.
-	// Default "": none.
+	// CertFile and KeyFile are the client's certificate and its key; they are read again for each
+	// connection. Default "": none.
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
 	// ServerName is expected in the certificate of each server. Default "": the host's name.

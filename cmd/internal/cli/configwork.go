@@ -2,7 +2,8 @@ package cli
 
 // The work of jobs and handlers of the configuration.
 
-// Handler is what the runs of stored jobs do that name it: a command or an HTTP call, with the job's payload.
+// Handler is the work of stored jobs that name it: a command or an HTTP call, with the job's
+// payload.
 type Handler struct {
 	Exec *Exec `yaml:"exec"`
 	HTTP *Call `yaml:"http" secret:"true"`

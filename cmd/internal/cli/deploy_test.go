@@ -22,7 +22,7 @@ import (
 // deployDir has the files that the tests below compare with the program.
 const deployDir = "../../../docs/deploy"
 
-// killedAfter is how much longer than drain_timeout a supervisor has to wait: see scheduler.Node.Run.
+// killedAfter is a supervisor's wait beyond drain_timeout: see scheduler.Node.Run.
 const killedAfter = 20 * time.Second
 
 // deployFiles are all files of a deployment, by their path from this folder.
@@ -255,7 +255,8 @@ func dockerfile(t *testing.T, name string) (of image) {
 	return of
 }
 
-// TestDockerfiles: the program understands its command and its health check, and listens where the port is declared.
+// TestDockerfiles: command and health check are valid, and the program listens on the declared
+// port.
 func TestDockerfiles(t *testing.T) {
 	t.Parallel()
 	_, port, _ := net.SplitHostPort(defaults().HTTP.Listen)

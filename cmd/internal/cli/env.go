@@ -112,7 +112,8 @@ func secret(env map[string]string, name string) (from, text string, given bool, 
 	return from, strings.TrimRight(string(data), "\r\n"), true, nil
 }
 
-// ofService are variables that Kubernetes sets in every pod for a service called escapement, or escapement-something.
+// ofService matches the variables that Kubernetes sets in every pod for a service named escapement
+// or escapement-something.
 var ofService = regexp.MustCompile(`^ESCAPEMENT_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
 // refuseUnknown adds a fault for each unknown variable with our prefix.

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestVariables sets some settings of each kind by their variables; that each setting has one is TestEverySettingIsReadable's.
+// TestVariables sets some settings of each kind by variables; TestEverySettingIsReadable covers all
+// settings.
 func TestVariables(t *testing.T) {
 	l, err := load(source{env: map[string]string{
 		"ESCAPEMENT_NAMESPACE": "n", "ESCAPEMENT_REDIS_ADDRS": "", "ESCAPEMENT_REDIS_PARTITIONS": "4", "ESCAPEMENT_NODE_LABELS": "zone=a, disk=x=y",

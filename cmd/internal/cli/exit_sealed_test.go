@@ -11,8 +11,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// How each command answers in a namespace that a move has sealed: sealedRefused has the command lines that are refused, sealedServed
-// the commands that are served or do not look into the namespace.
+// The answer of each command in a sealed namespace: sealedRefused has the refused command lines,
+// sealedServed the commands that are served or do not use the namespace.
 var (
 	sealedRefused = []string{
 		"jobs run a", "jobs pause a --reason x", "jobs rewind a --to 3h", "jobs backfill a --from 2h --to 1h",
@@ -27,7 +27,8 @@ var (
 	}
 )
 
-// Every command that a sealed namespace refuses exits with 5 and names the move, and no command is left out.
+// Every command that a sealed namespace refuses exits with 5 and names the move; every command is
+// covered.
 func TestSealedNamespaceRefuses(t *testing.T) {
 	t.Parallel()
 	job := jobs.Job{Name: "a", Schedule: "@hourly"}

@@ -146,7 +146,7 @@ func (o origins) of(path string) place {
 	return place{file: o.file}
 }
 
-// parentPath cuts the last key: "jobs[a.b].retry.max" -> "jobs[a.b].retry" -> "jobs[a.b]" -> "jobs" -> "".
+// parentPath cuts the last key: "jobs[a.b].retry.max", "jobs[a.b].retry", "jobs[a.b]", "jobs", "".
 func parentPath(path string) string {
 	dot, bracket := strings.LastIndexByte(path, '.'), strings.LastIndexByte(path, ']')
 	if dot > bracket {

@@ -178,7 +178,8 @@ func (a *app) sayPromoted(p ops.Promotion) {
 	}
 }
 
-// wayBack is the command that undoes a promotion; "" when an interrupted one had replaced the active generation already.
+// wayBack returns the command that undoes a promotion; "" when an interrupted one had already
+// replaced the active generation.
 func wayBack(p ops.Promotion) string {
 	if p.Was == p.Generation {
 		return ""

@@ -109,7 +109,7 @@ func (d *decoder) members(node *spec.Node, n *yaml.Node, path, name string, othe
 	})
 }
 
-// settingNode reads the value of the setting or section name, and notes its line; nil after a fault.
+// settingNode reads the value of a setting or section, and notes its line; nil after a fault.
 func (d *decoder) settingNode(n *yaml.Node, path, name string) *spec.Node {
 	d.line(path, n.Line)
 	if n.Kind == yaml.AliasNode {

@@ -17,8 +17,8 @@ import (
 // jobsDir is the folder beside the configuration file whose *.yaml files have more jobs.
 const jobsDir = "jobs.d"
 
-// jobFiles lists the files of jobs beside a configuration file, by name. It leaves out hidden files: editors, and volumes of
-// Kubernetes, keep theirs there.
+// jobFiles lists the files of jobs beside a configuration file, by name. It leaves out hidden
+// files: editors, and volumes of Kubernetes, keep theirs there.
 func jobFiles(config string) (files []string, err error) {
 	dir := filepath.Join(filepath.Dir(config), jobsDir)
 	entries, err := boundedfile.ReadDir(dir)
@@ -80,8 +80,8 @@ type fileStamp struct {
 	hang      bool          // a file did not answer, and no further one was read
 }
 
-// stampOf looks at the files of a configuration where symbolic links lead. So the swap of a link is a change, as Kubernetes does
-// it with a ConfigMap.
+// stampOf follows symbolic links to the files of a configuration. So the swap of a link is a
+// change, as Kubernetes swaps the links of a ConfigMap.
 func stampOf(config string) (s fileStamp) {
 	files, _ := jobFiles(config) // a fault of the folder is reported when it is read
 	for _, file := range append([]string{config}, files...) {

@@ -54,7 +54,7 @@ func (a *app) readJobs(path string) (list []jobs.Job, err error) {
 	return list, nil
 }
 
-// isVersion takes the version of a job that was shown. It is no setting, and no file can give a job one.
+// isVersion accepts the version of a shown job. It is no setting, and no file can set it.
 func isVersion(key, _ *spec.Node) bool { return key.Text == "version" }
 
 // jobFault is a fault with its line, the job and the setting, as far as they are known.

@@ -98,7 +98,8 @@ func isNumber(text string) bool {
 	return text != "" && strings.Contains("-0123456789", text[:1]) && json.Valid([]byte(text)) && strings.TrimSpace(text) == text
 }
 
-// yamlOf writes a value as YAML with the names of its JSON, in their order, and with its numbers as they are written.
+// yamlOf writes a value as YAML with the names of its JSON, in their order, and with its numbers
+// unchanged.
 func yamlOf(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -168,7 +168,8 @@ func sameAfterPrinting(t *testing.T, file string, l *loaded) {
 	}
 }
 
-// A flag or a variable that names other servers leaves the credentials and TLS of the sources below with their servers.
+// Where a flag or a variable names other servers, the credentials and TLS of the sources below stay
+// with their own servers.
 func TestSecretsStayWithTheirServers(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCertificates(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// Tools need the connection alone: they work beside jobs that no node would take, and after a move from the same folder.
+// Tools need only the connection: they work beside jobs that no node would take, and after a move
+// from the same folder.
 func TestToolsNeedTheConnection(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})

@@ -185,7 +185,8 @@ func (a *app) lock(open func(ctx context.Context) (lockStore, error), name strin
 	return nil
 }
 
-// sayEvicts warns of a Redis that may drop the lock. The lock is there, and the command is not to wait.
+// sayEvicts warns of a Redis that may drop the lock. The lock is held, and the command must not
+// wait.
 func (a *app) sayEvicts(evicts <-chan string) {
 	if evicts == nil {
 		return

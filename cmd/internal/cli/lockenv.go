@@ -10,7 +10,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
-// childEnv is the environment of a command under a lock: this program's without its secrets, and the command's lock and token.
+// childEnv returns the environment of a command under a lock: this program's without its secrets,
+// with the lock and its token.
 func (a *app) childEnv(lease *locking.Lease) []string {
 	all := withoutSecrets(a.env)
 	all[lockVariable], all[tokenVariable] = lease.Name(), strconv.FormatInt(lease.Token(), 10)

@@ -193,8 +193,9 @@ func TestLockOutlivesItsReader(t *testing.T) {
 	}
 }
 
-// TestLockOutlivesThreads ends threads of the program, one of which may have started a command: Linux ends it with that one.
-// Mostly that thread waits for the command, whatever the program does; so there are many commands, on busy processors.
+// TestLockOutlivesThreads ends threads of the program. If the thread that started a command ends,
+// Linux ends the command too. Mostly that thread waits for the command; so there are many commands,
+// on busy processors.
 func TestLockOutlivesThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	const crowd = 24

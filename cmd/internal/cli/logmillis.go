@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// millisHandler writes durations as numbers of milliseconds, under keys that end in _ms: "lag_ms":1.2. Programs read them so everywhere.
+// millisHandler writes durations as numbers of milliseconds, under keys that end in _ms:
+// "lag_ms":1.2. Programs read them so everywhere.
 type millisHandler struct{ slog.Handler }
 
 // Handle passes the record on.

@@ -55,8 +55,8 @@ type buildError struct {
 
 func (e *buildError) Error() string { return e.err.Error() + "\n" + e.out }
 
-// asProgram in the environment makes the test binary the program itself. That one is built with whatever the tests are built
-// with, as the texts of mutants.
+// asProgram in the environment makes the test binary the program itself, built as the tests are, as
+// with the texts of mutants.
 const asProgram = "TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -69,7 +69,8 @@ type moveTerm struct {
 	otherwise            func() (moveSide, error)
 }
 
-// moveSide is the Redis of one side, with the name of the flag, the variable or the setting that gives it.
+// moveSide is one side's Redis, with the name of the flag, the variable or the setting that gives
+// it.
 type moveSide struct {
 	redisconn.Address
 	from string

@@ -24,7 +24,8 @@ type endpoint struct {
 	name   string // for messages; never with a password
 }
 
-// nodeSlot is a node's place in a process. When the namespace moves to another Redis, another node takes it.
+// nodeSlot is a node's place in a process. When the namespace moves to another Redis, another node
+// takes the place.
 type nodeSlot struct {
 	l        *loaded
 	cfg      scheduler.Config
@@ -100,7 +101,8 @@ func (s *nodeSlot) change(all []jobs.Job, c scheduler.Change) error {
 	return nil
 }
 
-// refuse has the node announce where files that were refused are wrong, "" when they are not any more. After a move the next node does.
+// refuse has the node announce where refused files are wrong, "" when they are accepted again.
+// After a move the next node announces it.
 func (s *nodeSlot) refuse(where string) {
 	s.changing.Lock()
 	defer s.changing.Unlock()

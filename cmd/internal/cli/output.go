@@ -41,7 +41,8 @@ func escapedJSON(text []byte) []byte {
 	return b.Bytes()
 }
 
-// unprinted reports whether a character controls a terminal or the direction of a text; line ends and tabs do not.
+// unprinted reports whether a character controls a terminal or the text's direction; not line ends
+// and tabs.
 func unprinted(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }

@@ -20,7 +20,8 @@ import (
 // pollEvery is how often a node looks whether its files have changed.
 const pollEvery = time.Second
 
-// reloader changes the jobs of the nodes of a process when the files of the configuration change, or at SIGHUP.
+// reloader changes the jobs of a process's nodes when the files of the configuration change, or at
+// SIGHUP.
 type reloader struct {
 	slots    []*nodeSlot
 	log      *slog.Logger
@@ -77,12 +78,13 @@ func (r *reloader) run(ctx context.Context) error {
 	}
 }
 
-// filesWithin bounds a look at all files of a configuration, and a reload. It is longer than [boundedfile.Within], so that the one file
-// that does not answer is named.
+// filesWithin bounds a look at all files of a configuration, and a reload. It is longer than
+// [boundedfile.Within], so that a single file without an answer is named.
 const filesWithin = time.Minute
 
-// files calls f, which only reads files, and reports whether f has returned within filesWithin and before the end of ctx. A file system
-// that hangs leaves one f behind: no other is called before that one has returned.
+// files calls f, which only reads files, and reports whether f has returned within filesWithin and
+// before the end of ctx. A hanging file system leaves one f behind: f is not called again before
+// that call has returned.
 func (r *reloader) files(ctx context.Context, f func()) bool {
 	ctx, cancel := context.WithTimeout(ctx, filesWithin)
 	defer cancel()

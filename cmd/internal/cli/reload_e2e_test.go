@@ -60,9 +60,9 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// TestReloadUnderLoad changes the jobs of two nodes while these run: by a signal on one, by the swap of a link on the other, then by a
-// file of jobs.d. No tick of a job that stays is lost or runs twice, files that are refused change nothing, and settings outside the
-// jobs are named.
+// TestReloadUnderLoad changes the jobs of two running nodes: by a signal on one, by the swap of a
+// link on the other, then by a file of jobs.d. No tick of a job that stays is lost or runs twice,
+// refused files change nothing, and settings outside the jobs are named.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -120,7 +120,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// eitherLogged returns once one of two processes has logged a line with this message and these words.
+// eitherLogged returns when one of two processes has logged a line with this message and these
+// words.
 func eitherLogged(a, b *process, message string, words ...string) {
 	a.t.Helper()
 	late := time.After(within)

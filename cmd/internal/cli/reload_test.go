@@ -50,7 +50,7 @@ func (r *reloader) names() string {
 	return strings.Join(list, " ")
 }
 
-// TestLookWaitsForTheWriter reads a file that changes when it has stopped changing, and reads it once.
+// TestLookWaitsForTheWriter reads a changing file once, when it has stopped changing.
 func TestLookWaitsForTheWriter(t *testing.T) {
 	t.Parallel()
 	r, config, said := reloadable(t, jobsOf("first"))
@@ -158,7 +158,8 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// TestReloadOfFilesThatHang keeps no node from its end. The files are refused once, one reader is left behind, and it is waited for.
+// TestReloadOfFilesThatHang: hanging files do not delay a node's end. They are refused once, and
+// one reader is left behind and waited for.
 func TestReloadOfFilesThatHang(t *testing.T) {
 	t.Parallel()
 	r, config, said := reloadable(t, jobsOf("first"))

@@ -60,7 +60,7 @@ func differences(was *Config, old *jobEntry, is *Config, entry *jobEntry) (list 
 	return append(list, workDiffers("", reflect.ValueOf(old.work), reflect.ValueOf(entry.work), false)...)
 }
 
-// fill is an entry with the defaults that it leaves to them, and with the dates of the calendars that it names.
+// fill returns an entry with the defaults that it uses, and with the dates of its calendars.
 func (c *Config) fill(e *jobEntry) jobs.Job {
 	j := c.Defaults.words(*e)
 	j.TTL = cmp.Or(j.TTL, c.Defaults.TTL)

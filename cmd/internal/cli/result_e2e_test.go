@@ -22,7 +22,7 @@ jobs:
   - {name: tell, after: load, exec: {command: [sh, -c, 'echo "$ESCAPEMENT_PAYLOAD" > "$TO.new"; mv "$TO.new" "$TO"'], env: {TO: %q}}}
 `
 
-// TestResultsOfCommandsAndCalls: a follower's payload is the file of a command, and the body of an answer.
+// TestResultsOfCommandsAndCalls: a command's file, or a call's body, is the follower's payload.
 func TestResultsOfCommandsAndCalls(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -79,7 +79,7 @@ func (l *loaded) nextEndpoint() (endpoint, error) {
 // confirmReplicas is the value of redis.confirm that is not none.
 const confirmReplicas = "replicas"
 
-// confirm is how many replicas must have a grant, scheduler.ConfirmMajority where that is to be found out.
+// confirm returns how many replicas must have a grant; ConfirmMajority counts them at run time.
 func (l *loaded) confirm() int {
 	switch {
 	case l.Redis.Confirm != confirmReplicas:

@@ -109,7 +109,7 @@ func (a *app) printRuns(views []ops.RunView, zone *time.Location) error {
 	return out.flush()
 }
 
-// shard names the part of a tick that a run is: "2 of 16", from 0, and "all 16" for the tick as a whole.
+// shard names a run's part of a tick: "2 of 16", from 0, and "all 16" for the tick as a whole.
 func shard(r ops.RunView) string {
 	switch {
 	case r.Whole:

@@ -57,7 +57,8 @@ func (a *app) runsLogs(t tool, follow bool) error {
 	return err
 }
 
-// followEvery and followMost are how long --follow waits between two looks: ten times as long as a look takes, within these.
+// followEvery and followMost bound the pause between two looks of --follow, which is ten times a
+// look.
 const (
 	followEvery = time.Second
 	followMost  = 10 * time.Second

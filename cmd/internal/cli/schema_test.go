@@ -23,7 +23,8 @@ import (
 
 type schemaObject = map[string]any
 
-// schemer makes the schema of a configuration: types and keys come from the structs, defaults from a value, and descriptions from the comments.
+// schemer makes the schema of a configuration: types and keys from the structs, defaults from a
+// value, and descriptions from the comments.
 type schemer struct {
 	comments map[string]map[string]string // struct -> field -> comment
 }
@@ -151,7 +152,8 @@ func (s *schemer) comment(of string, f reflect.StructField) string {
 	return text
 }
 
-// setting is the schema of one field. A text may be written as a number or as true; a section or a list may be empty.
+// setting returns the schema of one field. A text may be written as a number or as true; a section
+// or a list may be empty.
 func (s *schemer) setting(f reflect.StructField, v reflect.Value) schemaObject {
 	t := f.Type
 	o := schemaObject{}

@@ -32,8 +32,8 @@ func (f fault) where(known []jobs.Job) string {
 	return at
 }
 
-// knownPath is a path as far as a section has settings of these names: "http.x y" is "http". Names of entries are shown where they are
-// an index or the name of one of these jobs.
+// knownPath returns a path as far as a section has settings of these names: "http.x y" is "http".
+// Names of entries are shown where they are an index or the name of a known job.
 func knownPath(path string, section reflect.Type, known []jobs.Job) string {
 	key := path[:len(path)-len(strings.TrimLeft(path, "abcdefghijklmnopqrstuvwxyz0123456789_"))]
 	for section.Kind() == reflect.Pointer {
@@ -80,7 +80,8 @@ func knownSetting(path string) string {
 	return ""
 }
 
-// keyName is a key for messages. A value that became part of the key, as in {PASSWORD=x} or {token x}, is cut off.
+// keyName returns a key for messages, without a value that became part of it, as in {PASSWORD=x} or
+// {token x}.
 func keyName(key string) string {
 	if i := strings.IndexFunc(key, func(c rune) bool { return c == '=' || c == ':' || unicode.IsSpace(c) }); i >= 0 {
 		return spec.Clip(key[:i+1]) + "..."

@@ -77,7 +77,8 @@ func (a *app) putJobs(t tool, list []jobs.Job, o ops.PutOptions) error {
 	return err
 }
 
-// storedDocuments are stored jobs as they are shown, with all settings that they use, and with their versions.
+// storedDocuments returns stored jobs as they are shown, with all settings in use, and with their
+// versions.
 func storedDocuments(stored []ops.StoredJob, versions bool) ([]json.RawMessage, error) {
 	shown := make([]json.RawMessage, len(stored))
 	for i, s := range stored {

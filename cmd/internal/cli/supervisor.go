@@ -30,8 +30,8 @@ type supervisor struct {
 	period time.Duration // of the watchdog, half of what it permits; 0 for none
 }
 
-// supervisorOf reads how to reach the supervisor, nil for none. The variables are removed from the environment of this process:
-// they are not for the commands that it runs.
+// supervisorOf reads the supervisor's address, nil for none. It removes the variables from the
+// environment of this process, so that commands do not get them.
 func supervisorOf(env map[string]string) *supervisor {
 	for _, name := range []string{notifySocket, watchdogUsec, watchdogPID} {
 		_ = os.Unsetenv(name) // fails for malformed names alone
@@ -97,7 +97,7 @@ func every(ctx context.Context, period time.Duration, f func() (done bool)) {
 	}
 }
 
-// send sends one datagram. It does not wait for a supervisor whose queue is full for longer than a second.
+// send sends one datagram. It waits for a full queue of the supervisor for a second at most.
 func (s *supervisor) send(ctx context.Context, state string) error {
 	dial := net.Dialer{Timeout: time.Second}
 	conn, err := dial.DialContext(context.WithoutCancel(ctx), "unixgram", s.socket) // a name with @ in front is an abstract one

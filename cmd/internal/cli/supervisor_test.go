@@ -135,7 +135,8 @@ func TestSupervisorOf(t *testing.T) {
 	}
 }
 
-// TestRunTellsSystemd: a real node is ready when it has registered, and its commands do not see the socket.
+// TestRunTellsSystemd: a real node is ready when it has registered, and its commands do not get the
+// socket.
 func TestRunTellsSystemd(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "notify")

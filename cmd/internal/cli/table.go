@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// tableWidth is how wide a table should be on a terminal, without -o wide. Columns that are never cut may make it wider.
+	// tableWidth is a table's width on a terminal, without -o wide. Uncut columns may make it
+	// wider.
 	tableWidth = 100
 	// leastCut is how short a cell may be cut.
 	leastCut = 8
@@ -35,8 +36,8 @@ func instant(heading string) column {
 	return column{heading: heading, whole: true, instant: true}
 }
 
-// table collects rows and writes them below their headings. On a terminal, and unless it is wide, long cells are cut so that a row
-// has tableWidth characters.
+// table collects rows and writes them below their headings. On a terminal, and unless it is wide,
+// long cells are cut so that a row has tableWidth characters.
 type table struct {
 	out     io.Writer
 	wide    bool
@@ -51,8 +52,8 @@ func (a *app) newTable(columns ...column) *table {
 	return &table{out: a.stdout, wide: wide, cuts: !wide && isTerminal(a.stdout), zone: time.UTC, columns: columns}
 }
 
-// row adds a line, with a cell for each column. Line ends, tabs and the like are written as escapes: a job's error must not
-// move the columns, or the cursor of a terminal.
+// row adds a line, with a cell for each column. Line ends, tabs and the like are written as
+// escapes: a job's error must not move the columns, or the cursor of a terminal.
 func (t *table) row(cells ...string) {
 	var shown []string
 	for i, c := range t.columns {

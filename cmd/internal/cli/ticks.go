@@ -15,8 +15,8 @@ func tickLines(out io.Writer) *scheduler.Hooks {
 	return &scheduler.Hooks{Started: func(e scheduler.RunEvent) { fmt.Fprintln(out, tickLine(e)) }}
 }
 
-// tickLine is "report  tick 2026-01-02T15:04:05.000Z  node dev-2  token 17..  lag 0.8ms", and for one of several
-// shards "  shard 3 of 16" behind the tick.
+// tickLine is "report  tick 2026-01-02T15:04:05.000Z  node dev-2  token 17..  lag 0.8ms", with "
+// shard 3 of 16" behind the tick for one of several shards.
 func tickLine(e scheduler.RunEvent) string {
 	shard := ""
 	if e.Shards > 1 {

@@ -74,7 +74,8 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// TestLockWithCredentials: the user, the password and the certificate of the stores of locks come from settings and files.
+// TestLockWithCredentials: user, password and certificate of the locks' stores come from settings
+// and files.
 func TestLockWithCredentials(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCertificates(t)

@@ -44,7 +44,8 @@ func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 	return err
 }
 
-// handler answers about all nodes, and for the namespace: health, API and console, below the base path and without it.
+// handler serves health of all nodes, and API and console of the namespace, below the base path and
+// without it.
 func (f *fleet) handler(cfg HTTP) http.Handler {
 	mux, all, access := http.NewServeMux(), http.NewServeMux(), f.slots[0].l.HTTP.access()
 	health := healthHandler(f.slots)

@@ -12,7 +12,8 @@ type Start struct {
 	Lag  time.Duration // from the tick to the call, negative when it came early
 }
 
-// Count counts how often the ticks of jobs 0 to jobs-1 were started, from one second up to, not including, another.
+// Count counts how often the ticks of jobs 0 to jobs-1 were started, in the seconds from up to
+// before to.
 func Count(starts []Start, jobs int, from, to int64) Tally {
 	type tick struct {
 		job int
@@ -51,7 +52,8 @@ func Count(starts []Start, jobs int, from, to int64) Tally {
 	return t
 }
 
-// percentile is the least lag, in milliseconds, that percent of the sorted lags do not exceed; 0 of none.
+// percentile returns the least lag, in ms, that percent of the sorted lags do not exceed; 0 of
+// none.
 func percentile(sorted []time.Duration, percent int) float64 {
 	if len(sorted) == 0 {
 		return 0

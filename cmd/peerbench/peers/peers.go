@@ -23,7 +23,7 @@ type Stop func() error
 type Peer struct {
 	Name  string // on the command line
 	Title string // for people
-	// NoRedis: it has no use for one, and therefore runs in one process, whatever the number of nodes.
+	// NoRedis: it uses no Redis, and therefore runs in one process, whatever the number of nodes.
 	NoRedis bool
 	// Nodes is how many processes run it, 0 as many as the flags set; Jobs the only number of jobs
 	// to measure it with, 0 any number of the flags.

@@ -8,7 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// keyFor is how long a key of SET NX lives: longer than clocks differ and calls take, short enough for Redis' memory.
+// keyFor is the life of a SET NX key: longer than clock differences and calls, short for Redis'
+// memory.
 const keyFor = 10 * time.Second
 
 // startSetNX starts the usual hand-written solution: robfig/cron on each node, and one key for each

@@ -146,7 +146,8 @@ func (s *stage) step(ctx context.Context, what string, f func(ctx context.Contex
 	return n, s.out.Flush()
 }
 
-// longest is the command that has held up Redis most since the slow log was emptied, and for how long.
+// longest returns the command that has blocked Redis longest since the slow log was emptied, and
+// for how long.
 func (s *stage) longest(ctx context.Context) string {
 	logs, err := s.client.SlowLogGet(ctx, 4096).Result()
 	if err != nil || len(logs) == 0 {

@@ -14,7 +14,7 @@ import (
 // putAtOnce is how many jobs are put with one call.
 const putAtOnce = 1000
 
-// runStored measures jobs that are stored at run time: how fast they are put, and when all nodes have them.
+// runStored measures jobs stored at run time: how fast they are put, and when all nodes have them.
 func (s *stage) runStored(ctx context.Context) (err error) {
 	s.client = s.connect(&s.own)
 	defer s.client.Close()
@@ -58,7 +58,8 @@ func (s *stage) runStored(ctx context.Context) (err error) {
 	return s.notified(ctx)
 }
 
-// notified measures the nodes with a notifier beside each: while the first one looks at all jobs, and then between two such looks.
+// notified measures the nodes with a notifier beside each: while the first one looks at all jobs,
+// and then between two such looks.
 func (s *stage) notified(ctx context.Context) (err error) {
 	if err := s.atRest(ctx, "at rest again"); err != nil { // the changes' work is done
 		return err

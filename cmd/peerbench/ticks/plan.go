@@ -17,7 +17,7 @@ type measurement struct {
 // key is the same in all rounds.
 func (m measurement) key() string { return fmt.Sprintf("%s %d", m.peer.Name, m.jobs) }
 
-// plan is all measurements in their order: in each round all numbers of jobs, for each of them all contenders.
+// plan returns all measurements in order: by round, then by number of jobs, then by contender.
 func (o options) plan() (all []measurement) {
 	for round := range o.rounds {
 		for _, jobs := range o.jobs {

@@ -97,8 +97,9 @@ func (c *bookCheck) add(promise string, at int64, evidence []any, format string,
 	c.found = append(c.found, f)
 }
 
-// restored reports that a failover lost attempts or shards of this tick or a later one, and that their nodes reasserted
-// them: the end of an attempt may stand behind the next attempt in the history, or be missing.
+// restored reports whether a failover lost attempts or shards of this tick or a later one, which
+// their nodes reported again. The end of an attempt may then come after the next attempt in the
+// history, or be missing.
 func (c *bookCheck) restored(tick int64) bool {
 	return c.entry.Restored != 0 && tick <= c.entry.Restored
 }

@@ -177,8 +177,8 @@ func (c *bookCheck) turn(k step) {
 	}
 }
 
-// replaced checks that a new definition left none of the old one's ticks behind and began in its own
-// future: it neither fires for the past nor passes over a tick.
+// replaced checks that a new definition left none of the old one's ticks behind and began in its
+// own future: it neither fires for the past nor passes over a tick.
 func (c *bookCheck) replaced(k step) {
 	r := k.row
 	// Where the schedule is the same, a tick that is due goes on.

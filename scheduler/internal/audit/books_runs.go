@@ -43,9 +43,9 @@ func (c *bookCheck) contradictions() {
 	}
 }
 
-// startedEarly reports whether a run started before its tick. A token is the instant of the grant in
-// microseconds, or later: a start long before the token was recorded by a clock that was set back
-// during the run, see runner's startOf, and is no evidence.
+// startedEarly reports whether a run started before its tick. A token is the instant of the grant
+// in microseconds, or later: a start long before the token was recorded by a clock that was set
+// back during the run, see runner's startOf, and is no evidence.
 func startedEarly(r ledger.Row) bool {
 	granted := !r.Ranged && !derived(r.Run) && r.Token != 0 && r.Started != 0
 	return granted && r.Started < r.Tick-skewMost && r.Started >= r.Token/1000-skewMost
@@ -95,8 +95,8 @@ func (c *bookCheck) doubles() {
 	}
 }
 
-// attempts checks, line by line, that each further attempt came after the end of the one before it, with
-// a larger token.
+// attempts checks, line by line, that each further attempt came after the end of the one before,
+// with a larger token.
 func (c *bookCheck) attempts() {
 	lines := make(map[line][]grant)
 	for _, g := range c.grants {

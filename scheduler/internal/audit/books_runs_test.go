@@ -6,7 +6,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// A start before the tick is a fault, unless Redis' clock was set back between the grant and the end.
+// A start before the tick is a fault, unless Redis' clock was set back between grant and end.
 func TestStartedEarly(t *testing.T) {
 	const tick = 1_800_000_000_000 // ms
 	for _, c := range []struct {

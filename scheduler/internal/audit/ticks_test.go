@@ -7,7 +7,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Only one thing explains a start before its tick: Redis' clock was set back after a grant that came shortly before it.
+// A start before its tick is explained only by a step back of Redis' clock after a grant shortly
+// before the tick.
 func TestSetBackSinceTheGrant(t *testing.T) {
 	tick := time.Unix(1_800_000_000, 0)
 	for _, c := range []struct {

@@ -68,7 +68,7 @@ const (
 	Vanished  = audit.Vanished
 )
 
-// Check holds all evidence of a case against each other. The same case always gives the same report.
+// Check compares all evidence of a case. The same case always gives the same report.
 func Check(c Case) Report { return audit.Check(c) }
 
 // NewFinding is a finding of a kind, for a harness that sees more than the evidence of a Case.
