@@ -59,7 +59,7 @@ func TestResults(t *testing.T) {
 				continue
 			}
 			r := must[ops.RunView](t)(c.ops().GetRun(t.Context(), runs[0].Run))
-			if r.Outcome != "succeeded" || r.Output != want {
+			if r.Outcome != jobs.OutcomeSucceeded || r.Output != want {
 				t.Errorf("%s: %s with the payload %q, want %q", name, r.Outcome, r.Output, want)
 			}
 		}
@@ -114,7 +114,7 @@ func TestStoredFollowers(t *testing.T) {
 			t.Errorf("a circle: %v", err)
 		}
 		for _, name := range []string{"tenant-2", "tenant-3", "tenant-1"} {
-			if err := c.ops().DeleteJob(t.Context(), name, time.Time{}); err != nil {
+			if err := c.ops().Delete(t.Context(), name, time.Time{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -153,7 +153,7 @@ func TestPutOfAFollowedJob(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
+		if err := c.ops().Delete(t.Context(), "tenant-1", time.Time{}); err != nil {
 			t.Error(err)
 		}
 		if err := put(job(6, "", "tenant-3", "tenant-5")); err != nil {
@@ -182,8 +182,8 @@ func TestJoinAfterALongOutage(t *testing.T) {
 			}
 		}
 		one, two, both := c.job("one").Counts, c.job("two").Counts, c.job("both").Counts
-		all, told := one["missed"]+one["skipped"]+one["succeeded"], both["skipped"]+both["succeeded"]
-		if least := max(one["missed"], two["missed"]); least < 5_000_000 || both["skipped"] < least || told > all || told < all-5 { // some are under way
+		all, told := one[jobs.OutcomeMissed]+one[jobs.OutcomeSkipped]+one[jobs.OutcomeSucceeded], both[jobs.OutcomeSkipped]+both[jobs.OutcomeSucceeded]
+		if least := max(one[jobs.OutcomeMissed], two[jobs.OutcomeMissed]); least < 5_000_000 || both[jobs.OutcomeSkipped] < least || told > all || told < all-5 { // some are under way
 			t.Errorf("one %v, two %v, both %v", one, two, both)
 		}
 	})
@@ -213,7 +213,7 @@ func TestJoinIsGivenUp(t *testing.T) {
 			if i == 1 {
 				time.Sleep(5 * time.Minute)
 			}
-			if n := c.job("both").Counts["missed"]; n != want {
+			if n := c.job("both").Counts[jobs.OutcomeMissed]; n != want {
 				t.Errorf("%d are missed, want %d", n, want)
 			}
 		}

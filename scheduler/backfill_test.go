@@ -59,7 +59,7 @@ func (c *cluster) backfill(job string) ops.BackfillView {
 func (c *cluster) finish(job string) ops.BackfillView {
 	c.t.Helper()
 	for range 10_000 {
-		if v := c.backfill(job); v.End != nil {
+		if v := c.backfill(job); !v.End.IsZero() {
 			return v
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -126,7 +126,7 @@ func (c *cluster) backfillOutlivesItsNode(o *redis.Options, n int) {
 	owner := <-works
 	networks[owner[1]-'0'].Cut()
 	v := c.finish("report")
-	if v.ID != plan.ID || v.State != "done" || v.Ticks != int64(n) || v.Counts["succeeded"] != int64(n) || v.Author != "ann" {
+	if v.ID != plan.ID || v.State != "done" || v.Ticks != int64(n) || v.Counts[jobs.OutcomeSucceeded] != int64(n) || v.Author != "ann" {
 		t.Errorf("at the end: %+v", v)
 	}
 	if got := s.filled("report"); !slices.EqualFunc(got, ticks, time.Time.Equal) {
@@ -135,7 +135,7 @@ func (c *cluster) backfillOutlivesItsNode(o *redis.Options, n int) {
 	if runs := s.all(); runs[len(runs)-1].node == owner {
 		t.Errorf("%s ends it, and is cut off", owner)
 	}
-	if after := c.job("report").Next; after == nil || *after != *before {
+	if after := c.job("report").Next; !after.Equal(before) {
 		t.Errorf("the cursor was at %v, and is at %v", before, after)
 	}
 	for i := range networks {
@@ -178,7 +178,7 @@ func TestBackfillBesideTheSchedule(t *testing.T) {
 		must[ops.BackfillPlan](t)(c.ops().Backfill(t.Context(), "job", o))
 		v := c.finish("job")
 		time.Sleep(2 * time.Second)
-		if most != 4 || v.Counts["succeeded"] != 30 {
+		if most != 4 || v.Counts[jobs.OutcomeSucceeded] != 30 {
 			t.Errorf("%d runs at a time, and at the end %+v", most, v)
 		}
 		var own int
@@ -217,7 +217,7 @@ func TestBackfillWaitsForThePause(t *testing.T) {
 		if err := c.ops().Resume(t.Context(), "report"); err != nil {
 			t.Fatal(err)
 		}
-		if v := c.finish("report"); v.Counts["succeeded"] != 50 || len(s.filled("report")) != 50 {
+		if v := c.finish("report"); v.Counts[jobs.OutcomeSucceeded] != 50 || len(s.filled("report")) != 50 {
 			t.Errorf("at the end: %+v, and %d ticks were done", v, len(s.filled("report")))
 		}
 		c.end()
@@ -237,14 +237,14 @@ func TestBackfillIsCancelled(t *testing.T) {
 		_, err := c.ops().Backfill(t.Context(), "report", ops.BackfillOptions{From: from, To: from})
 		refused(t, err, ops.ErrRefused, plan.ID, "backfill-cancel report")
 		v := must[ops.BackfillView](t)(c.ops().CancelBackfill(t.Context(), "report", ops.CancelOptions{Author: "bob", Reason: "wrong range"}))
-		if v.State != "cancelled" || v.Running != 5 || v.Next != nil {
+		if v.State != "cancelled" || v.Running != 5 || !v.Next.IsZero() {
 			t.Errorf("when it is cancelled: %+v", v)
 		}
-		if v = c.finish("report"); v.State != "cancelled" || v.Counts["cancelled"] != 5 || v.Ended != 5 || v.By != "bob" || v.Reason != "wrong range" {
+		if v = c.finish("report"); v.State != "cancelled" || v.Counts[jobs.OutcomeCancelled] != 5 || v.Ended != 5 || v.By != "bob" || v.Reason != "wrong range" {
 			t.Errorf("at the end: %+v", v)
 		}
 		for _, r := range c.runs("report") {
-			if r.Trigger == "backfill" && (r.Outcome != "cancelled" || r.Reason != "cancelled by bob: wrong range") {
+			if r.Trigger == "backfill" && (r.Outcome != jobs.OutcomeCancelled || r.Reason != "cancelled by bob: wrong range") {
 				t.Errorf("a run of it: %+v", r)
 			}
 		}
@@ -308,9 +308,9 @@ func TestBackfillIsRefused(t *testing.T) {
 	})
 }
 
-func stampsOf(times []time.Time) (all []ops.Stamp) {
+func stampsOf(times []time.Time) (all []time.Time) {
 	for _, at := range times {
-		all = append(all, ops.Stamp(at))
+		all = append(all, at)
 	}
 	return all
 }
@@ -331,7 +331,7 @@ func TestBackfillThatIsNotTakenOn(t *testing.T) {
 		fields := strings.Split(current, "|")
 		fields[2] = "another"
 		c.redis().HSet(t.Context(), "{escapement:0}:jobs", "other", strings.Join(fields, "|"))
-		if v := c.finish("report"); v.Counts["succeeded"] != 10 {
+		if v := c.finish("report"); v.Counts[jobs.OutcomeSucceeded] != 10 {
 			t.Errorf("beside those: %+v", v)
 		}
 		time.Sleep(3 * time.Minute)
@@ -343,7 +343,7 @@ func TestBackfillThatIsNotTakenOn(t *testing.T) {
 		c.redis().Del(t.Context(), history)
 		c.redis().HSet(t.Context(), "{escapement:0}:jobs", "other", current)
 		for _, name := range []string{"broken", "other"} {
-			if v := c.finish(name); v.Counts["succeeded"] != 10 {
+			if v := c.finish(name); v.Counts[jobs.OutcomeSucceeded] != 10 {
 				t.Errorf("%s later: %+v", name, v)
 			}
 		}
@@ -373,7 +373,7 @@ func TestManyBackfillsTakeTurns(t *testing.T) {
 			}
 		}
 		for _, j := range list {
-			if v := c.finish(j.Name); v.Counts["succeeded"] != 3 {
+			if v := c.finish(j.Name); v.Counts[jobs.OutcomeSucceeded] != 3 {
 				t.Errorf("at the end: %+v", v)
 			}
 		}

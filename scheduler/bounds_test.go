@@ -37,8 +37,8 @@ func TestBoundsOfTicks(t *testing.T) {
 			node = c.start("a", scheduler.Config{Revision: fmt.Sprint(i)}, j)
 			time.Sleep(time.Until(after(10*(i+1) - 1).Add(500 * time.Millisecond)))
 			next := "-"
-			if v := c.job("job"); v.Next != nil {
-				next = v.Next.String()
+			if v := c.job("job"); !v.Next.IsZero() {
+				next = ops.FormatTime(v.Next)
 			}
 			if next != x.next {
 				t.Errorf("step %d: the next tick is %s, want %s", i, next, x.next)
@@ -76,7 +76,7 @@ func TestMaxRunsOverAPromotion(t *testing.T) {
 		c.start("b", scheduler.Config{Generation: "two"}, version(5))
 		time.Sleep(10 * time.Second)
 		v := c.job("job")
-		if v.Next != nil || v.Ran != 3 || v.MaxRuns != 3 || v.Counts["succeeded"] != 3 || v.Counts["missed"] != 0 {
+		if !v.Next.IsZero() || v.Ran != 3 || v.MaxRuns != 3 || v.Counts[jobs.OutcomeSucceeded] != 3 || v.Counts[jobs.OutcomeMissed] != 0 {
 			t.Errorf("after max_runs: %+v", v)
 		}
 		if ticks, err := c.ops().ListTicks(t.Context(), "job", time.Time{}, 10); err != nil || len(ticks) != 0 {
@@ -88,7 +88,7 @@ func TestMaxRunsOverAPromotion(t *testing.T) {
 			t.Errorf("after %d of 5 its next ticks: %v, %v", c.job("job").Ran, ticks, err)
 		}
 		time.Sleep(10 * time.Second)
-		if v := c.job("job"); v.Next != nil || v.Ran != 5 {
+		if v := c.job("job"); !v.Next.IsZero() || v.Ran != 5 {
 			t.Errorf("after the promotion: %+v", v)
 		}
 		c.end()

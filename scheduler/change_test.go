@@ -127,7 +127,7 @@ func TestChangesAreRefusedWhole(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		names := make(map[string]bool)
-		for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
+		for _, v := range must[ops.Page[ops.JobView]](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Items {
 			names[v.Name] = true
 		}
 		if got := slices.Sorted(maps.Keys(names)); fmt.Sprint(got) != "[after first]" {
@@ -233,7 +233,7 @@ func rollingChange(t *testing.T, revisions [2]string, back [3]time.Duration) {
 				t.Errorf("the old function ran at %s on %s", r.at.Format(time.TimeOnly), r.node)
 			}
 		}
-		for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
+		for _, v := range must[ops.Page[ops.JobView]](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Items {
 			if len(v.Superseded) > 0 || v.Orphan != (v.Name == "new") && v.Name != "lasting" {
 				t.Errorf("at the end: %+v", v)
 			}

@@ -68,7 +68,7 @@ func toolsWithoutAMaster(m *virtualMasters) {
 	ctx := m.ctx
 	var r roads
 	in := must[*ops.Client](t)(ops.New(m.over(&r), clusterNamespace))
-	run := must[ops.RunList](t)(in.ListRuns(ctx, ops.RunFilter{Job: long.Name, Outcome: "running"})).Runs[0].Run // a tick that was skipped for it has none
+	run := must[ops.Page[ops.RunView]](t)(in.ListRuns(ctx, ops.RunFilter{Job: long.Name, Outcome: "running"})).Items[0].Run // a tick that was skipped for it has none
 	r.away.Cut()
 	left := func(what string, err error, names ...string) {
 		t.Helper()
@@ -87,7 +87,7 @@ func toolsWithoutAMaster(m *virtualMasters) {
 	began := time.Now()
 	var names []string
 	views, err := in.ListJobs(ctx, ops.JobFilter{})
-	for _, j := range views.Jobs {
+	for _, j := range views.Items {
 		names = append(names, j.Name)
 	}
 	left("jobs", err, names...)
@@ -96,7 +96,7 @@ func toolsWithoutAMaster(m *virtualMasters) {
 	}
 	names = nil
 	list, err := in.ListRuns(ctx, ops.RunFilter{})
-	for _, r := range list.Runs {
+	for _, r := range list.Items {
 		names = append(names, r.Job)
 	}
 	left("runs", err, names...)
@@ -118,7 +118,7 @@ func toolsWithoutAMaster(m *virtualMasters) {
 	if word, err := in.Cancel(ctx, run, ops.CancelOptions{}); err != nil || word != ops.CancelTold {
 		t.Errorf("cancel: %q, %v", word, err)
 	}
-	if v, err := in.WaitRun(ctx, run); err != nil || v.Outcome != jobs.OutcomeCancelled.String() {
+	if v, err := in.WaitRun(ctx, run); err != nil || v.Outcome != jobs.OutcomeCancelled {
 		t.Errorf("the cancelled run: %q, %v", v.Outcome, err)
 	}
 	again := must[string](t)(in.Rerun(ctx, run))

@@ -90,7 +90,7 @@ func TestOperatingDropsNoRows(t *testing.T) {
 		often.Schedule = "@every 100ms"
 		n := c.start("a", scheduler.Config{HistoryKeep: 1000}, often)
 		time.Sleep(30*time.Second + 50*time.Millisecond)
-		if v := c.job("job"); v.TrimmedTo != nil || v.HistoryFrom == nil || v.Counts["succeeded"] < 295 {
+		if v := c.job("job"); !v.TrimmedTo.IsZero() || v.HistoryFrom.IsZero() || v.Counts[jobs.OutcomeSucceeded] < 295 {
 			t.Errorf("nothing was dropped yet: %+v", v)
 		}
 		c.leave(n)
@@ -106,10 +106,10 @@ func TestOperatingDropsNoRows(t *testing.T) {
 		c.start("b", scheduler.Config{HistoryKeep: 100}, often)
 		time.Sleep(5 * time.Second)
 		v := c.job("job")
-		if v.TrimmedTo == nil || v.TrimmedTo.String() != v.HistoryFrom.String() {
+		if v.TrimmedTo.IsZero() || v.TrimmedTo.String() != v.HistoryFrom.String() {
 			t.Errorf("rows were dropped: %s, %s", v.TrimmedTo, v.HistoryFrom)
 		}
-		_, err := i.Rewind(ctx, "job", time.Time(*v.TrimmedTo).Add(-time.Second))
+		_, err := i.Rewind(ctx, "job", v.TrimmedTo.Add(-time.Second))
 		refused(t, err, ops.ErrRefused)
 	})
 }
@@ -125,18 +125,18 @@ func TestListLeavesAlone(t *testing.T) {
 		must[ops.Cancellation](t)(i.Cancel(ctx, far, ops.CancelOptions{}))
 		time.Sleep(time.Second)
 		near := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
-		all := must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{Job: "job", Limit: 2}))
-		if len(all.Runs) != 2 || all.Next == "" || all.Runs[0].Run != near || all.Runs[1].Run != far {
+		all := must[ops.Page[ops.RunView]](t)(i.ListRuns(ctx, ops.RunFilter{Job: "job", Limit: 2}))
+		if len(all.Items) != 2 || all.Next == "" || all.Items[0].Run != near || all.Items[1].Run != far {
 			t.Errorf("the first are %+v", all)
 		}
-		if v := c.job("follower"); v.Last == nil || !time.Time(*v.Last).Equal(time.Time(*c.runs("follower")[0].Tick)) {
+		if v := c.job("follower"); v.Last.IsZero() || !v.Last.Equal(c.runs("follower")[0].Tick) {
 			t.Errorf("the last of a job that follows is %v", v.Last)
 		}
 
 		client := c.redis()
 		key := func(job string) string { return keyOf(job, "history:"+job) }
 		client.RPush(ctx, key("job"), "2|R|newer")
-		if list := must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{})); list.UnknownFormat != 1 || c.job("job").UnknownFormat != 1 {
+		if list := must[ops.Page[ops.RunView]](t)(i.ListRuns(ctx, ops.RunFilter{})); list.UnknownFormat != 1 || c.job("job").UnknownFormat != 1 {
 			t.Errorf("%d left alone, of the job %d; want 1", list.UnknownFormat, c.job("job").UnknownFormat)
 		}
 		client.RPop(ctx, key("job"))
@@ -149,12 +149,12 @@ func TestListLeavesAlone(t *testing.T) {
 			}
 		}
 		list, err := i.ListRuns(ctx, ops.RunFilter{})
-		unread("runs", err, len(list.Runs), 10)
+		unread("runs", err, len(list.Items), 10)
 		views, err := i.ListJobs(ctx, ops.JobFilter{})
-		unread("jobs", err, len(views.Jobs), 3)
+		unread("jobs", err, len(views.Items), 3)
 		_, err = i.GetRun(ctx, "nope")
 		unread("a run that may be there", err, 0, 0)
-		if v := must[ops.RunView](t)(i.GetRun(ctx, far)); v.Outcome != "cancelled" {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, far)); v.Outcome != jobs.OutcomeCancelled {
 			t.Errorf("a run of another job: %+v", v)
 		}
 		client.Rename(ctx, key("follower")+":kept", key("follower"))
@@ -172,13 +172,13 @@ func TestLeases(t *testing.T) {
 		b.grant(id)
 		for _, job := range []string{"", "job"} {
 			got := must[[]ops.LeaseView](t)(i.Leases(ctx, job))
-			if len(got) != 1 || got[0].Name != "job" || got[0].Job != "job" || got[0].Run != id || got[0].Node != "n1" || got[0].TTLMS != 5000 ||
-				got[0].Token == "" || time.Until(time.Time(*got[0].Until)).Round(time.Millisecond) != 5*time.Second {
+			if len(got) != 1 || got[0].Name != "job" || got[0].Job != "job" || got[0].Run != id || got[0].Node != "n1" || got[0].TTL != 5*time.Second ||
+				got[0].Token == 0 || time.Until(got[0].Until).Round(time.Millisecond) != 5*time.Second {
 				t.Errorf("got %+v", got)
 			}
 		}
 		time.Sleep(6 * time.Second)
-		if got := must[[]ops.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 1 || got[0].TTLMS != 0 {
+		if got := must[[]ops.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 1 || got[0].TTL != 0 {
 			t.Errorf("lapsed, and nobody reaped it: %+v", got)
 		}
 		b.settle(id, jobs.OutcomeSucceeded, false)

@@ -36,13 +36,13 @@ func TestSettingsInJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &stored); err != nil || !stored.Version.Equal(version) {
 		t.Errorf("%v: %s", err, stored.Version)
 	}
-	next := ops.Stamp(version)
-	view := ops.JobView{Job: j, Next: &next, Owner: "a1", Revision: "abc", Counts: map[string]int64{"succeeded": 3}}
+	next := version
+	view := ops.JobView{Job: j, Next: next, Owner: "a1", Revision: "abc", Counts: map[jobs.Outcome]int64{jobs.OutcomeSucceeded: 3}}
 	if text, err = json.Marshal(view); err != nil {
 		t.Fatal(err)
 	}
 	var shown ops.JobView
-	if err := json.Unmarshal(text, &shown); err != nil || shown.Owner != "a1" || shown.Next.String() != next.String() || shown.Counts["succeeded"] != 3 {
+	if err := json.Unmarshal(text, &shown); err != nil || shown.Owner != "a1" || shown.Next.String() != next.String() || shown.Counts[jobs.OutcomeSucceeded] != 3 {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	for _, s := range spec.All() {

@@ -54,10 +54,10 @@ func ExampleClient() {
 			http.Error(w, err.Error(), http.StatusGatewayTimeout)
 			return
 		}
-		if run.Outcome != "succeeded" {
+		if run.Outcome != jobs.OutcomeSucceeded {
 			w.WriteHeader(http.StatusBadGateway)
 		}
-		_ = json.NewEncoder(w).Encode(map[string]string{"outcome": run.Outcome, "output": run.Output, "error": run.Error})
+		_ = json.NewEncoder(w).Encode(map[string]string{"outcome": run.Outcome.String(), "output": run.Output, "error": run.Error})
 	})
 
 	for _, body := range []string{`{"month": "May"}`, `{"moon": "May"}`, `May`} {

@@ -54,7 +54,7 @@ func TestRunIsAssertedToAnotherMaster(t *testing.T) {
 			call, cancel := context.WithTimeout(m.ctx, time.Second)
 			leases, _ := admin.Leases(call, j.Name)
 			cancel()
-			known = slices.ContainsFunc(leases, func(l ops.LeaseView) bool { return l.Run == run.ID() && l.TTLMS > left.Milliseconds() })
+			known = slices.ContainsFunc(leases, func(l ops.LeaseView) bool { return l.Run == run.ID() && l.TTL > left })
 		}
 	}
 	leased(10*time.Second, "the run was not renewed: its lease is short until it is")
@@ -73,7 +73,7 @@ func TestRunIsAssertedToAnotherMaster(t *testing.T) {
 			t.Errorf("tick %s was run again", r.tick)
 		}
 	}
-	if view, err := admin.GetRun(m.ctx, run.ID()); err != nil || view.Outcome != "succeeded" {
+	if view, err := admin.GetRun(m.ctx, run.ID()); err != nil || view.Outcome != jobs.OutcomeSucceeded {
 		t.Errorf("the run that was told: %+v, %v", view, err)
 	}
 }
@@ -174,7 +174,7 @@ func TestEmptiedMaster(t *testing.T) {
 	if t.Failed() {
 		client := must[*ops.Client](t)(ops.New(m.Client(t), clusterNamespace))
 		rows, err := client.ListRuns(m.ctx, ops.RunFilter{Job: there.Name})
-		for _, r := range rows.Runs {
+		for _, r := range rows.Items {
 			t.Logf("%s..%v x%d %s %s started %v ended %v run %s", r.Tick, r.Until, r.Count, r.Outcome, r.Reason, r.Started, r.Ended, r.Run)
 		}
 		t.Log(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -163,8 +164,8 @@ func TestFailoverTrimmedHistory(t *testing.T) {
 		time.Sleep(40500 * time.Millisecond)
 		server.SetRunID(newServer)
 		time.Sleep(6 * time.Second)
-		for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
-			if got, want := v.Counts["succeeded"], int64(len(s.ticks(v.Name))); got != want || want < 40 {
+		for _, v := range must[ops.Page[ops.JobView]](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Items {
+			if got, want := v.Counts[jobs.OutcomeSucceeded], int64(len(s.ticks(v.Name))); got != want || want < 40 {
 				t.Errorf("%s: %d ends are counted of %d runs", v.Name, got, want)
 			}
 		}

@@ -252,7 +252,7 @@ func (c *cluster) killedAt(server *redistest.Embedded, back func(), at int, afte
 func (c *cluster) allOf(generation string, p ops.Promotion) {
 	c.t.Helper()
 	i, ctx := c.ops(), c.t.Context()
-	for _, j := range must[ops.JobList](c.t)(i.ListJobs(ctx, ops.JobFilter{})).Jobs {
+	for _, j := range must[ops.Page[ops.JobView]](c.t)(i.ListJobs(ctx, ops.JobFilter{})).Items {
 		if j.Generation != generation || !j.Orphan != (j.Owner != "") || j.Orphan != (j.Name == "comes") {
 			c.t.Errorf("after %+v: %s is of generation %s, owner %q", p, j.Name, j.Generation, j.Owner)
 		}
@@ -414,7 +414,7 @@ func TestGenerationsCompare(t *testing.T) {
 			c.t.Errorf("changes: %+v", two)
 		}
 		for _, x := range two.Schedules {
-			if x.Job == "moves" && (x.Now.Ticks != 86400 || x.New.Ticks != 43200 || len(x.OnlyNow) != 5 || len(x.OnlyNew) != 0 || x.OnlyNow[1].String() != "2000-01-01T00:00:11.000Z") ||
+			if x.Job == "moves" && (x.Now.Ticks != 86400 || x.New.Ticks != 43200 || len(x.OnlyNow) != 5 || len(x.OnlyNew) != 0 || ops.FormatTime(x.OnlyNow[1]) != "2000-01-01T00:00:11.000Z") ||
 				x.Job == "frees" && (x.Now.After != "stays" || x.Now.Ticks != 0 || x.New.Ticks != 28800) ||
 				x.Job == "turns" && (x.Now.After != "stays" || x.New.After != "changes" || len(x.OnlyNow)+len(x.OnlyNew) != 0) {
 				c.t.Errorf("%+v", x)

@@ -51,7 +51,7 @@ func TestPromoteRules(t *testing.T) {
 		}
 		c.promote("one", ops.PromoteOptions{})
 		time.Sleep(8 * time.Second)
-		if n := c.job("counted").Counts["succeeded"]; n != 9 || len(s.ticks("counted")) != 9 {
+		if n := c.job("counted").Counts[jobs.OutcomeSucceeded]; n != 9 || len(s.ticks("counted")) != 9 {
 			t.Errorf("%d ticks counted, %d ran, want 9", n, len(s.ticks("counted")))
 		}
 		if ran := s.ticks("ends"); len(ran) == 0 || !ran[len(ran)-1].Equal(last) {

@@ -279,7 +279,7 @@ func TestRetiredNodesStayHarmless(t *testing.T) {
 		}
 		_, err := c.ops().GetJob(t.Context(), "more")
 		refused(t, err, ops.ErrUnknownJob)
-		if err := c.ops().Remove(t.Context(), "gone"); err != nil {
+		if err := c.ops().Delete(t.Context(), "gone", time.Time{}); err != nil {
 			t.Errorf("an orphan that only nodes on standby hold: %v", err)
 		}
 	})
@@ -313,10 +313,10 @@ func TestPromoteJoins(t *testing.T) {
 		}
 		time.Sleep(5*time.Second + 500*time.Millisecond) // no tick is under way
 		left, right, joined := c.job("left").Counts, c.job("right").Counts, c.job("both").Counts
-		if left["paused"] < 2 || right["succeeded"] != left["succeeded"]+left["paused"] {
+		if left[jobs.OutcomePaused] < 2 || right[jobs.OutcomeSucceeded] != left[jobs.OutcomeSucceeded]+left[jobs.OutcomePaused] {
 			t.Errorf("left %v, right %v", left, right)
 		}
-		if joined["succeeded"] != left["succeeded"] || joined["skipped"] != left["paused"] || joined["missed"] != 0 {
+		if joined[jobs.OutcomeSucceeded] != left[jobs.OutcomeSucceeded] || joined[jobs.OutcomeSkipped] != left[jobs.OutcomePaused] || joined[jobs.OutcomeMissed] != 0 {
 			t.Errorf("joined %v of left %v", joined, left)
 		}
 		c.end()
@@ -351,7 +351,7 @@ func TestPromoteAmidABackfill(t *testing.T) {
 		if err := c.ops().Resume(t.Context(), "report"); err != nil {
 			t.Fatal(err)
 		}
-		if v := c.finish("report"); v.State != "done" || v.Counts["succeeded"] != n || v.Ended != n {
+		if v := c.finish("report"); v.State != "done" || v.Counts[jobs.OutcomeSucceeded] != n || v.Ended != n {
 			t.Errorf("at the end: %+v", v)
 		}
 		ticks := s.filled("report")

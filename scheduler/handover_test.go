@@ -154,7 +154,7 @@ func TestLeaveWithoutRedis(t *testing.T) {
 				}
 				time.Sleep(4*time.Second + 300*time.Millisecond)
 				owner := make(map[string]string)
-				for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
+				for _, v := range must[ops.Page[ops.JobView]](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Items {
 					owner[v.Name] = v.Owner
 				}
 				network.Cut()

@@ -314,7 +314,7 @@ func (c *cluster) ops(hooks ...redis.Hook) *ops.Client {
 // runs reads the history of a job, newest first.
 func (c *cluster) runs(job string) []ops.RunView {
 	c.t.Helper()
-	return must[ops.RunList](c.t)(c.ops().ListRuns(context.Background(), ops.RunFilter{Job: job})).Runs
+	return must[ops.Page[ops.RunView]](c.t)(c.ops().ListRuns(context.Background(), ops.RunFilter{Job: job})).Items
 }
 
 // job reads a job.
@@ -344,7 +344,7 @@ func (c *cluster) promote(generation string, o ops.PromoteOptions) ops.Promotion
 func outcomes(runs []ops.RunView) map[string]int64 {
 	count := make(map[string]int64)
 	for _, r := range runs {
-		key, ticks := r.Outcome, int64(1)
+		key, ticks := r.Outcome.String(), int64(1)
 		if r.Reason != "" {
 			key += "(" + r.Reason + ")"
 		}

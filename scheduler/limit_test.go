@@ -108,7 +108,7 @@ func TestLimitStartWithin(t *testing.T) {
 			if r.Count != nil {
 				n = int(*r.Count)
 			}
-			outcomes[r.Outcome+" "+r.Reason] += n
+			outcomes[r.Outcome.String()+" "+r.Reason] += n
 		}
 		if top, _ := a.counts(); top != 1 || outcomes["succeeded "] < 5 || outcomes["missed start_within"] < 4 || len(outcomes) > 3 {
 			t.Errorf("%d ran at once; %v", top, outcomes)
@@ -159,7 +159,7 @@ func TestPermitLost(t *testing.T) {
 		}
 		time.Sleep(8 * time.Second)
 		for _, r := range c.runs("job-0") {
-			if r.Outcome == "lost" {
+			if r.Outcome == jobs.OutcomeLost {
 				return
 			}
 		}

@@ -30,7 +30,7 @@ func (c *cluster) accounted(s *sink, job string, from, to time.Time) {
 	for at := from.Add(time.Second - 1).Truncate(time.Second); at.Before(to); at = at.Add(time.Second) {
 		n := ran[at.UnixMilli()]
 		for _, r := range rows {
-			if n == 0 && r.Until != nil && !r.Mark() && !time.Time(*r.Tick).After(at) && !time.Time(*r.Until).Before(at) {
+			if n == 0 && !r.Until.IsZero() && !r.Mark() && !r.Tick.After(at) && !r.Until.Before(at) {
 				n++
 			}
 		}
@@ -43,7 +43,7 @@ func (c *cluster) accounted(s *sink, job string, from, to time.Time) {
 // toldLost is how many rows of the audit name a loss.
 func (c *cluster) toldLost() (rows int) {
 	c.t.Helper()
-	for _, a := range must[ops.ActionList](c.t)(c.ops().Audit(c.t.Context(), ops.ActionFilter{})).Actions {
+	for _, a := range must[ops.Page[ops.ActionView]](c.t)(c.ops().Audit(c.t.Context(), ops.ActionFilter{})).Items {
 		if a.Action == "records lost" {
 			rows++
 		}

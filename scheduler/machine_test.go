@@ -71,7 +71,7 @@ func TestMachineThatCannotBeginRuns(t *testing.T) {
 		s.check(t)
 		for _, j := range list {
 			for _, r := range c.runs(j.Name) {
-				if r.Outcome != "succeeded" && r.Outcome != "running" {
+				if r.Outcome != jobs.OutcomeSucceeded && r.Outcome != jobs.OutcomeRunning {
 					t.Errorf("%s: %s %s", j.Name, r.Outcome, r.Error)
 				}
 			}
@@ -93,7 +93,7 @@ func TestMachineThatCannotBeginRunsAlone(t *testing.T) {
 		}})
 		time.Sleep(5*time.Minute + 30*time.Second)
 		runs := c.runs("one")
-		if len(runs) != 1 || runs[0].Outcome != "failed" || runs[0].Error != "too many open files" || runs[0].Attempt != 1 || calls.Load() != 4 {
+		if len(runs) != 1 || runs[0].Outcome != jobs.OutcomeFailed || runs[0].Error != "too many open files" || runs[0].Attempt != 1 || calls.Load() != 4 {
 			t.Errorf("%d calls, history %+v", calls.Load(), runs)
 		}
 	})
@@ -109,7 +109,7 @@ func TestNodeFaultAfterATry(t *testing.T) {
 			return errFiles
 		}})
 		time.Sleep(5*time.Minute + 30*time.Second)
-		if runs := c.runs("one"); len(runs) != 1 || runs[0].Outcome != "failed" || runs[0].Tries != 2 {
+		if runs := c.runs("one"); len(runs) != 1 || runs[0].Outcome != jobs.OutcomeFailed || runs[0].Tries != 2 {
 			t.Errorf("history %+v", runs)
 		}
 	})

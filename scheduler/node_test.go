@@ -35,7 +35,7 @@ func TestNodesShareTheJobs(t *testing.T) {
 		for _, r := range s.all() {
 			ran[r.job] = r.node
 		}
-		views := must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs
+		views := must[ops.Page[ops.JobView]](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Items
 		for _, v := range views {
 			if one := c.job(v.Name); v.Owner != ran[v.Name] || one.Owner != v.Owner {
 				t.Errorf("%s: owner %s in the list, %s alone; %s runs it", v.Name, v.Owner, one.Owner, ran[v.Name])

@@ -44,7 +44,7 @@ func TestDrainNode(t *testing.T) {
 			t.Error("the node rests before it can have heard of it")
 		}
 		time.Sleep(1050 * time.Millisecond) // b has heard, and nobody else
-		for _, v := range must[ops.JobList](t)(i.ListJobs(ctx, ops.JobFilter{})).Jobs {
+		for _, v := range must[ops.Page[ops.JobView]](t)(i.ListJobs(ctx, ops.JobFilter{})).Items {
 			must[string](t)(i.Trigger(ctx, v.Name, ops.TriggerOptions{}))
 		}
 		time.Sleep(handedOver - 1050*time.Millisecond)
@@ -54,7 +54,7 @@ func TestDrainNode(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		v := c.node("b")
-		if v.State != "draining" || v.Owned != 0 || v.Jobs != len(list) || v.Drain == nil || v.Drain.Author != "ann" || v.Drain.Reason != "new disk" || v.Drain.Since == nil {
+		if v.State != "draining" || v.Owned != 0 || v.Jobs != len(list) || v.Drain == nil || v.Drain.Author != "ann" || v.Drain.Reason != "new disk" || v.Drain.Since.IsZero() {
 			t.Errorf("got %+v, %+v", v, v.Drain)
 		}
 		if n := s.ranOn("b", drained.Add(handedOver)); n != 0 {
@@ -158,7 +158,7 @@ func TestDrainIsLost(t *testing.T) {
 			}
 		}
 		var named []string
-		for _, a := range must[ops.ActionList](t)(i.Audit(ctx, ops.ActionFilter{})).Actions {
+		for _, a := range must[ops.Page[ops.ActionView]](t)(i.Audit(ctx, ops.ActionFilter{})).Items {
 			if a.Target == "node b" {
 				named = append(named, a.Action+": "+a.Detail)
 			}
@@ -190,7 +190,7 @@ func TestDrainRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		if v := c.node("a"); v.State != "draining" || v.Drain == nil || v.Drain.Since != nil {
+		if v := c.node("a"); v.State != "draining" || v.Drain == nil || !v.Drain.Since.IsZero() {
 			t.Errorf("a drain of a newer format: %+v", v)
 		}
 		for k := range 999 {
@@ -230,7 +230,7 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 		if must[bool](t)(i.NodeIdle(ctx, "a")) {
 			t.Error("a run of a node that is gone goes on, and yet it rests")
 		}
-		if r := must[ops.RunView](t)(i.WaitRun(ctx, id)); r.Outcome != "succeeded" || r.Node != "a" {
+		if r := must[ops.RunView](t)(i.WaitRun(ctx, id)); r.Outcome != jobs.OutcomeSucceeded || r.Node != "a" {
 			t.Errorf("got %+v", r)
 		}
 		time.Sleep(3 * time.Second)
@@ -252,7 +252,7 @@ func TestDrainLeavesRunsAlone(t *testing.T) {
 			t.Errorf("a node at rest took %s to stop", took)
 		}
 		c.leave(b)
-		if r := must[ops.RunView](t)(i.GetRun(ctx, waits)); r.Outcome != "succeeded" || r.Node != "b" {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, waits)); r.Outcome != jobs.OutcomeSucceeded || r.Node != "b" {
 			t.Errorf("got %+v", r)
 		}
 	})

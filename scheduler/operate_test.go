@@ -46,24 +46,24 @@ func TestPauseAndResume(t *testing.T) {
 		}
 		v := c.job("job")
 		if p := v.Pause; !v.Paused || p == nil || p.Author != "ann" || p.Reason != "a/b c" ||
-			!time.Time(*p.Since).Equal(began) || !time.Time(*p.Until).Equal(until) {
+			!p.Since.Equal(began) || !p.Until.Equal(until) {
 			t.Errorf("got %+v", v.Pause)
 		}
-		if first := until.Add(500 * time.Millisecond); v.Next == nil || !time.Time(*v.Next).Equal(first) {
+		if first := until.Add(500 * time.Millisecond); v.Next.IsZero() || !v.Next.Equal(first) {
 			t.Errorf("the next tick is %v, want the first one after the pause, %s", v.Next, first)
 		}
 		if v := c.job("other"); v.Paused || v.Pause != nil {
 			t.Errorf("another job is paused: %+v", v)
 		}
 		id := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
-		if r := must[ops.RunView](t)(i.WaitRun(ctx, id)); r.Outcome != "succeeded" || time.Now().After(until) {
+		if r := must[ops.RunView](t)(i.WaitRun(ctx, id)); r.Outcome != jobs.OutcomeSucceeded || time.Now().After(until) {
 			t.Errorf("by hand while it is paused: %+v at %s", r, time.Now())
 		}
 		if err := i.Pause(ctx, "job", ops.PauseOptions{Reason: "again"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(12 * time.Second)
-		if v := c.job("job"); v.Pause == nil || v.Pause.Until != nil || v.Pause.Author != "unknown" || v.Next != nil {
+		if v := c.job("job"); v.Pause == nil || !v.Pause.Until.IsZero() || v.Pause.Author != "unknown" || !v.Next.IsZero() {
 			t.Errorf("without an end: %+v, next %v", v.Pause, v.Next)
 		}
 		_, err := i.GetRun(ctx, "") // as ranges have
@@ -101,12 +101,12 @@ func TestTriggerAtATime(t *testing.T) {
 		at := time.Now().Add(30 * time.Second)
 		id := trigger("job", ops.TriggerOptions{At: at, Payload: []byte(`{"n":1}`)})
 		r := must[ops.RunView](t)(i.GetRun(ctx, id))
-		if r.Outcome != "running" || r.Reason != "pending until "+r.NotBefore.String() || r.Started != nil || r.LagMS != 0 ||
-			!time.Time(*r.NotBefore).Equal(at) || !time.Time(*r.Due).Equal(at) || string(r.Payload) != `{"n":1}` {
+		if r.Outcome != jobs.OutcomeRunning || r.Reason != "pending until "+ops.FormatTime(r.NotBefore) || !r.Started.IsZero() || r.Lag.Milliseconds() != 0 ||
+			!r.NotBefore.Equal(at) || !r.Due.Equal(at) || string(r.Payload) != `{"n":1}` {
 			t.Errorf("before its time: %+v", r)
 		}
 		r = must[ops.RunView](t)(i.WaitRun(ctx, id))
-		if late := time.Time(*r.Started).Sub(at); r.Outcome != "succeeded" || late < 0 || late > time.Second || !time.Time(*r.Tick).Equal(at) {
+		if late := r.Started.Sub(at); r.Outcome != jobs.OutcomeSucceeded || late < 0 || late > time.Second || !r.Tick.Equal(at) {
 			t.Errorf("got %+v, late by %s", r, late)
 		}
 		if r.Output != "got {\"n\":1}\uFFFD" || string(r.Payload) != `{"n":1}` {
@@ -158,8 +158,8 @@ func TestCancel(t *testing.T) {
 			t.Fatalf("got %q, %v", what, err)
 		}
 		r := must[ops.RunView](t)(i.GetRun(ctx, waiting))
-		if r.Outcome != "cancelled" || r.Reason != "cancelled by unknown" || r.Started != nil || r.Ended == nil || r.LagMS != 0 || r.DurationMS != 0 ||
-			r.Token != "" || r.Tries != 0 || string(r.Payload) != "7" {
+		if r.Outcome != jobs.OutcomeCancelled || r.Reason != "cancelled by unknown" || !r.Started.IsZero() || r.Ended.IsZero() || r.Lag.Milliseconds() != 0 || r.Duration.Milliseconds() != 0 ||
+			r.Token != 0 || r.Tries != 0 || string(r.Payload) != "7" {
 			t.Errorf("a run that never began: %+v", r)
 		}
 
@@ -172,13 +172,13 @@ func TestCancel(t *testing.T) {
 		if why := <-cause; !errors.Is(why, jobs.ErrCancelled) || time.Since(asked) > 500*time.Millisecond {
 			t.Errorf("cause %v after %s", why, time.Since(asked))
 		}
-		if r := must[ops.RunView](t)(i.GetRun(ctx, going)); r.Outcome != "running" || r.Note != "to be cancelled by ann: too long" {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, going)); r.Outcome != jobs.OutcomeRunning || r.Note != "to be cancelled by ann: too long" {
 			t.Errorf("while it cleans up: %+v", r)
 		}
 		if r := must[ops.RunView](t)(i.GetRun(ctx, third)); r.Note != "" {
 			t.Errorf("another run: %+v", r)
 		}
-		if r := must[ops.RunView](t)(i.WaitRun(ctx, going)); r.Outcome != "cancelled" || r.Reason != "cancelled by ann: too long" || r.Note != "" || r.Started == nil {
+		if r := must[ops.RunView](t)(i.WaitRun(ctx, going)); r.Outcome != jobs.OutcomeCancelled || r.Reason != "cancelled by ann: too long" || r.Note != "" || r.Started.IsZero() {
 			t.Errorf("got %+v", r)
 		}
 		_, err = i.Cancel(ctx, c.runs("quick")[0].Run, ops.CancelOptions{})
@@ -200,7 +200,7 @@ func TestCancelFollowsAHandBack(t *testing.T) {
 		if did, err := i.Cancel(t.Context(), hand, ops.CancelOptions{}); did != ops.CancelRecorded || err != nil {
 			t.Errorf("got %q, %v", did, err)
 		}
-		if v := must[ops.RunView](t)(i.GetRun(t.Context(), hand)); v.Outcome != "cancelled" {
+		if v := must[ops.RunView](t)(i.GetRun(t.Context(), hand)); v.Outcome != jobs.OutcomeCancelled {
 			t.Errorf("it goes on: %+v", v)
 		}
 	})
@@ -224,7 +224,7 @@ func TestRerun(t *testing.T) {
 			t.Errorf("asked twice: %s and %s, of %s", next, again, first.ID())
 		}
 		r := must[ops.RunView](t)(i.WaitRun(ctx, next))
-		if r.Run != next || r.Attempt != 2 || r.Trigger != "rerun" || !time.Time(*r.Tick).Equal(first.Tick()) || r.Outcome != "failed" {
+		if r.Run != next || r.Attempt != 2 || r.Trigger != "rerun" || !r.Tick.Equal(first.Tick()) || r.Outcome != jobs.OutcomeFailed {
 			t.Errorf("got %+v", r)
 		}
 		if again := must[string](t)(i.Rerun(ctx, first.ID())); again != next {
@@ -234,7 +234,7 @@ func TestRerun(t *testing.T) {
 		if len(seen) != 1 {
 			t.Error("it ran more often than it was asked to")
 		}
-		if r := must[ops.RunView](t)(i.GetRun(ctx, first.ID())); r.Attempt != 1 || r.Outcome != "failed" {
+		if r := must[ops.RunView](t)(i.GetRun(ctx, first.ID())); r.Attempt != 1 || r.Outcome != jobs.OutcomeFailed {
 			t.Errorf("the first attempt: %+v", r)
 		}
 
@@ -312,7 +312,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 		if got["superseded(rewound)"] != 1 || got["cancelled(cancelled by author-job)"] != 1 || got["succeeded"] != 6 || len(got) != 3 {
 			t.Errorf("history %v", got)
 		}
-		steps(lossy{"remove", ":due\r\n", ops.ErrUnknownJob, func(i *ops.Client, job string) error { return i.Remove(t.Context(), job) }})
+		steps(lossy{"remove", ":due\r\n", ops.ErrUnknownJob, func(i *ops.Client, job string) error { return i.Delete(t.Context(), job, time.Time{}) }})
 	})
 }
 
@@ -336,8 +336,8 @@ func TestRemove(t *testing.T) {
 		other := eachSecond("other", s)
 		c.start("b", scheduler.Config{}, other)
 		time.Sleep(61 * time.Second)
-		refused(t, i.Remove(ctx, "long"), ops.ErrRefused, "held by doomed")
-		refused(t, i.Remove(ctx, "nope"), ops.ErrUnknownJob, "nope")
+		refused(t, i.Delete(ctx, "long", time.Time{}), ops.ErrRefused, "held by doomed")
+		refused(t, i.Delete(ctx, "nope", time.Time{}), ops.ErrUnknownJob, "nope")
 		if v := c.job("long"); v.Orphan || v.Owner != "doomed" || v.Open == "" {
 			t.Errorf("while it is held: %+v", v)
 		}
@@ -346,7 +346,7 @@ func TestRemove(t *testing.T) {
 		if v := c.job("long"); !v.Orphan || v.Owner != "" {
 			t.Errorf("when nobody holds it: %+v", v)
 		}
-		refused(t, i.Remove(ctx, "long"), ops.ErrRefused, "in flight")
+		refused(t, i.Delete(ctx, "long", time.Time{}), ops.ErrRefused, "in flight")
 		if v := c.job("other"); v.Orphan {
 			t.Errorf("of another node: %+v", v)
 		}
@@ -354,11 +354,11 @@ func TestRemove(t *testing.T) {
 		if got := outcomes(c.runs("long")); got["abandoned(lease lapsed)"] != 1 {
 			t.Fatalf("history %v", got)
 		}
-		if v := c.job("follower"); len(v.After) != 1 || v.After[0] != "long" || v.Schedule != "" || v.Next != nil || v.HistoryFrom != nil {
+		if v := c.job("follower"); len(v.After) != 1 || v.After[0] != "long" || v.Schedule != "" || !v.Next.IsZero() || !v.HistoryFrom.IsZero() {
 			t.Errorf("a job that follows: %+v", v)
 		}
 		for _, name := range []string{"follower", "long"} {
-			if err := i.Remove(ctx, name); err != nil {
+			if err := i.Delete(ctx, name, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
 			_, err := i.GetJob(ctx, name)
@@ -380,7 +380,7 @@ func TestRemove(t *testing.T) {
 				}
 			}
 		}
-		if list := must[ops.JobList](t)(i.ListJobs(ctx, ops.JobFilter{})).Jobs; len(list) != 1 || list[0].Name != "other" {
+		if list := must[ops.Page[ops.JobView]](t)(i.ListJobs(ctx, ops.JobFilter{})).Items; len(list) != 1 || list[0].Name != "other" {
 			t.Errorf("left are %+v", list)
 		}
 		network.Heal()
@@ -405,11 +405,11 @@ func TestRemoveBesideANewerNode(t *testing.T) {
 			client.ZAdd(ctx, "{escapement}:seen", redis.Z{Score: float64(time.Now().UnixMilli()), Member: "newer"}).Err()); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, i.Remove(ctx, "job"), ops.ErrRefused, "what 1 of the living nodes hold cannot be read")
+		refused(t, i.Delete(ctx, "job", time.Time{}), ops.ErrRefused, "what 1 of the living nodes hold cannot be read")
 		if err := errors.Join(client.HDel(ctx, "{escapement}:roster", "newer").Err(), client.ZRem(ctx, "{escapement}:seen", "newer").Err()); err != nil {
 			t.Fatal(err)
 		}
-		if err := i.Remove(ctx, "job"); err != nil {
+		if err := i.Delete(ctx, "job", time.Time{}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -26,7 +26,7 @@ func TestOverrun(t *testing.T) {
 		c.start("a", scheduler.Config{}, deaf("six", 6*time.Second), deaf("short", 1500*time.Millisecond))
 		time.Sleep(75 * time.Second)
 		run := c.runs("six")[0]
-		if run.Outcome != "succeeded" || run.DurationMS != 6000 {
+		if run.Outcome != jobs.OutcomeSucceeded || run.Duration.Milliseconds() != 6000 {
 			t.Errorf("%+v", run)
 		}
 		overran(t, c, run, `^escapement: try 1 of the function returned [0-9.]+s after its context had ended \(jobs: the job's timeout passed\); what it returned counts: succeeded\n$`)
@@ -50,7 +50,7 @@ func TestOverrunOfATry(t *testing.T) {
 			}})
 		time.Sleep(75 * time.Second)
 		run := c.runs("job")[0]
-		if run.Outcome != "succeeded" || run.Tries != 2 {
+		if run.Outcome != jobs.OutcomeSucceeded || run.Tries != 2 {
 			t.Errorf("%+v", run)
 		}
 		overran(t, c, run, `^escapement: try 1 of the function returned [0-9.]+s after its context had ended \(jobs: the timeout of one try passed\)\n$`)

@@ -132,7 +132,7 @@ func TestJobsThatWaitForAnAttempt(t *testing.T) {
 		waiting := 0
 		for _, job := range []string{"late", "hourly"} {
 			for _, r := range c.runs(job) {
-				if r.Outcome == "running" {
+				if r.Outcome == jobs.OutcomeRunning {
 					waiting++
 				}
 			}

@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 		id := must[string](t)(admin.Trigger(t.Context(), "job", ops.TriggerOptions{}))
 		get := func() *ops.ProgressView {
 			got := must[ops.RunView](t)(admin.GetRun(t.Context(), id)).Progress
-			list := must[ops.RunList](t)(admin.ListRuns(t.Context(), ops.RunFilter{})).Runs
+			list := must[ops.Page[ops.RunView]](t)(admin.ListRuns(t.Context(), ops.RunFilter{})).Items
 			if (got == nil) != (list[0].Progress == nil) || got != nil && got.Done != list[0].Progress.Done {
 				t.Errorf("get has %+v, list has %+v", got, list[0].Progress)
 			}
@@ -41,21 +41,21 @@ func TestProgress(t *testing.T) {
 		say <- jobs.Progress{Done: 100, Total: 200}
 		begun := time.Now()
 		time.Sleep(10 * time.Second)
-		if p := get(); p == nil || p.Done != 100 || p.End != nil {
+		if p := get(); p == nil || p.Done != 100 || !p.End.IsZero() {
 			t.Errorf("at first: %+v", p)
 		}
 		say <- jobs.Progress{Done: 120, Total: 200, Note: "page\n" + strings.Repeat("é", 200)}
 		time.Sleep(2*time.Second + 100*time.Millisecond)
 		p := get()
-		if p == nil || p.Done != 120 || p.Total != 200 || p.Note != "page "+strings.Repeat("é", 97) || p.End == nil {
+		if p == nil || p.Done != 120 || p.Total != 200 || p.Note != "page "+strings.Repeat("é", 97) || p.End.IsZero() {
 			t.Fatalf("then: %+v", p)
 		}
-		if end := time.Time(*p.End).Sub(begun); end < 49*time.Second || end > 51*time.Second {
+		if end := p.End.Sub(begun); end < 49*time.Second || end > 51*time.Second {
 			t.Errorf("20 of 100 took 10 s, and it is to end after %s", end)
 		}
 		say <- jobs.Progress{Done: 3, Total: 0}
 		time.Sleep(3 * time.Second)
-		if p := get(); p == nil || p.Done != 3 || p.End != nil {
+		if p := get(); p == nil || p.Done != 3 || !p.End.IsZero() {
 			t.Errorf("when it has begun again: %+v", p)
 		}
 		close(say)
@@ -125,11 +125,11 @@ func TestStalled(t *testing.T) {
 		}
 		begun := time.Now()
 		v := must[ops.RunView](t)(admin.WaitRun(t.Context(), ids["hangs"]))
-		if v.Outcome != "cancelled" || v.Reason != "stalled" || v.Error != jobs.ErrStalled.Error() || time.Since(begun) > 15*time.Second {
+		if v.Outcome != jobs.OutcomeCancelled || v.Reason != "stalled" || v.Error != jobs.ErrStalled.Error() || time.Since(begun) > 15*time.Second {
 			t.Errorf("it hung: %s (%s) %s after %s", v.Outcome, v.Reason, v.Error, time.Since(begun))
 		}
 		for _, job := range []string{"slow", "busy"} {
-			if v := must[ops.RunView](t)(admin.WaitRun(t.Context(), ids[job])); v.Outcome != "succeeded" {
+			if v := must[ops.RunView](t)(admin.WaitRun(t.Context(), ids[job])); v.Outcome != jobs.OutcomeSucceeded {
 				t.Errorf("%s: %s (%s) %s", job, v.Outcome, v.Reason, v.Error)
 			}
 		}

@@ -221,7 +221,7 @@ func TestRestartSendsWhatChanged(t *testing.T) {
 				t.Errorf("node %s sent %d bytes of arguments, want %d at most", x.name, got, x.most)
 			}
 		}
-		for _, v := range must[ops.JobList](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Jobs {
+		for _, v := range must[ops.Page[ops.JobView]](t)(c.ops().ListJobs(t.Context(), ops.JobFilter{})).Items {
 			if ttl := v.TTL; v.Revision != "3" || (v.Name == "job-0007") != (ttl == 2*time.Minute) {
 				t.Fatalf("%s has revision %s and a ttl of %s", v.Name, v.Revision, ttl)
 			}

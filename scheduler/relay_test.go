@@ -66,11 +66,11 @@ func TestFollowerOfFailuresThatIsGone(t *testing.T) {
 		if n := c.redis().ZCard(t.Context(), "{escapement:0}:outbox").Val(); n > 3 {
 			t.Errorf("%d events wait, want that of the failure", n)
 		}
-		if v := c.job("alert"); v.Counts["skipped"] < 23 || v.Counts["missed"] != 0 {
+		if v := c.job("alert"); v.Counts[jobs.OutcomeSkipped] < 23 || v.Counts[jobs.OutcomeMissed] != 0 {
 			t.Errorf("meanwhile: %v", v.Counts)
 		}
 		time.Sleep(20 * time.Second)
-		if v := c.job("alert"); v.Counts["missed"] != 1 {
+		if v := c.job("alert"); v.Counts[jobs.OutcomeMissed] != 1 {
 			t.Errorf("later: %v", v.Counts)
 		}
 	})

@@ -38,7 +38,7 @@ func TestRewind(t *testing.T) {
 			_, err := i.Rewind(ctx, tt.job, tt.to)
 			refused(t, err, tt.kind, tt.word)
 		}
-		if from := c.job("job").HistoryFrom; !time.Time(*from).Equal(began.Add(time.Minute)) {
+		if from := c.job("job").HistoryFrom; !from.Equal(began.Add(time.Minute)) {
 			t.Errorf("the history begins at %s", from)
 		}
 
@@ -69,15 +69,15 @@ func TestLastAfterARewind(t *testing.T) {
 		n := c.start("a", scheduler.Config{}, eachSecond("job", &sink{}))
 		time.Sleep(8*time.Second + 500*time.Millisecond)
 		c.leave(n)
-		from := time.Time(*c.job("job").HistoryFrom)
+		from := c.job("job").HistoryFrom
 		tick := must[time.Time](t)(i.Rewind(ctx, "job", from.Add(3*time.Second)))
-		if v := c.job("job"); v.Last == nil || !time.Time(*v.Last).Equal(tick.Add(-time.Second)) {
-			t.Errorf("set back to %s, the last tick is %v", ops.Stamp(tick), v.Last)
+		if v := c.job("job"); v.Last.IsZero() || !v.Last.Equal(tick.Add(-time.Second)) {
+			t.Errorf("set back to %s, the last tick is %v", tick, v.Last)
 		}
 		_, err := i.Rewind(ctx, "job", tick)
-		refused(t, err, ops.ErrRefused, "its cursor is at "+ops.Stamp(tick).String(), "only goes back")
+		refused(t, err, ops.ErrRefused, "its cursor is at "+ops.FormatTime(tick), "only goes back")
 		must[time.Time](t)(i.Rewind(ctx, "job", from))
-		if v := c.job("job"); v.Last != nil {
+		if v := c.job("job"); !v.Last.IsZero() {
 			t.Errorf("set back to its beginning, the last tick is %v", v.Last)
 		}
 	})

@@ -140,7 +140,7 @@ func TestRunIsFoundWithFewReads(t *testing.T) {
 			t.Errorf("a pending run: %+v", v)
 		}
 		v = must[ops.RunView](t)(in.GetRun(ctx, runOf(130, 3)))
-		if v.Job != jobOf(130) || v.Outcome != "failed" {
+		if v.Job != jobOf(130) || v.Outcome != jobs.OutcomeFailed {
 			t.Errorf("an ended run: %+v", v)
 		}
 		if got, most := seen.since(); got["lrange"] > 2*128+1 || most["lrange"] > 128 {
@@ -162,19 +162,19 @@ func TestListInPages(t *testing.T) {
 		for _, f := range []ops.RunFilter{
 			{}, {Outcome: "failed"}, {Outcome: ops.OutcomePending}, {Since: time.UnixMilli(firstRow + 10*60_000)}, {Job: jobOf(7)}, {Outcome: "lost"},
 		} {
-			whole := must[ops.RunList](t)(in.ListRuns(ctx, f))
+			whole := must[ops.Page[ops.RunView]](t)(in.ListRuns(ctx, f))
 			if whole.Next != "" {
 				t.Errorf("%+v: behind the whole list there is more: %s", f, whole.Next)
 			}
 			for _, f.Limit = range []int{1, 59, 121, 1000, math.MaxInt/2 + 1, math.MaxInt} { // twice the largest ones is negative
-				want := whole.Runs
+				want := whole.Items
 				for f.After = ""; ; {
-					some := must[ops.RunList](t)(in.ListRuns(ctx, f))
+					some := must[ops.Page[ops.RunView]](t)(in.ListRuns(ctx, f))
 					n := min(f.Limit, len(want))
-					if !same(some.Runs, want[:n]) || (some.Next == "") != (n == len(want)) {
-						t.Fatalf("%+v: %d runs and then %q, others than in the whole list, %d of %d", f, len(some.Runs), some.Next, n, len(want))
+					if !same(some.Items, want[:n]) || (some.Next == "") != (n == len(want)) {
+						t.Fatalf("%+v: %d runs and then %q, others than in the whole list, %d of %d", f, len(some.Items), some.Next, n, len(want))
 					}
-					if want, f.After = want[n:], some.Next; len(want) == 0 || f.Limit == 1 && len(want) < len(whole.Runs)-20 {
+					if want, f.After = want[n:], some.Next; len(want) == 0 || f.Limit == 1 && len(want) < len(whole.Items)-20 {
 						break
 					}
 				}
@@ -203,7 +203,7 @@ func TestListRefusesOtherWords(t *testing.T) {
 		}
 		refused(t, second(in.ListRuns(t.Context(), ops.RunFilter{Limit: -1})), ops.ErrRefused, "-1")
 		for _, word := range []string{"timed_out", "pending", "running"} {
-			must[ops.RunList](t)(in.ListRuns(t.Context(), ops.RunFilter{Outcome: word}))
+			must[ops.Page[ops.RunView]](t)(in.ListRuns(t.Context(), ops.RunFilter{Outcome: word}))
 		}
 	})
 }
@@ -250,15 +250,15 @@ func TestListIsInTheOrderOfEnds(t *testing.T) {
 		b.miss(first, time.Now().UnixMilli()/60_000*60_000)
 		recorded := time.Now()
 		for since, want := range map[time.Time]int{time.UnixMilli(first): 1, recorded: 1, recorded.Add(time.Millisecond): 0} {
-			if list := must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{Since: since})); len(list.Runs) != want {
+			if list := must[ops.Page[ops.RunView]](t)(i.ListRuns(ctx, ops.RunFilter{Since: since})); len(list.Items) != want {
 				t.Errorf("since %s before it was recorded: %+v, want %d", recorded.Sub(since), list, want)
 			}
 		}
 		hand := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{At: time.UnixMilli(first + 60_000)}))
 		for limit, want := range map[int]int{1: 1, 0: 2} {
-			list := must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{Limit: limit}))
-			if len(list.Runs) != want || list.Runs[0].Run != hand || want > 1 && list.Runs[1].Until == nil {
-				t.Errorf("with limit %d: %+v, want the range last", limit, list.Runs)
+			list := must[ops.Page[ops.RunView]](t)(i.ListRuns(ctx, ops.RunFilter{Limit: limit}))
+			if len(list.Items) != want || list.Items[0].Run != hand || want > 1 && list.Items[1].Until.IsZero() {
+				t.Errorf("with limit %d: %+v, want the range last", limit, list.Items)
 			}
 		}
 	})
@@ -287,7 +287,7 @@ func TestSkippedForADeadLease(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		notes := func(job string) (all []string) {
 			for _, r := range c.runs(job) {
-				if r.Outcome == "skipped" {
+				if r.Outcome == jobs.OutcomeSkipped {
 					all = append(all, r.Reason+": "+r.Note)
 				}
 			}
@@ -332,8 +332,8 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 		}
 		var names []string
 		for f := (ops.JobFilter{Limit: 50}); ; {
-			page := must[ops.JobList](t)(in.ListJobs(ctx, f))
-			for _, j := range page.Jobs {
+			page := must[ops.Page[ops.JobView]](t)(in.ListJobs(ctx, f))
+			for _, j := range page.Items {
 				if names = append(names, j.Name); j.Owner == "" || j.Schedule != "@yearly" {
 					t.Fatalf("%+v", j)
 				}
@@ -347,8 +347,8 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 			t.Errorf("pages have %d jobs", len(names))
 		}
 		for f := (ops.RunFilter{Limit: 20}); len(ran) > 0; {
-			page := must[ops.RunList](t)(in.ListRuns(ctx, f))
-			for _, r := range page.Runs {
+			page := must[ops.Page[ops.RunView]](t)(in.ListRuns(ctx, f))
+			for _, r := range page.Items {
 				if !ran[r.Run] {
 					t.Fatalf("run %s of %s is there twice, or not from here", r.Run, r.Job)
 				}
@@ -360,9 +360,9 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 			}
 		}
 		for _, most := range []int{n, 1 << 50, math.MaxInt} {
-			page := must[ops.JobList](t)(in.ListJobs(ctx, ops.JobFilter{After: jobOf(0), Limit: most}))
-			if len(page.Jobs) != n-1 || page.Next != "" {
-				t.Errorf("at most %d: %d jobs, and then %q", most, len(page.Jobs), page.Next)
+			page := must[ops.Page[ops.JobView]](t)(in.ListJobs(ctx, ops.JobFilter{After: jobOf(0), Limit: most}))
+			if len(page.Items) != n-1 || page.Next != "" {
+				t.Errorf("at most %d: %d jobs, and then %q", most, len(page.Items), page.Next)
 			}
 		}
 		refused(t, second(in.ListJobs(ctx, ops.JobFilter{Limit: -1})), ops.ErrRefused, "-1")
@@ -393,8 +393,8 @@ func TestPagesOfANamespaceThatChanges(t *testing.T) {
 			t.Helper()
 			before, found := slices.Clone(ran), make(map[string]bool)
 			for f := (ops.RunFilter{Limit: 7}); ; {
-				page := must[ops.RunList](t)(in.ListRuns(ctx, f))
-				for _, r := range page.Runs {
+				page := must[ops.Page[ops.RunView]](t)(in.ListRuns(ctx, f))
+				for _, r := range page.Items {
 					found[r.Run] = true
 				}
 				if f.After = page.Next; f.After == "" {
@@ -436,9 +436,9 @@ func TestPagesOfANamespaceThatChanges(t *testing.T) {
 				}
 			}
 		}
-		page := must[ops.JobList](t)(in.ListJobs(ctx, ops.JobFilter{Limit: 1}))
-		if len(page.Jobs) != 0 || page.Next != jobOf(0) {
-			t.Errorf("a page whose jobs are gone: %d, and then %q", len(page.Jobs), page.Next)
+		page := must[ops.Page[ops.JobView]](t)(in.ListJobs(ctx, ops.JobFilter{Limit: 1}))
+		if len(page.Items) != 0 || page.Next != jobOf(0) {
+			t.Errorf("a page whose jobs are gone: %d, and then %q", len(page.Items), page.Next)
 		}
 	})
 }

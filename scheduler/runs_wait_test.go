@@ -45,7 +45,7 @@ func TestWaitFollows(t *testing.T) {
 		b.grant(run)
 		second := ledger.NextAttemptID(run)
 		b.settle(run, jobs.OutcomeLost, true)
-		if v := wait(); v.Run != run || v.Outcome != "lost" || v.Attempt != 1 || v.Output != "by "+run {
+		if v := wait(); v.Run != run || v.Outcome != jobs.OutcomeLost || v.Attempt != 1 || v.Output != "by "+run {
 			t.Errorf("a run by hand, handed back twice and then lost: %+v", v)
 		}
 		b.grant(second)
@@ -78,7 +78,7 @@ func TestWaitFollowsQuickHandBacks(t *testing.T) {
 			time.Sleep(pause)
 		}
 		b.settle(run, jobs.OutcomeSucceeded, false)
-		if v := wait(); v.Run != run || v.Outcome != "succeeded" {
+		if v := wait(); v.Run != run || v.Outcome != jobs.OutcomeSucceeded {
 			t.Errorf("got %+v, want run %s", v, run)
 		}
 	})
@@ -96,7 +96,7 @@ func TestWaitForARunThatIsDropped(t *testing.T) {
 		wait := awaited(t, i, c.runs("follower")[0].Run)
 		time.Sleep(10 * time.Second)
 		b.claim(ledger.RecordedOnly, ledger.Claim{Run: c.runs("follower")[0].Run, Pending: true, Drop: ledger.ReasonStartWithin})
-		if v := wait(); v.Outcome != "missed" || v.Reason != "start_within" || !time.Time(*v.Tick).Equal(time.UnixMilli(tick)) || v.Started != nil {
+		if v := wait(); v.Outcome != jobs.OutcomeMissed || v.Reason != "start_within" || !v.Tick.Equal(time.UnixMilli(tick)) || !v.Started.IsZero() {
 			t.Errorf("got %+v", v)
 		}
 	})
@@ -120,9 +120,9 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 func said(t *testing.T, i *ops.Client, id string) string {
 	t.Helper()
 	v := must[ops.RunView](t)(i.GetRun(t.Context(), id))
-	list := must[ops.RunList](t)(i.ListRuns(t.Context(), ops.RunFilter{Outcome: "running"})).Runs
+	list := must[ops.Page[ops.RunView]](t)(i.ListRuns(t.Context(), ops.RunFilter{Outcome: "running"})).Items
 	at := slices.IndexFunc(list, func(r ops.RunView) bool { return r.Run == v.Run })
-	if at < 0 || list[at].Reason != v.Reason || list[at].DurationMS != v.DurationMS {
+	if at < 0 || list[at].Reason != v.Reason || list[at].Duration.Milliseconds() != v.Duration.Milliseconds() {
 		t.Errorf("the list disagrees with %+v: %+v", v, list)
 	}
 	return v.Reason
@@ -134,14 +134,14 @@ func TestWhatARunWaitsFor(t *testing.T) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		due := time.Now().Add(time.Hour)
 		later := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{At: due}))
-		if got := said(t, i, later); got != "pending until "+ops.Stamp(due).String() {
+		if got := said(t, i, later); got != "pending until "+ops.FormatTime(due) {
 			t.Errorf("before its time: %q", got)
 		}
 		id := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
 		if got := said(t, i, id); got != "pending: no living node holds the job" {
 			t.Errorf("without a node: %q", got)
 		}
-		if got := len(must[ops.RunList](t)(i.ListRuns(ctx, ops.RunFilter{Outcome: ops.OutcomePending})).Runs); got != 2 {
+		if got := len(must[ops.Page[ops.RunView]](t)(i.ListRuns(ctx, ops.RunFilter{Outcome: ops.OutcomePending})).Items); got != 2 {
 			t.Errorf("%d are pending, want 2", got)
 		}
 		b.grant(id)
@@ -186,10 +186,10 @@ func TestPendingBehindARun(t *testing.T) {
 			t.Errorf("behind a run: %q", got)
 		}
 		v := must[ops.RunView](t)(i.GetRun(ctx, first))
-		if v.DurationMS < 2000 || v.DurationMS > 3500 || v.Reason != "" || v.Pending() {
+		if v.Duration.Milliseconds() < 2000 || v.Duration.Milliseconds() > 3500 || v.Reason != "" || v.Pending() {
 			t.Errorf("going for some 3 s: %+v", v)
 		}
-		if v := must[ops.RunView](t)(i.WaitRun(ctx, second)); v.Outcome != "succeeded" || v.Pending() {
+		if v := must[ops.RunView](t)(i.WaitRun(ctx, second)); v.Outcome != jobs.OutcomeSucceeded || v.Pending() {
 			t.Errorf("got %+v", v)
 		}
 	})

@@ -102,7 +102,7 @@ func TestSavedThroughTenCuts(t *testing.T) {
 				row = r
 			}
 		}
-		if row.Outcome != "succeeded" || row.Attempt != cuts+1 || b.refused != cuts || b.again > cuts {
+		if row.Outcome != jobs.OutcomeSucceeded || row.Attempt != cuts+1 || b.refused != cuts || b.again > cuts {
 			t.Errorf("attempt %d %s; %d writes were refused, %d steps were tried again", row.Attempt, row.Outcome, b.refused, b.again)
 		}
 		if kept := server.Mini(); kept.Exists(keyOf("steps", "kept")) {
@@ -330,12 +330,12 @@ func TestWithoutCheckpoints(t *testing.T) {
 		time.Sleep(100 * time.Second)
 		admin := c.ops()
 		for _, r := range c.runs("long") {
-			if r.Outcome == "failed" {
+			if r.Outcome == jobs.OutcomeFailed {
 				must[string](t)(admin.Rerun(t.Context(), r.Run))
 			}
 		}
 		time.Sleep(100 * time.Second)
-		if again := c.runs("long"); !slices.ContainsFunc(again, func(r ops.RunView) bool { return r.Attempt == 2 && r.Outcome == "failed" }) {
+		if again := c.runs("long"); !slices.ContainsFunc(again, func(r ops.RunView) bool { return r.Attempt == 2 && r.Outcome == jobs.OutcomeFailed }) {
 			t.Errorf("there was no second attempt: %+v", again)
 		}
 		if len(asked) > 0 || server.Mini().Exists(keyOf("long", "kept")) {

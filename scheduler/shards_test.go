@@ -80,7 +80,7 @@ func TestShardsRunAtOnceOnAllNodes(t *testing.T) {
 					t.Errorf("%s runs %d shards of one tick", where, n)
 				}
 			}
-			if r := c.whole("wide"); r.Outcome != "succeeded" || r.Shards != 16 || r.DurationMS < 1000 {
+			if r := c.whole("wide"); r.Outcome != jobs.OutcomeSucceeded || r.Shards != 16 || r.Duration.Milliseconds() < 1000 {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -108,27 +108,27 @@ func TestShardsByHand(t *testing.T) {
 		wait := func(id string) ops.RunView { return must[ops.RunView](t)(i.WaitRun(ctx, id)) }
 		id := must[string](t)(i.Trigger(ctx, "wide", ops.TriggerOptions{Payload: []byte(`{"a":1}`)}))
 		time.Sleep(700 * time.Millisecond)
-		if v := must[ops.RunView](t)(i.GetRun(ctx, id)); !v.Whole || v.Outcome != "running" || v.Reason != "5 of 5 shards to end" {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, id)); !v.Whole || v.Outcome != jobs.OutcomeRunning || v.Reason != "5 of 5 shards to end" {
 			t.Errorf("while it runs: %+v", v)
 		}
-		if v := wait(id); v.Outcome != "failed" || v.Reason != "1 of 5 shards did not succeed" || string(v.Payload) != `{"a":1}` || len(s.all()) != 5 {
+		if v := wait(id); v.Outcome != jobs.OutcomeFailed || v.Reason != "1 of 5 shards did not succeed" || string(v.Payload) != `{"a":1}` || len(s.all()) != 5 {
 			t.Errorf("%d shards ran: %+v", len(s.all()), v)
 		}
 		fails = false
 		for _, r := range c.runs("wide") {
-			if r.Outcome == "failed" && !r.Whole {
-				if v := wait(must[string](t)(i.Rerun(ctx, r.Run))); v.Outcome != "succeeded" || v.Shard != 2 || v.Shards != 5 || v.Attempt != 2 || r.Of != id {
+			if r.Outcome == jobs.OutcomeFailed && !r.Whole {
+				if v := wait(must[string](t)(i.Rerun(ctx, r.Run))); v.Outcome != jobs.OutcomeSucceeded || v.Shard != 2 || v.Shards != 5 || v.Attempt != 2 || r.Of != id {
 					t.Errorf("run again: %+v", v)
 				}
 			}
 		}
-		if v := wait(must[string](t)(i.Rerun(ctx, id))); !v.Whole || v.Outcome != "succeeded" || v.Attempt != 3 || len(s.all()) != 5+1+5 {
+		if v := wait(must[string](t)(i.Rerun(ctx, id))); !v.Whole || v.Outcome != jobs.OutcomeSucceeded || v.Attempt != 3 || len(s.all()) != 5+1+5 {
 			t.Errorf("%d shards ran, the tick as a whole: %+v", len(s.all()), v)
 		}
 		id = must[string](t)(i.Trigger(ctx, "wide", ops.TriggerOptions{}))
 		time.Sleep(700 * time.Millisecond) // two run, three wait for a slot
 		must[ops.Cancellation](t)(i.Cancel(ctx, id, ops.CancelOptions{Author: "ann"}))
-		if v := wait(id); v.Outcome != "cancelled" || v.Reason != "5 of 5 shards did not succeed" {
+		if v := wait(id); v.Outcome != jobs.OutcomeCancelled || v.Reason != "5 of 5 shards did not succeed" {
 			t.Errorf("cancelled: %+v", v)
 		}
 	})
@@ -156,7 +156,7 @@ func TestShardsHideNothing(t *testing.T) {
 		from := time.Now()
 		id := must[string](t)(i.Trigger(ctx, "hand", ops.TriggerOptions{}))
 		time.Sleep(10 * time.Second)
-		if v := must[ops.RunView](t)(i.GetRun(ctx, id)); v.Outcome != "succeeded" || v.LagMS > 2000 {
+		if v := must[ops.RunView](t)(i.GetRun(ctx, id)); v.Outcome != jobs.OutcomeSucceeded || v.Lag.Milliseconds() > 2000 {
 			t.Errorf("the run by hand: %+v", v)
 		}
 		n := 0

@@ -25,7 +25,7 @@ func TestStoredJobDeletedBeforeItsRegistration(t *testing.T) {
 				client.AddHook(around{script: "announce", before: func() {
 					if armed {
 						armed, until = false, time.Now().Add(1500*time.Millisecond)
-						if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
+						if err := c.ops().Delete(t.Context(), "tenant-1", time.Time{}); err != nil {
 							t.Error(err)
 						}
 					}
@@ -75,7 +75,7 @@ func TestStoredJobWithoutUpstream(t *testing.T) {
 			t.Errorf("with its upstream: %+v", p)
 		}
 		time.Sleep(500 * time.Millisecond)
-		if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
+		if err := c.ops().Delete(t.Context(), "tenant-1", time.Time{}); err != nil {
 			t.Error(err)
 		}
 		if p := c.problem("job_no_upstream"); p.On != "tenant-2" || !strings.Contains(p.Text, "tenant-1") {
@@ -125,7 +125,7 @@ func TestStoredJobDeletedWhileItRuns(t *testing.T) {
 		words        string
 	}{
 		"ends soon": {takes: 3 * time.Second, waits: 3500 * time.Millisecond},
-		"goes on":   {takes: 20 * time.Second, waits: 5500 * time.Millisecond, words: "its history stays, delete it with Remove"},
+		"goes on":   {takes: 20 * time.Second, waits: 5500 * time.Millisecond, words: "its history stays, delete it again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
@@ -140,7 +140,7 @@ func TestStoredJobDeletedWhileItRuns(t *testing.T) {
 				must[ops.StoredJob](t)(c.ops().PutJob(t.Context(), tenant(1), ops.PutOptions{}))
 				<-began
 				asked := time.Now()
-				err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{})
+				err := c.ops().Delete(t.Context(), "tenant-1", time.Time{})
 				if x.words == "" && err != nil || x.words != "" && (!errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), x.words)) {
 					t.Errorf("the answer: %v", err)
 				}

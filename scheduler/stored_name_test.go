@@ -25,7 +25,7 @@ func TestStoredJobKeepsItsName(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				b := c.start("b", scheduler.Config{Revision: revision}, eachSecond("tenant-1", s))
 				time.Sleep(8 * time.Second)
-				if v := c.job("tenant-1"); v.Stored == nil || s.ranOn("b", time.Time{}) > 0 || s.ranOn("a", time.Now().Add(-4*time.Second)) < 3 {
+				if v := c.job("tenant-1"); v.Stored.IsZero() || s.ranOn("b", time.Time{}) > 0 || s.ranOn("a", time.Now().Add(-4*time.Second)) < 3 {
 					t.Errorf("the program's job has taken the name: %+v", v)
 				}
 				if !strings.Contains(c.logs.String(), "a stored job has this name and was there first: it runs; delete the stored one (`jobs delete tenant-1`)") {
@@ -38,7 +38,7 @@ func TestStoredJobKeepsItsName(t *testing.T) {
 					t.Errorf("added to a node that has the stored one: %v", err)
 				}
 				time.Sleep(500 * time.Millisecond)
-				if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
+				if err := c.ops().Delete(t.Context(), "tenant-1", time.Time{}); err != nil {
 					t.Error(err)
 				}
 				deleted := time.Now()
@@ -46,7 +46,7 @@ func TestStoredJobKeepsItsName(t *testing.T) {
 				if n := s.ranOn("b", deleted); n < 4 || s.ranOn("a", deleted) > 0 {
 					t.Errorf("%d runs of the program's job in six seconds after the stored one was deleted", n)
 				}
-				if v := c.job("tenant-1"); v.Stored != nil || v.NoNode != "" {
+				if v := c.job("tenant-1"); !v.Stored.IsZero() || v.NoNode != "" {
 					t.Errorf("then %+v", v)
 				}
 				if err := b.Ready(); err != nil {
@@ -75,7 +75,7 @@ func TestProgramJobKeepsItsName(t *testing.T) {
 		}})
 		must[ops.StoredJob](t)(slow.PutJob(t.Context(), tenant(1), ops.PutOptions{}))
 		time.Sleep(8 * time.Second)
-		if v := c.job("tenant-1"); v.Stored != nil || s.ranOn("a", time.Time{}) > 0 || s.ranOn("b", time.Now().Add(-4*time.Second)) < 3 {
+		if v := c.job("tenant-1"); !v.Stored.IsZero() || s.ranOn("a", time.Time{}) > 0 || s.ranOn("b", time.Now().Add(-4*time.Second)) < 3 {
 			t.Errorf("the stored job has taken the name: %+v", v)
 		}
 		if !strings.Contains(c.logs.String(), "a job of a program has this name and was there first: it runs") {
@@ -89,7 +89,7 @@ func TestProgramJobKeepsItsName(t *testing.T) {
 		}
 		dropped := time.Now()
 		time.Sleep(10 * time.Second)
-		if v := c.job("tenant-1"); v.Stored == nil || s.ranOn("", dropped) < 6 {
+		if v := c.job("tenant-1"); v.Stored.IsZero() || s.ranOn("", dropped) < 6 {
 			t.Errorf("%d runs of the stored job in ten seconds after the program dropped its own: %+v", s.ranOn("", dropped), v)
 		}
 		if p := c.problem("job_name_twice"); p.Code != "" {

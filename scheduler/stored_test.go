@@ -50,10 +50,10 @@ func TestStoredJobs(t *testing.T) {
 			t.Fatalf("%d runs of the stored job in five seconds", n)
 		}
 		v := c.job("tenant-1")
-		if v.Handler != "report" || v.Stored == nil || !time.Time(*v.Stored).Equal(first.Version) || string(v.Payload) != `{"tenant":1}` || v.NoNode != "" {
+		if v.Handler != "report" || v.Stored.IsZero() || !v.Stored.Equal(first.Version) || string(v.Payload) != `{"tenant":1}` || v.NoNode != "" {
 			t.Errorf("the view: %+v", v)
 		}
-		done := slices.IndexFunc(c.runs("tenant-1"), func(r ops.RunView) bool { return r.Outcome == "succeeded" })
+		done := slices.IndexFunc(c.runs("tenant-1"), func(r ops.RunView) bool { return r.Outcome == jobs.OutcomeSucceeded })
 		if r := must[ops.RunView](t)(c.ops().GetRun(t.Context(), c.runs("tenant-1")[done].Run)); r.Output != `payload {"tenant":1}` {
 			t.Errorf("a run's output: %q", r.Output)
 		}
@@ -94,10 +94,7 @@ func TestStoredJobs(t *testing.T) {
 			t.Error("the new node does not run it")
 		}
 
-		if err := c.ops().Remove(t.Context(), "tenant-1"); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "jobs delete") {
-			t.Errorf("a stored job is removed: %v", err)
-		}
-		if err := c.ops().DeleteJob(t.Context(), "tenant-1", time.Time{}); err != nil {
+		if err := c.ops().Delete(t.Context(), "tenant-1", time.Time{}); err != nil {
 			t.Error(err)
 		}
 		deleted := time.Now()
@@ -173,7 +170,7 @@ func TestStoredJobsOutliveRedis(t *testing.T) {
 		time.Sleep(time.Second)
 		must[[]ops.StoredJob](t)(c.ops().PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2), tenant(3)}, ops.PutOptions{}))
 		time.Sleep(3 * time.Second)
-		if err := c.ops().DeleteJob(t.Context(), "tenant-2", time.Time{}); err != nil {
+		if err := c.ops().Delete(t.Context(), "tenant-2", time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		client := server.Client()
@@ -252,7 +249,7 @@ func TestStoredJobsRefused(t *testing.T) {
 		if all := must[[]ops.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) > 0 {
 			t.Errorf("stored are %+v", all)
 		}
-		if err := c.ops().DeleteJob(t.Context(), "code", time.Time{}); !errors.Is(err, ops.ErrUnknownJob) || !strings.Contains(err.Error(), "it is a program's") {
+		if err := second(c.ops().DeleteJobs(t.Context(), []ops.StoredJob{{Job: jobs.Job{Name: "code"}}})); !errors.Is(err, ops.ErrUnknownJob) || !strings.Contains(err.Error(), "it is a program's") {
 			t.Errorf("a program's job is deleted: %v", err)
 		}
 	})
@@ -404,7 +401,7 @@ func (w *storedWorld) put(j jobs.Job) {
 
 // remove deletes a job. It is refused while a run of it is in flight, or a dead node holds it: then its history stays, and the name may be taken anew.
 func (w *storedWorld) remove(name string) {
-	err := w.c.ops().DeleteJob(w.t.Context(), name, time.Time{})
+	err := w.c.ops().Delete(w.t.Context(), name, time.Time{})
 	if err == nil {
 		w.gone[name] = true
 	} else if !errors.Is(err, ops.ErrRefused) {
@@ -432,11 +429,11 @@ func TestPutOfTheSame(t *testing.T) {
 		both := must[[]ops.StoredJob](t)(in.PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, ops.PutOptions{}))
 		must[[]ops.StoredJob](t)(in.PutJobs(t.Context(), []jobs.Job{tenant(1), tenant(2)}, ops.PutOptions{}))
 		time.Sleep(2 * time.Second)
-		if v := c.job("tenant-1"); !time.Time(*v.Stored).Equal(time.Time(*digest)) || v.LastSuccess == nil {
+		if v := c.job("tenant-1"); !v.Stored.Equal(digest) || v.LastSuccess.IsZero() {
 			t.Errorf("the view: %+v", v)
 		}
 		for _, r := range c.runs("tenant-1") {
-			if r.Outcome == "superseded" {
+			if r.Outcome == jobs.OutcomeSuperseded {
 				t.Errorf("a row: %+v", r)
 			}
 		}
@@ -444,7 +441,7 @@ func TestPutOfTheSame(t *testing.T) {
 			t.Errorf("versions %v and %v", both[0].Version, both[1].Version)
 		}
 		var notes []string
-		for _, a := range must[ops.ActionList](t)(in.Audit(t.Context(), ops.ActionFilter{Limit: 3})).Actions {
+		for _, a := range must[ops.Page[ops.ActionView]](t)(in.Audit(t.Context(), ops.ActionFilter{Limit: 3})).Items {
 			notes = append(notes, a.Target+" "+a.Detail)
 		}
 		if want := []string{"tenant-1 unchanged, and 1 more", "tenant-2 * * * * * *", "tenant-1 unchanged"}; !slices.Equal(notes, want) {

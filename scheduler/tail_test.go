@@ -72,7 +72,7 @@ func TestReadAlong(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		close(say)
 		v := must[ops.RunView](t)(i.WaitRun(t.Context(), id))
-		if v.Outcome != "succeeded" || v.Tries != 2 || len(v.Output) != jobs.MaxOutput {
+		if v.Outcome != jobs.OutcomeSucceeded || v.Tries != 2 || len(v.Output) != jobs.MaxOutput {
 			t.Errorf("got %s after %d tries, %d bytes", v.Outcome, v.Tries, len(v.Output))
 		}
 	})

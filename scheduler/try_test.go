@@ -66,7 +66,7 @@ func TestRetriesAreOneRun(t *testing.T) {
 			}
 		}
 		row := c.runs("job")[0]
-		if row.Outcome != "succeeded" || row.Tries != 5 || row.Error != "" {
+		if row.Outcome != jobs.OutcomeSucceeded || row.Tries != 5 || row.Error != "" {
 			t.Errorf("recorded %s after %d tries, error %q", row.Outcome, row.Tries, row.Error)
 		}
 		l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), c.redis(), ledger.Config{}))
@@ -86,7 +86,7 @@ func TestErrorTextsKeepTheNewest(t *testing.T) {
 			func(_ context.Context, try int) error { return fmt.Errorf("%d %s", try, strings.Repeat("é", 200)) }))
 		time.Sleep(70 * time.Second)
 		want := "no paper in tray 3\nnor elsewhere; before: try 1: no paper in tray 1; try 2: no paper in tray 2"
-		if row := c.runs("few")[0]; row.Outcome != "failed" || row.Tries != 3 || row.Error != want {
+		if row := c.runs("few")[0]; row.Outcome != jobs.OutcomeFailed || row.Tries != 3 || row.Error != want {
 			t.Errorf("recorded %s after %d tries: %q, want %q", row.Outcome, row.Tries, row.Error, want)
 		}
 		row := c.runs("job")[0]
@@ -153,7 +153,7 @@ func TestPanicsAreRecordedWithTheirStack(t *testing.T) {
 			"long":  `x{1000}x{1000}x{45}\.\.\.`,
 			"final": `final`,
 		} {
-			if row := c.runs(name)[0]; row.Outcome != "failed" || !regexp.MustCompile(`^`+want+`$`).MatchString(row.Error) {
+			if row := c.runs(name)[0]; row.Outcome != jobs.OutcomeFailed || !regexp.MustCompile(`^`+want+`$`).MatchString(row.Error) {
 				t.Errorf("%s: %s, %s\nwant %s", name, row.Outcome, row.Error, want)
 			}
 		}
@@ -185,7 +185,7 @@ func TestGoexitIsAFailure(t *testing.T) {
 		const left = "the function ended its goroutine instead of returning"
 		want := left + "; before: try 1: " + left + "; try 2: " + left
 		for _, row := range runs {
-			if row.Outcome != "failed" || row.Tries != 3 || row.Error != want {
+			if row.Outcome != jobs.OutcomeFailed || row.Tries != 3 || row.Error != want {
 				t.Errorf("recorded %s after %d tries: %q, want %q", row.Outcome, row.Tries, row.Error, want)
 			}
 		}

@@ -35,9 +35,9 @@ func TestRefusedGuardIsTold(t *testing.T) {
 				var skipped, running int
 				for _, r := range c.runs("job-0") {
 					switch {
-					case r.Outcome == "skipped" && strings.HasPrefix(r.Note, want):
+					case r.Outcome == jobs.OutcomeSkipped && strings.HasPrefix(r.Note, want):
 						skipped++
-					case r.Outcome == "skipped":
+					case r.Outcome == jobs.OutcomeSkipped:
 						t.Errorf("skipped without a reason: %+v", r)
 					case !r.Whole && strings.HasPrefix(r.Reason, want) && r.Progress == nil:
 						running++
@@ -52,7 +52,7 @@ func TestRefusedGuardIsTold(t *testing.T) {
 				must[int64](t)(client.Del(t.Context(), keys...).Result())
 				time.Sleep(7 * time.Second)
 				for _, r := range c.runs("job-0") {
-					if r.Outcome == "running" && strings.Contains(r.Reason, want) {
+					if r.Outcome == jobs.OutcomeRunning && strings.Contains(r.Reason, want) {
 						t.Errorf("it waits no more: %+v", r)
 					}
 				}
@@ -82,7 +82,7 @@ func TestWaitForPermitIsTold(t *testing.T) {
 		told := make(map[string]int)
 		for _, r := range append(c.runs("job-0"), c.runs("job-1")...) {
 			if r.Count != nil && r.Note == want {
-				told[r.Outcome+" "+r.Reason] += int(*r.Count)
+				told[r.Outcome.String()+" "+r.Reason] += int(*r.Count)
 			}
 		}
 		if told["skipped overlap"] < 3 || told["missed start_within"] < 3 {

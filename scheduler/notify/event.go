@@ -36,19 +36,19 @@ var Kinds = []Kind{Failed, Abandoned, Missed, Stalled, Late, Overdue, NoSuccess}
 
 // Event is a problem of a job, or its end.
 type Event struct {
-	Job       string     `json:"job"`
-	Kind      Kind       `json:"event"`
-	Recovered bool       `json:"recovered"` // it is over
-	Key       string     `json:"key"`       // names the namespace, the job and the kind: the same when it is over
-	At        ops.Stamp  `json:"at"`        // when it was noticed, by Redis' clock
-	Since     *ops.Stamp `json:"since"`     // of a recovery: when the problem was noticed; else null
-	Tick      *ops.Stamp `json:"tick"`      // of missed ticks: the first one; null where no tick is meant
-	Run       string     `json:"run"`       // "" where no run is meant
-	Node      string     `json:"node"`      // where it ran
-	Outcome   string     `json:"outcome"`   // of a run: failed, timed_out, lost, abandoned
-	Count     int64      `json:"count"`     // how many runs ended so, or ticks were missed, since the last look
-	Error     string     `json:"error"`     // of a run: its error; else the reason
-	Text      string     `json:"text"`      // all fields in one line
+	Job       string    `json:"job"`
+	Kind      Kind      `json:"event"`
+	Recovered bool      `json:"recovered"` // it is over
+	Key       string    `json:"key"`       // names the namespace, the job and the kind: the same when it is over
+	At        time.Time `json:"at"`        // when it was noticed, by Redis' clock
+	Since     time.Time `json:"since"`     // of a recovery: when the problem was noticed; else null
+	Tick      time.Time `json:"tick"`      // of missed ticks: the first one; null where no tick is meant
+	Run       string    `json:"run"`       // "" where no run is meant
+	Node      string    `json:"node"`      // where it ran
+	Outcome   string    `json:"outcome"`   // of a run: failed, timed_out, lost, abandoned
+	Count     int64     `json:"count"`     // how many runs ended so, or ticks were missed, since the last look
+	Error     string    `json:"error"`     // of a run: its error; else the reason
+	Text      string    `json:"text"`      // all fields in one line
 }
 
 // Message is one delivery to a target.
@@ -69,11 +69,11 @@ const errorMost = 500
 // sentence is the event in one line.
 func (e Event) sentence() string {
 	if e.Recovered {
-		return fmt.Sprintf("%s has recovered (%s since %s)%s", e.Job, e.Kind, e.Since, colon(e.Error))
+		return fmt.Sprintf("%s has recovered (%s since %s)%s", e.Job, e.Kind, ops.FormatTime(e.Since), colon(e.Error))
 	}
 	tick := ""
-	if e.Tick != nil {
-		tick = e.Tick.String()
+	if !e.Tick.IsZero() {
+		tick = ops.FormatTime(e.Tick)
 	}
 	switch e.Kind {
 	case Failed:
@@ -128,9 +128,9 @@ func (m Message) text() string {
 
 // Sample is a message to try a target with.
 func Sample(namespace, id string, now time.Time) Message {
-	tick := ops.Stamp(now.Truncate(time.Minute))
+	tick := now.Truncate(time.Minute)
 	e := Event{
-		Job: "sample", Kind: Failed, Key: namespace + "/sample/failed", At: ops.Stamp(now), Tick: &tick, Node: "nowhere", Outcome: "failed", Count: 1,
+		Job: "sample", Kind: Failed, Key: namespace + "/sample/failed", At: now, Tick: tick, Node: "nowhere", Outcome: "failed", Count: 1,
 		Error: "this is only a test of notifications; nothing has failed",
 	}
 	e.Text = e.sentence()

@@ -10,7 +10,6 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // margin is how long before the last look a run may have ended whose row came after the look, ms.
@@ -64,7 +63,7 @@ func (f facts) judge(namespace string) verdict {
 	}
 	v := verdict{counts: countsOf(f.Entry)}
 	emit := func(e Event) {
-		e.Job, e.At, e.Key = f.Job, ops.Stamp(instant(f.now)), namespace+"/"+f.Job+"/"+string(e.Kind)
+		e.Job, e.At, e.Key = f.Job, instant(f.now), namespace+"/"+f.Job+"/"+string(e.Kind)
 		e.Error = line(e.Error, errorMost)
 		if e.Recovered {
 			e.Since = stampOf(n.Told[e.Kind])

@@ -31,7 +31,7 @@ func TestOnceForThreeNodes(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		box.want(t, "report failed")
 		e := box.all()[0].Events[0]
-		if e.Error != "disk full" || e.Outcome != "failed" || e.Run == "" || e.Tick == nil || !strings.Contains(e.Text, "report failed: tick") {
+		if e.Error != "disk full" || e.Outcome != "failed" || e.Run == "" || e.Tick.IsZero() || !strings.Contains(e.Text, "report failed: tick") {
 			t.Errorf("event %+v", e)
 		}
 		broken.Store(false)
@@ -419,7 +419,7 @@ func TestRemoved(t *testing.T) {
 		time.Sleep(100 * time.Second)
 		stop()
 		time.Sleep(10 * time.Second)
-		if err := w.client().Remove(context.Background(), "report"); err != nil {
+		if err := w.client().Delete(context.Background(), "report", time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

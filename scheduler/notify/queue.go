@@ -1,7 +1,8 @@
 package notify
 
 import (
-	"encoding/json"
+	"time"
+
 	"slices"
 
 	"github.com/google/uuid"
@@ -32,12 +33,12 @@ type queue struct {
 }
 
 func readQueue(text string) (q queue, err error) {
-	err = json.Unmarshal([]byte(text), &q)
+	err = ops.Decode([]byte(text), &q)
 	return q, err
 }
 
 func (q *queue) text() string {
-	text, _ := json.Marshal(q) // texts and numbers
+	text, _ := ops.Encode(q) // texts and numbers
 	return string(text)
 }
 
@@ -78,11 +79,10 @@ func (q *queue) seal(namespace string, each bool, groupFor int64, atMost int, no
 	return true
 }
 
-// stampOf is an instant (ms) as a Stamp; nil for 0.
-func stampOf(ms int64) *ops.Stamp {
+// stampOf is an instant, ms; the zero time for 0.
+func stampOf(ms int64) time.Time {
 	if ms == 0 {
-		return nil
+		return time.Time{}
 	}
-	s := ops.Stamp(instant(ms))
-	return &s
+	return instant(ms)
 }

@@ -35,7 +35,7 @@ func TestStalled(t *testing.T) {
 		time.Sleep(100 * time.Second) // it stalled after 20 s, and again 70 s after its start
 		box.want(t, "long stalled")
 		e := box.all()[0].Events[0]
-		if e.Run == "" || e.Tick == nil || !strings.HasPrefix(e.Node, "n") || !strings.Contains(e.Text, ": no progress for 20s") {
+		if e.Run == "" || e.Tick.IsZero() || !strings.HasPrefix(e.Node, "n") || !strings.Contains(e.Text, ": no progress for 20s") {
 			t.Errorf("event %+v", e)
 		}
 		first.stop()
@@ -79,10 +79,10 @@ func TestStalledAndCancelled(t *testing.T) {
 		well.Store(false)
 		admin := w.client()
 		runs, err := admin.ListRuns(t.Context(), ops.RunFilter{Job: "cancelled"})
-		if err != nil || len(runs.Runs) == 0 {
+		if err != nil || len(runs.Items) == 0 {
 			t.Fatal(err, runs)
 		}
-		if _, err := admin.Cancel(t.Context(), runs.Runs[0].Run, ops.CancelOptions{}); err != nil { // by an operator: no stall
+		if _, err := admin.Cancel(t.Context(), runs.Items[0].Run, ops.CancelOptions{}); err != nil { // by an operator: no stall
 			t.Fatal(err)
 		}
 		time.Sleep(140 * time.Second) // two attempts
@@ -151,7 +151,7 @@ func TestStalledSince(t *testing.T) {
 		box.want(t, "hangs stalled", "hangs stalled", "hangs stalled", "hangs stalled", "hangs stalled over")
 		all := box.all()
 		first, over := all[0].Events[0], all[len(all)-1].Events[0]
-		if over.Since == nil || *over.Since != first.At {
+		if !over.Since.Equal(first.At) {
 			t.Errorf("over since %v, first told at %v", over.Since, first.At)
 		}
 	})

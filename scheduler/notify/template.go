@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // escape is how a value is written in a body.
@@ -62,7 +64,7 @@ var slackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 func (m Message) value(name string) string {
 	switch name {
 	case "json":
-		text, _ := json.Marshal(m) // texts, numbers and times
+		text, _ := ops.Encode(m) // texts, numbers and times
 		return string(text)
 	case "job":
 		return m.each(func(e Event) string { return e.Job })

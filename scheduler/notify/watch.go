@@ -14,7 +14,6 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/roster"
-	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // Fields that are stored beside the notes of jobs.
@@ -229,7 +228,7 @@ func (w *watch) gone(job string, now int64) (events int) {
 				continue
 			}
 			e := Event{
-				Job: job, Kind: kind, Recovered: true, Key: w.namespace + "/" + job + "/" + string(kind), At: ops.Stamp(instant(now)),
+				Job: job, Kind: kind, Recovered: true, Key: w.namespace + "/" + job + "/" + string(kind), At: instant(now),
 				Since: stampOf(n.Told[kind]), Error: "the job was removed",
 			}
 			e.Text = e.sentence()

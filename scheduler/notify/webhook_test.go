@@ -93,7 +93,7 @@ func TestMessageAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := message(); back.ID != want.ID || back.Text != want.Text || len(back.Events) != 1 || back.Events[0].Key != "ns/sample/failed" ||
-		back.Events[0].Kind != notify.Failed || back.Events[0].Since != nil {
+		back.Events[0].Kind != notify.Failed || back.Events[0].Since.IsZero() != true {
 		t.Errorf("got %+v", back)
 	}
 	if !strings.Contains(body, `"at":"2025-11-21T12:00:00.000Z"`) || !strings.Contains(body, `"since":null`) {

@@ -12,19 +12,32 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Actor says who operates a namespace, for the audit.
+// Actor is the person who operates a namespace, for the audit.
 type Actor struct {
 	Name   string // at most 64 bytes are kept; default "unknown"
 	Via    string // by what means: "cli", "api", "console"
 	Reason string // of actions whose options have none; at most 256 bytes are kept
 }
 
-// As returns a client for somebody who operates: what it changes is noted in the audit, see Audit. What a program
+// As returns a client for a person: its changes are noted in the audit, see Audit. What a program
 // changes with a client of its own is not: it may trigger a thousand runs a minute, and would push people's actions out.
+// Over HTTP the server identifies the caller; the name counts where the server lets everyone in.
 func (c *Client) As(a Actor) *Client {
 	of := *c
 	of.actor = &a
+	if c.conn != nil {
+		conn := *c.conn
+		conn.actor, of.conn = &a, &conn
+	}
 	return &of
+}
+
+// who is the client's actor.
+func (c *Client) who() Actor {
+	if c.actor == nil {
+		return Actor{}
+	}
+	return *c.actor
 }
 
 // ErrNotAudited is returned when an action was carried out, and could not be noted in the audit. What the method returns beside it is valid.
@@ -32,61 +45,52 @@ var ErrNotAudited = errors.New("it is done, but is not in the audit")
 
 // ActionView is what an operator did, or was refused, as tools and the API show it.
 type ActionView struct {
-	At     *Stamp `json:"at"`
-	Who    string `json:"who"`
-	Via    string `json:"via"`    // cli, api or console
-	Action string `json:"action"` // in the words of the command: "jobs pause"
-	Target string `json:"target"` // the job, run, node, lock, generation or file
-	Reason string `json:"reason"`
-	Detail string `json:"detail"` // the options, in words
-	Error  string `json:"error"`  // why it was not carried out; "" when it was
+	At     time.Time `json:"at"`
+	Who    string    `json:"who"`
+	Via    string    `json:"via"`    // cli, api or console
+	Action string    `json:"action"` // in the words of the command: "jobs pause"
+	Target string    `json:"target"` // the job, run, node, lock, generation or file
+	Reason string    `json:"reason"`
+	Detail string    `json:"detail"` // the options, in words
+	Error  string    `json:"error"`  // why it was not carried out; "" when it was
 }
 
 // ActionFilter restricts Audit; zero fields do not.
 type ActionFilter struct {
-	Since time.Time
-	Who   string
-	Limit int
-	After string // the page begins behind this place, an ActionList's Next
+	Since time.Time `query:"since"`                                  // only actions since this instant
+	Who   string    `query:"who"`                                    // only actions of this name
+	Limit int       `query:"limit" default:"100" min:"1" max:"1000"` // how many at most; 0 is all
+	After string    `query:"after"`                                  // the page begins behind this place: Next of the page before
 }
 
-// ActionList is a page of the audit.
-type ActionList struct {
-	Actions       []ActionView
-	Next          string // After of the next page; "" for the last one
-	UnknownFormat int    // rows that this version cannot read
-}
-
-// Audit lists what operators did, the newest first. The namespace keeps the last 2,000 actions. It returns ErrUnknownNamespace, and
-// ErrRefused for a negative limit and an After that is no place.
-func (c *Client) Audit(ctx context.Context, f ActionFilter) (ActionList, error) {
+func listActions(ctx context.Context, c *conn, f ActionFilter) (Page[ActionView], error) {
 	if f.Limit < 0 {
-		return ActionList{}, fmt.Errorf("%w: list the audit: a limit of %d; use 0 for all", ErrRefused, f.Limit)
+		return Page[ActionView]{}, fmt.Errorf("%w: list the audit: a limit of %d; use 0 for all", ErrRefused, f.Limit)
 	}
 	before, err := placeOf(f.After)
 	if err != nil {
-		return ActionList{}, err
+		return Page[ActionView]{}, err
 	}
 	l, err := c.open(ctx)
 	if err != nil {
-		return ActionList{}, err
+		return Page[ActionView]{}, err
 	}
 	all, foreign, err := l.Actions(ctx)
 	if err != nil {
-		return ActionList{}, err
+		return Page[ActionView]{}, err
 	}
-	list := ActionList{Actions: []ActionView{}, UnknownFormat: foreign}
+	list := Page[ActionView]{Items: []ActionView{}, UnknownFormat: foreign}
 	place := auditPlace{}
 	for _, a := range all {
 		place = place.next(a.At)
 		if !before.before(place) || f.Who != "" && a.Author != f.Who || !f.Since.IsZero() && a.At < f.Since.UnixMilli() {
 			continue
 		}
-		if f.Limit > 0 && len(list.Actions) == f.Limit {
+		if f.Limit > 0 && len(list.Items) == f.Limit {
 			list.Next = before.String()
 			return list, nil
 		}
-		list.Actions = append(list.Actions, actionView(a))
+		list.Items = append(list.Items, actionView(a))
 		before = place
 	}
 	return list, nil
@@ -124,7 +128,7 @@ func placeOf(text string) (p auditPlace, err error) {
 
 func actionView(a ledger.Action) ActionView {
 	return ActionView{
-		At: stampOf(a.At), Who: a.Author, Via: a.Via, Action: a.Name, Target: a.Target, Reason: a.Reason, Detail: a.Detail, Error: a.Error,
+		At: timeOf(a.At), Who: a.Author, Via: a.Via, Action: a.Name, Target: a.Target, Reason: a.Reason, Detail: a.Detail, Error: a.Error,
 	}
 }
 
@@ -137,12 +141,12 @@ type Action struct {
 	Detail string
 }
 
-// Note notes in the audit what was done by other means than a method of the client: with a result of nil that it was, else why not.
-// It returns the result, or ErrNotAudited. A client without an actor notes nothing, and nobody notes what failed because Redis
+// Note notes in the audit an action by other means than a method of the client: its result is nil, or why it was not carried out.
+// It returns the result, or ErrNotAudited. A client without an actor notes nothing, and no client notes an action that failed because Redis
 // did not answer.
 func (c *Client) Note(ctx context.Context, a Action, result error) error {
 	switch {
-	case c.actor == nil, errors.Is(result, ErrUnknownNamespace), errors.Is(result, locking.ErrUnreachable):
+	case c.actor == nil, c.conn == nil, errors.Is(result, ErrUnknownNamespace), errors.Is(result, locking.ErrUnreachable):
 		return result
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
@@ -153,7 +157,7 @@ func (c *Client) Note(ctx context.Context, a Action, result error) error {
 	if result != nil {
 		note.Error = oneLine(strings.TrimPrefix(result.Error(), ErrRefused.Error()+": "))
 	}
-	l, err := c.open(ctx)
+	l, err := c.conn.open(ctx)
 	if err == nil {
 		err = l.Audit(ctx, note)
 	}
@@ -165,8 +169,3 @@ func (c *Client) Note(ctx context.Context, a Action, result error) error {
 
 // noteTimeout bounds how long an action waits for its note.
 const noteTimeout = 5 * time.Second
-
-// noted is Note for the end of a method: it replaces the method's error.
-func (c *Client) noted(ctx context.Context, result *error, a Action) {
-	*result = c.Note(ctx, a, *result)
-}

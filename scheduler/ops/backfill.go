@@ -17,43 +17,31 @@ const (
 	backfillShown = 3
 )
 
-// BackfillOptions say which ticks a backfill has, and how they are run. From and To are required.
+// BackfillOptions are the range of a backfill, and how its ticks are run. From and To are required.
 type BackfillOptions struct {
 	// From and To are the ends of the range, in whole milliseconds. A tick at either of them belongs
 	// to it. To must not lie in the future of Redis' clock.
-	From, To time.Time
+	From time.Time `json:"from,set"`
+	To   time.Time `json:"to,set"`
 	// Parallel is how many of the backfill's runs wait or go at a time, 1 to 100. With 1 each tick
 	// starts when the one before it has ended. Default 1.
-	Parallel int
+	Parallel int `json:"parallel,omitempty"`
 	// DryRun counts the ticks and begins nothing.
-	DryRun bool
-	// Author is who asks for it; at most 64 bytes are kept. Default "unknown".
+	DryRun bool `json:"dry_run,omitempty"`
+	// Author is the person who wants it; at most 64 bytes are kept. Default "unknown".
 	Author string
 }
 
 // BackfillPlan is what Backfill has begun or, for a dry run, would begin.
 type BackfillPlan struct {
-	ID    string  `json:"id"` // "" for a dry run
-	Ticks int64   `json:"ticks"`
-	First []Stamp `json:"first"` // the first ticks, three at most
-	Last  []Stamp `json:"last"`  // the last ones, in order, but for those of First
+	ID    string      `json:"id"` // "" for a dry run
+	Ticks int64       `json:"ticks"`
+	First []time.Time `json:"first"` // the first ticks, three at most
+	Last  []time.Time `json:"last"`  // the last ones, in order, but for those of First
 }
 
-// Backfill runs the ticks that a job's schedule has in a range, each once, in their order, whether
-// they ran before or not, and moves no cursor. Its runs have the trigger backfill and the tick's
-// instant. They neither hold the job nor wait for a run that does; while the job is paused they
-// wait. A node that holds the job takes the backfill on, and it goes on when that node dies.
-//
-// Backfill returns ErrUnknownJob, and ErrRefused for a job that follows another, a range that is
-// empty, has no tick or more than 10,000, or lies in the future, a Parallel out of range, and while
-// another backfill of the job is under way.
-func (c *Client) Backfill(ctx context.Context, name string, o BackfillOptions) (plan BackfillPlan, err error) {
+func beginBackfill(ctx context.Context, c *conn, name string, o BackfillOptions) (plan BackfillPlan, err error) {
 	o.Author, _ = c.by(o.Author, "")
-	if !o.DryRun {
-		defer func() {
-			c.noted(ctx, &err, Action{Name: "jobs backfill", Target: name, Author: o.Author, Detail: o.detail(plan)})
-		}()
-	}
 	if err := o.check("backfill " + name); err != nil {
 		return BackfillPlan{}, err
 	}
@@ -105,14 +93,14 @@ func (o BackfillOptions) check(op string) error {
 		at   time.Time
 	}{{"from", o.From}, {"to", o.To}} {
 		if end.at.IsZero() {
-			return fmt.Errorf("%w: %s: %s is missing; give both ends of the range", ErrRefused, op, end.name)
+			return &InputError{fmt.Sprintf("%s: %s is missing: both ends of the range are needed", op, end.name)}
 		}
 		if _, err := instant(op+": "+end.name, end.at); err != nil {
 			return err
 		}
 	}
 	if o.From.After(o.To) {
-		return fmt.Errorf("%w: %s: from is %s, after to, %s; give the earlier end as from", ErrRefused, op, Stamp(o.From), Stamp(o.To))
+		return fmt.Errorf("%w: %s: from is %s, after to, %s; give the earlier end as from", ErrRefused, op, FormatTime(o.From), FormatTime(o.To))
 	}
 	if o.Parallel < 0 || o.Parallel > ledger.BackfillParallel {
 		return fmt.Errorf("%w: %s: parallel is %d; from 1 to %d", ErrRefused, op, o.Parallel, ledger.BackfillParallel)
@@ -136,26 +124,26 @@ func planBackfill(name string, definition []byte, o BackfillOptions, now time.Ti
 	}
 	if o.To.After(now) {
 		return plan, fmt.Errorf("%w: %s: to is %s, and it is %s by Redis' clock; give an instant that is over: later ticks run by themselves",
-			ErrRefused, op, Stamp(o.To), Stamp(now))
+			ErrRefused, op, FormatTime(o.To), FormatTime(now))
 	}
 	from := o.From.Truncate(time.Millisecond)
 	n, last := schedule.Count(from, o.To.Truncate(time.Millisecond).Add(time.Millisecond))
 	plan.Ticks = int64(n)
 	switch {
 	case n == 0:
-		return plan, fmt.Errorf("%w: %s: %s has no tick from %s to %s; `jobs get %s` shows its next ones", ErrRefused, op, schedule, Stamp(o.From), Stamp(o.To), name)
+		return plan, fmt.Errorf("%w: %s: %s has no tick from %s to %s; `jobs get %s` shows its next ones", ErrRefused, op, schedule, FormatTime(o.From), FormatTime(o.To), name)
 	case n > backfillMost:
-		return plan, fmt.Errorf("%w: %s: %d ticks from %s to %s; at most %d, so split the range", ErrRefused, op, n, Stamp(o.From), Stamp(o.To), backfillMost)
+		return plan, fmt.Errorf("%w: %s: %d ticks from %s to %s; at most %d, so split the range", ErrRefused, op, n, FormatTime(o.From), FormatTime(o.To), backfillMost)
 	}
-	plan.First, plan.Last = []Stamp{}, []Stamp{}
+	plan.First, plan.Last = []time.Time{}, []time.Time{}
 	for at, shown := from.Add(-time.Nanosecond), 0; shown < min(n, 2*backfillShown); shown++ {
 		if shown == backfillShown { // the last ones are found from the end
 			at = lastTicks(schedule, from, last, min(n-backfillShown, backfillShown))
 		}
 		if at = schedule.Next(at); shown < backfillShown {
-			plan.First = append(plan.First, Stamp(at))
+			plan.First = append(plan.First, at)
 		} else {
-			plan.Last = append(plan.Last, Stamp(at))
+			plan.Last = append(plan.Last, at)
 		}
 	}
 	return plan, nil
@@ -170,9 +158,9 @@ func lastTicks(s *jobs.Schedule, from, last time.Time, n int) time.Time {
 	return at.Add(-time.Nanosecond)
 }
 
-// detail says what was asked for, in words.
+// detail is the request in words.
 func (o BackfillOptions) detail(plan BackfillPlan) string {
-	words := fmt.Sprintf("from %s to %s, parallel %d", Stamp(o.From), Stamp(o.To), max(1, o.Parallel))
+	words := fmt.Sprintf("from %s to %s, parallel %d", FormatTime(o.From), FormatTime(o.To), max(1, o.Parallel))
 	if plan.ID == "" {
 		return words
 	}
@@ -181,29 +169,26 @@ func (o BackfillOptions) detail(plan BackfillPlan) string {
 
 // BackfillView is a backfill, as tools and the API show it.
 type BackfillView struct {
-	ID       string           `json:"id"`
-	Job      string           `json:"job"`
-	State    string           `json:"state"` // going; cancelled, also while runs of it have not ended; done
-	From     Stamp            `json:"from"`
-	To       Stamp            `json:"to"`
-	Parallel int              `json:"parallel"`
-	Ticks    int64            `json:"ticks"`          // in the range when it began
-	Ended    int64            `json:"ended"`          // ticks that have ended
-	Counts   map[string]int64 `json:"counts"`         // the same by outcome
-	Running  int              `json:"running"`        // ticks whose runs wait or go
-	Next     *Stamp           `json:"next,omitempty"` // no tick from here on has a run yet; absent when all have
-	Began    Stamp            `json:"began"`          // when it was asked for
-	ETA      *Stamp           `json:"eta,omitempty"`  // when it ends if it goes on as it did; absent before the first tick has ended
-	End      *Stamp           `json:"end,omitempty"`  // when it ended, with all its runs
-	Author   string           `json:"author"`
-	By       string           `json:"by,omitempty"`     // who cancelled it
-	Reason   string           `json:"reason,omitempty"` // why it was cancelled
+	ID       string                 `json:"id"`
+	Job      string                 `json:"job"`
+	State    string                 `json:"state"` // going; cancelled, also while runs of it have not ended; done
+	From     time.Time              `json:"from,set"`
+	To       time.Time              `json:"to,set"`
+	Parallel int                    `json:"parallel"`
+	Ticks    int64                  `json:"ticks"`          // in the range when it began
+	Ended    int64                  `json:"ended"`          // ticks that have ended
+	Counts   map[jobs.Outcome]int64 `json:"counts"`         // the same by outcome
+	Running  int                    `json:"running"`        // ticks whose runs wait or go
+	Next     time.Time              `json:"next,omitempty"` // no tick from here on has a run yet; absent when all have
+	Began    time.Time              `json:"began,set"`      // when it was requested
+	ETA      time.Time              `json:"eta,omitempty"`  // when it ends if it goes on as it did; absent before the first tick has ended
+	End      time.Time              `json:"end,omitempty"`  // when it ended, with all its runs
+	Author   string                 `json:"author"`
+	By       string                 `json:"by,omitempty"`     // who cancelled it
+	Reason   string                 `json:"reason,omitempty"` // why it was cancelled
 }
 
-// ListBackfills lists the backfills that are under way and the last ended one of each job; of one job
-// or, with "", of all. It returns ErrUnknownJob for a name that no job has. Records that this version
-// cannot read are counted in an error that wraps ErrUnknownFormat and comes beside the others.
-func (c *Client) ListBackfills(ctx context.Context, name string) ([]BackfillView, error) {
+func listBackfills(ctx context.Context, c *conn, name string) ([]BackfillView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -226,29 +211,22 @@ func (c *Client) ListBackfills(ctx context.Context, name string) ([]BackfillView
 
 func backfillView(b ledger.Backfill) BackfillView {
 	v := BackfillView{
-		ID: b.ID, Job: b.Job, State: b.State, From: Stamp(time.UnixMilli(b.From).UTC()), To: Stamp(time.UnixMilli(b.To).UTC()), Parallel: b.Parallel,
-		Ticks: b.Total, Counts: make(map[string]int64), Running: len(b.Going), Next: stampOf(b.Next), Began: Stamp(time.UnixMilli(b.Began).UTC()),
-		End: stampOf(b.Ended), Author: b.Author, By: b.By, Reason: b.Reason,
+		ID: b.ID, Job: b.Job, State: b.State, From: timeOf(b.From), To: timeOf(b.To), Parallel: b.Parallel,
+		Ticks: b.Total, Counts: make(map[jobs.Outcome]int64), Running: len(b.Going), Next: timeOf(b.Next), Began: timeOf(b.Began),
+		End: timeOf(b.Ended), Author: b.Author, By: b.By, Reason: b.Reason,
 	}
 	for outcome, n := range b.Counts {
-		v.Counts[outcome.String()] = n
+		v.Counts[outcome] = n
 		v.Ended += n
 	}
 	if left := b.Total - v.Ended; b.State == ledger.BackfillGoing && v.Ended > 0 && left > 0 {
-		v.ETA = stampOf(b.Looked + int64(float64(b.Looked-b.Began)*float64(left)/float64(v.Ended)))
+		v.ETA = timeOf(b.Looked + int64(float64(b.Looked-b.Began)*float64(left)/float64(v.Ended)))
 	}
 	return v
 }
 
-// CancelBackfill cancels the backfill of a job that is under way: no further tick of it gets a run.
-// Its pending runs are recorded as cancelled, and those in flight end as Cancel ends them. It
-// returns the backfill as it was then, without waiting for the ends. It returns ErrRefused when
-// none is under way, and for a text that is not UTF-8.
-func (c *Client) CancelBackfill(ctx context.Context, name string, o CancelOptions) (v BackfillView, err error) {
+func cancelBackfill(ctx context.Context, c *conn, name string, o CancelOptions) (v BackfillView, err error) {
 	o.Author, o.Reason = c.by(o.Author, o.Reason)
-	defer func() {
-		c.noted(ctx, &err, Action{Name: "jobs backfill-cancel", Target: name, Author: o.Author, Reason: o.Reason, Detail: v.ID})
-	}()
 	if err := utf8Only("cancel the backfill of "+name, o.Author, o.Reason); err != nil {
 		return v, err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/roster"
@@ -19,7 +18,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Errors of a Client that a tool can tell apart.
+// Errors of a Client that a tool can distinguish.
 var (
 	// ErrUnknownNamespace is returned when no node has ever run in the namespace.
 	ErrUnknownNamespace = ledger.ErrNoNamespace
@@ -30,7 +29,7 @@ var (
 	// ErrUnknownNode is returned when no node in the roster has that name, and the name is not
 	// drained.
 	ErrUnknownNode = errors.New("no node of that name")
-	// ErrRefused is returned when a request is valid and is not carried out. The error says why.
+	// ErrRefused is returned when a request is valid and is not carried out. The error has the reason.
 	ErrRefused = ledger.ErrRefused
 	// ErrClosed is returned when a move to another Redis has closed the namespace: nothing new
 	// begins there.
@@ -61,15 +60,15 @@ func leftOut(list string, n int) error {
 }
 
 // Client reads and operates a namespace without being a node: for a command line, an API, a
-// console. It is safe for concurrent use and holds no state. Every method wraps
+// console. It works on Redis (New) or over a node's HTTP API (package opshttp), with the same methods and
+// errors. It is safe for concurrent use. Every method wraps
 // locking.ErrUnreachable when Redis does not answer; the request may then have been carried out all
 // the same, and a Cluster client refreshes its topology before the next call. A method that looks
 // for runs returns the context's error when the context ends while Redis answers.
 type Client struct {
-	client    redis.UniversalClient
-	namespace string
-	actor     *Actor // whose actions the audit gets; nil for a program's own
-	clock     *nodesClock
+	conn   *conn  // of a client on Redis
+	remote Remote // of any other
+	actor  *Actor // whose actions the audit gets; nil for a program's own
 }
 
 // New makes a client of a namespace ("" is "escapement"). The caller closes the Redis client.
@@ -81,15 +80,26 @@ func New(client redis.UniversalClient, namespace string) (*Client, error) {
 	if err := (ledger.Config{Namespace: namespace}).Validate(); err != nil {
 		return nil, err
 	}
-	return &Client{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace), clock: &nodesClock{}}, nil
+	return &Client{conn: &conn{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace), clock: &nodesClock{}}}, nil
 }
 
-func (c *Client) open(ctx context.Context) (*ledger.Ledger, error) {
+// NewRemote makes a client whose operations are carried out elsewhere.
+func NewRemote(r Remote) *Client { return &Client{remote: r} }
+
+// conn is a namespace in Redis. It holds no state.
+type conn struct {
+	client    redis.UniversalClient
+	namespace string
+	actor     *Actor // nil for a program's own client
+	clock     *nodesClock
+}
+
+func (c *conn) open(ctx context.Context) (*ledger.Ledger, error) {
 	return c.openWith(ctx, ledger.Config{Namespace: c.namespace})
 }
 
 // openWith opens the ledger for a caller that goes by the nodes' idea of Redis' time.
-func (c *Client) openWith(ctx context.Context, cfg ledger.Config) (*ledger.Ledger, error) {
+func (c *conn) openWith(ctx context.Context, cfg ledger.Config) (*ledger.Ledger, error) {
 	l, err := ledger.OpenExisting(ctx, c.client, cfg)
 	if err != nil {
 		return nil, ledger.AtReplica(ctx, c.client, c.namespace, err)
@@ -99,21 +109,18 @@ func (c *Client) openWith(ctx context.Context, cfg ledger.Config) (*ledger.Ledge
 
 // openAppend opens the ledger for calls that add history rows. They drop no rows, because only
 // nodes know how many to keep.
-func (c *Client) openAppend(ctx context.Context) (*ledger.Ledger, error) {
+func (c *conn) openAppend(ctx context.Context) (*ledger.Ledger, error) {
 	return c.openWith(ctx, ledger.Config{Namespace: c.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
 }
 
 // roster is the namespace's roster. It is on the master of the control record, which open has
 // reached before in most calls.
-func (c *Client) roster() *roster.Roster {
+func (c *conn) roster() *roster.Roster {
 	return roster.New(c.client, roster.Config{Namespace: c.namespace, TTL: cluster.RosterTTL})
 }
 
-// Namespace is the name of the namespace.
-func (c *Client) Namespace() string { return c.namespace }
-
-// Now is the time by which all ticks are due: Redis', or the one that most living nodes go by while they do not believe Redis' clock.
-func (c *Client) Now(ctx context.Context) (time.Time, error) {
+// redisNow is the time by which all ticks are due.
+func redisNow(ctx context.Context, c *conn) (time.Time, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -121,10 +128,8 @@ func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	return l.Now(ctx)
 }
 
-// Closed says in a few words that a move has closed the namespace here, and where it is instead; ""
-// when none has. What is read here may then be outdated. It returns ErrUnknownNamespace when no
-// node has ever run there.
-func (c *Client) Closed(ctx context.Context) (string, error) {
+// closedWords reports in a few words that a move has closed the namespace, and where it is instead; "" when none has.
+func closedWords(ctx context.Context, c *conn) (string, error) {
 	control, err := cluster.ControlAt(ctx, c.client, c.namespace)
 	if err != nil {
 		return "", err
@@ -147,10 +152,3 @@ func (c *Client) Closed(ctx context.Context) (string, error) {
 
 // newID is a uuid v7, so ids sort by creation time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
-
-func token(t int64) string {
-	if t == 0 {
-		return ""
-	}
-	return strconv.FormatInt(t, 10)
-}

@@ -1,23 +1,19 @@
 package ops
 
 import (
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
 // MarshalJSON returns the settings that have a value, as jobs.ParseDocument reads them, and the version of a job that is stored.
 func (s StoredJob) MarshalJSON() ([]byte, error) {
-	var beside struct {
-		Version *Stamp `json:"version,omitempty"`
-	}
-	if !s.Version.IsZero() {
-		beside.Version = stampOf(s.Version.UnixMilli())
-	}
-	return settingsBeside(&s.Job, false, beside)
+	return settingsBeside(&s.Job, false, struct {
+		Version time.Time `json:"version,omitempty"`
+	}{s.Version})
 }
 
 // UnmarshalJSON reads settings, and a version. The error joins a *jobs.FieldError for each key that is not known, and for each value
@@ -30,11 +26,11 @@ func (s *StoredJob) UnmarshalJSON(text []byte) error {
 			return false
 		}
 		if value.Kind != spec.NodeNull {
-			var at Stamp
-			if at.UnmarshalText([]byte(value.Text)) != nil {
+			at, err := wire.ParseTime(value.Text)
+			if err != nil {
 				bad = &jobs.FieldError{Field: "version", Msg: "is not " + spec.Instant.String() + "; leave it out: the store gives each change a version"}
 			}
-			version = time.Time(at)
+			version = at
 		}
 		return true
 	})
@@ -55,7 +51,7 @@ func (v *JobView) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	var state jobState
-	err = json.Unmarshal(text, &state)
+	err = wire.Decode(text, &state)
 	*v = JobView(state)
 	v.Job = j
 	return err
@@ -67,7 +63,7 @@ func settingsBeside(j *jobs.Job, all bool, other any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	beside, err := json.Marshal(other)
+	beside, err := wire.Encode(other)
 	if err != nil || len(beside) == len("{}") {
 		return settings, err
 	}

@@ -68,8 +68,8 @@ type ScheduleChange struct {
 	New ScheduleView `json:"new"`
 	// OnlyNow and OnlyNew are the instants of the next 24 hours that only one of the schedules has:
 	// the first 5 of each.
-	OnlyNow []Stamp `json:"only_now"`
-	OnlyNew []Stamp `json:"only_new"`
+	OnlyNow []time.Time `json:"only_now"`
+	OnlyNew []time.Time `json:"only_new"`
 }
 
 // ScheduleView is when a job runs.
@@ -104,10 +104,7 @@ func namesOf(all []string) Names {
 
 func first(names []string) []string { return names[:min(len(names), namesMost)] }
 
-// ListGenerations lists the generations of the namespace by name: those with living nodes, with jobs,
-// or with stored definitions. Each is compared with what is run now. It returns
-// ErrUnknownNamespace.
-func (c *Client) ListGenerations(ctx context.Context) ([]GenerationView, error) {
+func listGenerations(ctx context.Context, c *conn) ([]GenerationView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -172,7 +169,7 @@ func scheduleChange(c generations.Change, now time.Time) ScheduleChange {
 	out.Now, was = view(c.Now)
 	out.New, is = view(c.New)
 	onlyNow, onlyNew := generations.Apart(was, is, now, tomorrow, instantsMost)
-	out.OnlyNow, out.OnlyNew = stamps(onlyNow), stamps(onlyNew)
+	out.OnlyNow, out.OnlyNew = onlyNow, onlyNew
 	return out
 }
 
@@ -180,18 +177,18 @@ func scheduleChange(c generations.Change, now time.Time) ScheduleChange {
 type PromoteOptions struct {
 	// Pattern selects jobs by name, as path.Match does. The active generation then stays the one
 	// that creates new jobs, even for "*". Default "", all jobs.
-	Pattern string
+	Pattern string `json:"job,omitempty"`
 	// CancelRunning cancels runs of these jobs on nodes of other generations. Default: they go on,
 	// and hold their leases.
-	CancelRunning bool
+	CancelRunning bool `json:"cancel_running,omitempty"`
 	// Force promotes a generation without living nodes, or definitions that no living node holds.
 	// Nothing runs then until such a node starts.
-	Force bool
+	Force bool `json:"force,omitempty"`
 	// Author is who promotes, for the record of cancelled runs. Default "unknown".
 	Author string
 }
 
-// detail says what was asked for, in words.
+// detail is the request in words.
 func (o PromoteOptions) detail() string {
 	var words []string
 	if o.Pattern != "" {
@@ -206,7 +203,7 @@ func (o PromoteOptions) detail() string {
 	return strings.Join(words, ", ")
 }
 
-// Promotion says what Promote did. Jobs that an earlier, interrupted call has switched are not
+// Promotion is the result of Promote. Jobs that an earlier, interrupted call has switched are not
 // counted again.
 type Promotion struct {
 	Generation string `json:"generation"`
@@ -215,7 +212,7 @@ type Promotion struct {
 	Was string `json:"was"`
 	// Epoch is the promotion's number, or the last one's when there was nothing to do.
 	Epoch int64 `json:"epoch"`
-	// Resumed says that this call has completed an interrupted one.
+	// Resumed reports that this call has completed an interrupted one.
 	Resumed bool `json:"resumed"`
 	// Switched jobs belonged to another generation, Created jobs to none. This call switched them,
 	// or the generation's nodes did meanwhile.
@@ -238,25 +235,8 @@ func (p Promotion) Nothing() bool {
 	return !p.Resumed && p.Switched.Count+p.Created.Count+p.Orphaned.Count+p.Cancelled == 0
 }
 
-// Promote makes nodes run a generation's definitions: of all jobs, which makes the generation
-// active, or of those that match a pattern. One script switches each job, so two generations can
-// never claim the same tick, and the generation's nodes claim within about 250 ms. A job with an
-// unchanged schedule goes on at its cursor. When the schedule changes, due ticks of the old one are
-// recorded as superseded, as in a deploy. Runs go on and hold their leases, unless CancelRunning is
-// set.
-//
-// A repeated call completes an interrupted promotion under the same epoch. Another promotion may
-// begin meanwhile; it replaces this one. To go back, promote the generation that was active before.
-// Promote returns ErrRefused for an unknown generation, one without a living node, one whose nodes
-// have just started, a pattern that is invalid or matches no job of the generation, an author that is not UTF-8, and, together
-// with ErrClosed, while a move has closed the namespace. If Redis answers later than max_skew, or
-// the clocks of a Cluster's masters differ by more, it fails with both instants in the error; call
-// it again.
-func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (done Promotion, err error) {
+func promoteGeneration(ctx context.Context, c *conn, generation string, o PromoteOptions) (done Promotion, err error) {
 	o.Author, _ = c.by(o.Author, "")
-	defer func() {
-		c.noted(ctx, &err, Action{Name: "generations promote", Target: generation, Author: o.Author, Detail: o.detail()})
-	}()
 	if err := utf8Only("promote "+generation, o.Author, ""); err != nil {
 		return Promotion{}, err
 	}
@@ -265,7 +245,7 @@ func (c *Client) Promote(ctx context.Context, generation string, o PromoteOption
 		return Promotion{}, err
 	}
 	o.Author = author(o.Author)
-	p, err := generations.Promote(ctx, l, c.roster(), generation, generations.Options(o))
+	p, err := generations.Promote(ctx, l, c.roster(), generation, generations.Options{Pattern: o.Pattern, CancelRunning: o.CancelRunning, Force: o.Force, Author: o.Author})
 	return Promotion{
 		Generation: generation, Pattern: o.Pattern, Was: p.Was, Epoch: p.Epoch, Resumed: p.Resumed, Switched: namesOf(p.Switched), Created: namesOf(p.Created),
 		Orphaned: namesOf(p.Orphaned), LeftOut: namesOf(p.LeftOut), UnknownFormat: namesOf(p.LeftAlone), Cancelled: p.Cancelled,

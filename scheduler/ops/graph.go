@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"time"
+
 	"bytes"
 	"cmp"
 	"context"
@@ -16,24 +18,22 @@ import (
 
 // GraphJob is a job that follows others, or that others follow.
 type GraphJob struct {
-	Name        string   `json:"name"`
-	Schedule    string   `json:"schedule"` // "" for a job that follows others
-	TimeZone    string   `json:"time_zone"`
-	After       []string `json:"after"` // the jobs that it follows, which need not be there any more
-	When        string   `json:"when"`  // after which ends of theirs it runs; "" for a job with a schedule
-	Followers   []string `json:"followers"`
-	Last        *Stamp   `json:"last"`         // the latest tick accounted for
-	LastOutcome string   `json:"last_outcome"` // of the run or tick that was recorded last; "" for none
-	Paused      bool     `json:"paused"`
-	Open        string   `json:"open"` // the run that holds it, granted or pending, "" for none
+	Name        string       `json:"name"`
+	Schedule    string       `json:"schedule"` // "" for a job that follows others
+	TimeZone    string       `json:"time_zone"`
+	After       []string     `json:"after"` // the jobs that it follows, which need not be there any more
+	When        string       `json:"when"`  // after which ends of theirs it runs; "" for a job with a schedule
+	Followers   []string     `json:"followers"`
+	Last        time.Time    `json:"last"`         // the latest tick accounted for
+	LastOutcome jobs.Outcome `json:"last_outcome"` // of the run or tick that was recorded last; "" for none
+	Paused      bool         `json:"paused"`
+	Open        string       `json:"open"` // the run that holds it, granted or pending, "" for none
 }
 
 // graphPage is how many definitions Graph has in memory at once.
 const graphPage = 10_000
 
-// Graph reads which job follows which, by name: the jobs that follow others, and those that others follow. It reads all definitions.
-// Jobs that this version cannot read are left out, and named in the error beside the others if they may belong to the graph.
-func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
+func readGraph(ctx context.Context, c *conn) ([]GraphJob, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err

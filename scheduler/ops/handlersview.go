@@ -9,13 +9,12 @@ import (
 // HandlerView is a handler that a node has declared in the last 30 days: a stored job may name it.
 type HandlerView struct {
 	Name string `json:"name"`
-	// Shape is JSON that says what the payloads look like: the name of a type of JSON, {"list": SHAPE}, {"map": SHAPE} or {"fields": {NAME:
+	// Shape is the form of the payloads, as JSON: the name of a type of JSON, {"list": SHAPE}, {"map": SHAPE} or {"fields": {NAME:
 	// SHAPE}}; "" for any payload.
 	Shape string `json:"shape"`
 }
 
-// ListHandlers lists the handlers that nodes have declared, by name.
-func (c *Client) ListHandlers(ctx context.Context) ([]HandlerView, error) {
+func listHandlers(ctx context.Context, c *conn) ([]HandlerView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err

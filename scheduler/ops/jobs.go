@@ -17,90 +17,79 @@ import (
 type JobView struct {
 	jobs.Job `json:"-"` // the settings, without a function
 
-	Next *Stamp `json:"next"` // the next tick that runs, not before the end of a pause; null for none
-	Last *Stamp `json:"last"` // the latest tick accounted for, null before the first
+	Next time.Time `json:"next"` // the next tick that runs, not before the end of a pause; null for none
+	Last time.Time `json:"last"` // the latest tick accounted for, null before the first
 	// Owner is the node that goes first, of a sharded or raced job one of them; "" when no living node can run it. In a namespace of more
 	// than 1,000 jobs it is the node that hashing prefers, and another one for a few jobs in a thousand where nodes are many.
-	Owner      string `json:"owner"`
-	Paused     bool   `json:"paused"`
-	Generation string `json:"generation"`
-	Revision   string `json:"revision"`
-	Stored     *Stamp `json:"stored"`            // when it was stored, of a job that is stored at run time; null for one of a program
-	Orphan     bool   `json:"orphan"`            // no living node of its generation holds it: it stands still until one does
-	NoNode     string `json:"no_node,omitempty"` // why no living node can run it, "" when one can
-	Open       string `json:"open"`              // the run that holds it, granted or pending, "" for none
+	Owner      string    `json:"owner"`
+	Paused     bool      `json:"paused"`
+	Generation string    `json:"generation"`
+	Revision   string    `json:"revision"`
+	Stored     time.Time `json:"stored"`            // when it was stored, of a job that is stored at run time; null for one of a program
+	Orphan     bool      `json:"orphan"`            // no living node of its generation holds it: it stands still until one does
+	NoNode     string    `json:"no_node,omitempty"` // why no living node can run it, "" when one can
+	Open       string    `json:"open"`              // the run that holds it, granted or pending, "" for none
 	// Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and
 	// Standby those of another generation that hold one of their own; by name, the first 20.
 	Superseded []string `json:"superseded,omitempty"`
 	Standby    []string `json:"standby,omitempty"`
-	// Pause says more while the job is paused.
+	// Pause has the details while the job is paused.
 	Pause *PauseView `json:"pause,omitempty"`
 	// Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was
 	// first registered.
-	Counts map[string]int64 `json:"counts"`
+	Counts map[jobs.Outcome]int64 `json:"counts"`
 	// Ran is, of a job with MaxRuns, how many of its ticks were granted. From MaxRuns on the job is finished: it has no further ticks.
 	Ran int64 `json:"ran,omitempty"`
 	// HistoryFrom is the tick with which the recorded history begins, and the earliest to which the
 	// cursor can be set back; null for a job that follows another.
-	HistoryFrom *Stamp `json:"history_from"`
+	HistoryFrom time.Time `json:"history_from"`
 	// LastOutcome is how the run or tick ended that was recorded last, "" before the first.
-	LastOutcome string `json:"last_outcome"`
+	LastOutcome jobs.Outcome `json:"last_outcome"`
 	// LastSuccess is when a run last succeeded, however long that is ago; null where none did.
-	LastSuccess *Stamp `json:"last_success"`
+	LastSuccess time.Time `json:"last_success"`
 	// TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it
 	// takes the whole history: only GetJob fills it in.
-	TrimmedTo *Stamp `json:"trimmed_to"`
+	TrimmedTo time.Time `json:"trimmed_to"`
 	// UnknownFormat is how many rows of the history this version does not understand; as TrimmedTo.
 	UnknownFormat int `json:"left_alone,omitempty"`
 }
 
-// PauseView says since when a job is paused, until when, by whom and why.
+// PauseView is since when a job is paused, until when, by whom and why.
 type PauseView struct {
-	Since  *Stamp `json:"since"`
-	Until  *Stamp `json:"until"` // null: until somebody resumes it
-	Author string `json:"author"`
-	Reason string `json:"reason"`
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"` // null: until somebody resumes it
+	Author string    `json:"author"`
+	Reason string    `json:"reason"`
 }
 
 // JobFilter is a page of the list of jobs, which is in the order of their names.
 type JobFilter struct {
-	Match string // a part of the name, in any case of letters; "" for all
-	After string // the page begins behind this name
-	Limit int    // how many jobs it has at most; 0 is all
+	Match string `query:"q"`                                      // a part of the name, in any case of letters
+	After string `query:"after"`                                  // the page begins behind this name
+	Limit int    `query:"limit" default:"100" min:"1" max:"1000"` // how many at most; 0 is all
 }
 
-// JobList is a page of jobs.
-type JobList struct {
-	Jobs []JobView
-	Next string // After of the next page; "" for the last one
-}
-
-// ListJobs lists jobs by name, and reads their names and what is stored of those on the page. Jobs that this version cannot read are left out and named in the
-// error, which then wraps ErrUnknownFormat and comes beside the others; and so does an UnreachableError.
-// Where there are more than 1,000 jobs and a limit, the owner is said by hashing alone; see JobView.Owner.
-// It returns ErrUnknownNamespace when no node has ever run there, and ErrRefused for a negative limit.
-func (c *Client) ListJobs(ctx context.Context, f JobFilter) (JobList, error) {
+func listJobs(ctx context.Context, c *conn, f JobFilter) (Page[JobView], error) {
 	if f.Limit < 0 {
-		return JobList{}, fmt.Errorf("%w: list jobs: a limit of %d; use 0 for all", ErrRefused, f.Limit)
+		return Page[JobView]{}, fmt.Errorf("%w: list jobs: a limit of %d; use 0 for all", ErrRefused, f.Limit)
 	}
 	l, err := c.open(ctx)
 	if err != nil {
-		return JobList{}, err
+		return Page[JobView]{}, err
 	}
 	shown, around, next, err := inspect.Page(ctx, l, f.Match, f.After, f.Limit)
 	left, err := beside(err)
 	if err != nil {
-		return JobList{}, err
+		return Page[JobView]{}, err
 	}
-	views, err := c.jobViews(ctx, l, shown, around)
+	views, err := jobViews(ctx, c, l, shown, around)
 	if views == nil {
-		return JobList{}, err
+		return Page[JobView]{}, err
 	}
-	return JobList{Jobs: views, Next: next}, errors.Join(err, left)
+	return Page[JobView]{Items: views, Next: next}, errors.Join(err, left)
 }
 
-// JobNames are the names of all jobs, in order. Beside an UnreachableError stand those that can be read.
-func (c *Client) JobNames(ctx context.Context) ([]string, error) {
+func jobNames(ctx context.Context, c *conn) ([]string, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -111,7 +100,7 @@ func (c *Client) JobNames(ctx context.Context) ([]string, error) {
 }
 
 // jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
-func (c *Client) jobViews(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, around inspect.Some) ([]JobView, error) {
+func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []ledger.Stored, around inspect.Some) ([]JobView, error) {
 	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -151,18 +140,15 @@ func addLatest(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, vie
 	latest, unread, err := inspect.ReadLatest(ctx, l, shown, func(job string) bool { return follows[job] })
 	for k, v := range views {
 		of := latest[v.Name]
-		views[k].LastOutcome, views[k].LastSuccess = of.Outcome, stampOf(of.Success)
-		if len(v.After) > 0 && v.Last == nil { // it has no cursor, only a history
-			views[k].Last = stampOf(of.Tick)
+		views[k].LastOutcome, views[k].LastSuccess = of.Outcome, timeOf(of.Success)
+		if len(v.After) > 0 && v.Last.IsZero() { // it has no cursor, only a history
+			views[k].Last = timeOf(of.Tick)
 		}
 	}
 	return errors.Join(append(unread, err)...)
 }
 
-// GetJob reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
-// wraps ErrUnknownFormat for one that this version cannot read. Beside an UnreachableError stands the job,
-// and its owner may be another one: who goes first for a job depends on all of them.
-func (c *Client) GetJob(ctx context.Context, name string) (JobView, error) {
+func getJob(ctx context.Context, c *conn, name string) (JobView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return JobView{}, err
@@ -180,7 +166,7 @@ func (c *Client) GetJob(ctx context.Context, name string) (JobView, error) {
 	if err != nil {
 		return JobView{}, err
 	}
-	views, err := c.jobViews(ctx, l, []ledger.Stored{s}, around)
+	views, err := jobViews(ctx, c, l, []ledger.Stored{s}, around)
 	if err != nil {
 		return JobView{}, err
 	}
@@ -201,15 +187,15 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 	}
 	j := d.Job
 	v := JobView{
-		Job: j, Next: stampOf(nextTick(s, j, now.UnixMilli())), Last: stampOf(lastTick(s.Entry, j)), Owner: h.Owner, Revision: s.Revision,
-		Stored: stampOf(d.Stored), Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby),
-		Open: s.HolderRun, HistoryFrom: stampOf(s.Base), Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[string]int64, len(s.Counts)),
+		Job: j, Next: timeOf(nextTick(s, j, now.UnixMilli())), Last: timeOf(lastTick(s.Entry, j)), Owner: h.Owner, Revision: s.Revision,
+		Stored: timeOf(d.Stored), Generation: d.Generation, Orphan: h.Orphan, NoNode: h.NoNode, Superseded: first(h.Superseded), Standby: first(h.Standby),
+		Open: s.HolderRun, HistoryFrom: timeOf(s.Base), Paused: s.Pause.Holds(now.UnixMilli()), Counts: make(map[jobs.Outcome]int64, len(s.Counts)),
 	}
 	if j.MaxRuns > 0 {
 		v.Ran = s.Ran
 	}
 	for o, n := range s.Counts {
-		v.Counts[o.String()] = n
+		v.Counts[o] = n
 	}
 	if v.Paused {
 		v.Pause = pauseView(s.Pause, p)
@@ -219,9 +205,9 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 
 // pauseView takes the end from the window, which decides, and the rest from what is noted beside it.
 func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
-	v := &PauseView{Since: stampOf(w.From), Until: stampOf(w.To), Author: p.Author, Reason: p.Reason}
+	v := &PauseView{Since: timeOf(w.From), Until: timeOf(w.To), Author: p.Author, Reason: p.Reason}
 	if p.Since != 0 {
-		v.Since = stampOf(p.Since) // the window may begin before it, with a tick that was due and not claimed
+		v.Since = timeOf(p.Since) // the window may begin before it, with a tick that was due and not claimed
 	}
 	return v
 }

@@ -10,9 +10,13 @@ import (
 
 // LastSuccess reads when runs of some jobs last succeeded, by the job's name. Jobs are left out that have not
 // succeeded, and jobs that are not there. It is JobView.LastSuccess for many jobs,
-// in a few calls. Beside an error stand those that could be read.
+// in a few calls. Beside an error stand those that could be read. A client over HTTP returns
+// ErrRedisOnly; JobView has it.
 func (c *Client) LastSuccess(ctx context.Context, names ...string) (map[string]time.Time, error) {
-	l, err := c.open(ctx)
+	if c.conn == nil {
+		return nil, ErrRedisOnly
+	}
+	l, err := c.conn.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"time"
+
 	"cmp"
 	"context"
 	"slices"
@@ -16,20 +18,16 @@ type LeaseView struct {
 	Shard  int    `json:"shard"`
 	Shards int    `json:"shards"`
 	Run    string `json:"run"`
-	Token  string `json:"token"`
+	Token  int64  `json:"token,string"`
 	Node   string `json:"node"`
-	// TTLMS is how much longer the lease lasts by Redis' clock, unless it is renewed. At 0 it has lapsed:
+	// TTL is how much longer the lease lasts by Redis' clock, unless it is renewed. At 0 it has lapsed:
 	// the run still holds it until a living node reaps it, or its own node comes back.
-	TTLMS int64  `json:"ttl_ms"`
-	Until *Stamp `json:"until"`
+	TTL   time.Duration `json:"ttl_ms"`
+	Until time.Time     `json:"until"`
 }
 
-// Leases lists the leases of the runs that are going, by name and then by token: of one job, or with ""
-// of all. Runs that nobody was granted yet have none. It returns ErrUnknownJob for a job that is not
-// there, and ErrUnknownNamespace when no node has ever run in the namespace. Beside an UnreachableError stand those
-// of the other partitions.
-func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
-	l, parts, _, left, err := c.partsOf(ctx, job)
+func leases(ctx context.Context, c *conn, job string) ([]LeaseView, error) {
+	l, parts, _, left, err := partsOf(ctx, c, job)
 	if err != nil {
 		return nil, err
 	}
@@ -48,14 +46,14 @@ func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
 		}
 	}
 	slices.SortFunc(views, func(a, b LeaseView) int {
-		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Shard, b.Shard), cmp.Compare(len(a.Token), len(b.Token)), cmp.Compare(a.Token, b.Token))
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Token, b.Token))
 	})
 	return views, left
 }
 
 func leaseView(l ledger.Run, now int64) LeaseView {
 	return LeaseView{
-		Name: sharding.Part(l.Job, l.Shard, l.Shards), Job: l.Job, Shard: l.Shard, Shards: l.Shards, Run: l.ID, Token: token(l.Token), Node: cmp.Or(l.NodeName, l.Node),
-		TTLMS: max(0, l.Until-now), Until: stampOf(l.Until),
+		Name: sharding.Part(l.Job, l.Shard, l.Shards), Job: l.Job, Shard: l.Shard, Shards: l.Shards, Run: l.ID, Token: l.Token, Node: cmp.Or(l.NodeName, l.Node),
+		TTL: ms(max(0, l.Until-now)), Until: timeOf(l.Until),
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/escapement/escapement/locking"
@@ -16,17 +15,18 @@ import (
 type ReleaseOptions struct {
 	// Force gives a lock away at once: whoever held it may work on beside the next holder until its next renewal, and only the
 	// larger token tells the two apart. The lease of a run cannot be taken by force.
-	Force bool
+	Force bool `json:"force,omitempty"`
 	// Holder is who takes a lock by force, for whoever sees it for that moment.
 	Holder string
 	// Author is who releases it, and Reason why; at most 64 and 256 bytes are kept.
-	Author, Reason string
+	Author string
+	Reason string `json:"reason,omitempty"`
 }
 
-// Release says what ReleaseLock did.
+// Release is the result of ReleaseLock.
 type Release struct {
-	Lock LockView // as it was held
-	Did  Released
+	Lock LockView `json:"lock"` // as it was held
+	Did  Released `json:"did"`  // told, cancelled, taken or lapses
 }
 
 // Released is what ReleaseLock did.
@@ -45,36 +45,26 @@ const (
 	ReleaseLapses Released = "lapses"
 )
 
-// ReleaseLock ends one grant of a lock, or of a run's lease, by its token, so that nobody else's is ended by mistake. It does not wait
-// for the end; Lock shows it. It returns ErrUnknownLock when nobody holds anything by that name, and ErrRefused when another grant
-// does, or for a run's lease with Force.
-func (c *Client) ReleaseLock(ctx context.Context, name string, token int64, o ReleaseOptions) (r Release, err error) {
+func releaseLock(ctx context.Context, c *conn, name string, token int64, o ReleaseOptions) (r Release, err error) {
 	o.Author, o.Reason = c.by(o.Author, o.Reason)
-	defer func() {
-		detail := "token " + strconv.FormatInt(token, 10)
-		if o.Force {
-			detail += ", by force"
-		}
-		c.noted(ctx, &err, Action{Name: "locks release", Target: name, Author: o.Author, Reason: o.Reason, Detail: detail})
-	}()
-	r.Lock, err = c.grant(ctx, name, strconv.FormatInt(token, 10))
+	r.Lock, err = findGrant(ctx, c, name, token)
 	switch {
 	case err != nil:
 	case r.Lock.Kind == LockKind && o.Force:
-		r.Did, err = c.takeAway(ctx, r.Lock, token, o.Holder)
+		r.Did, err = takeAway(ctx, c, r.Lock, token, o.Holder)
 	case r.Lock.Kind == LockKind:
-		r.Did, err = ReleaseTold, c.revoke(ctx, r.Lock, token)
+		r.Did, err = ReleaseTold, revoke(ctx, c, r.Lock, token)
 	case o.Force:
 		err = unforceable(r.Lock)
 	default:
-		r.Did, err = ReleaseCancelled, c.cancelHolder(ctx, r.Lock, o)
+		r.Did, err = ReleaseCancelled, cancelHolder(ctx, c, r.Lock, o)
 	}
 	return r, err
 }
 
 // grant finds the grant with a token among all that is held by a name.
-func (c *Client) grant(ctx context.Context, name, token string) (LockView, error) {
-	held, unread := c.named(ctx, name)
+func findGrant(ctx context.Context, c *conn, name string, token int64) (LockView, error) {
+	held, unread := heldByName(ctx, c, name)
 	if i := slices.IndexFunc(held, func(l LockView) bool { return l.Token == token }); i >= 0 {
 		return held[i], nil
 	}
@@ -88,28 +78,28 @@ func (c *Client) grant(ctx context.Context, name, token string) (LockView, error
 	for _, l := range held {
 		others = append(others, l.Who())
 	}
-	return LockView{}, fmt.Errorf("%w: token %s does not hold %q: it is held by %s", ErrRefused, token, name, strings.Join(others, "; and by "))
+	return LockView{}, fmt.Errorf("%w: token %d does not hold %q: it is held by %s", ErrRefused, token, name, strings.Join(others, "; and by "))
 }
 
 // changed is the error for a lock that was given to somebody else just now; nil when it is held by that grant all the same.
-func (c *Client) changed(ctx context.Context, l LockView, err error) error {
-	_, other := c.grant(ctx, l.Name, l.Token)
+func grantChanged(ctx context.Context, c *conn, l LockView, err error) error {
+	_, other := findGrant(ctx, c, l.Name, l.Token)
 	return cmp.Or(other, err)
 }
 
-func (c *Client) revoke(ctx context.Context, l LockView, token int64) error {
-	_, locker := c.locks()
+func revoke(ctx context.Context, c *conn, l LockView, token int64) error {
+	_, locker := lockDrivers(c)
 	defer locker.Close()
 	err := locker.Revoke(ctx, l.Name, token)
 	if errors.Is(err, locking.ErrLost) {
-		return c.changed(ctx, l, err)
+		return grantChanged(ctx, c, l, err)
 	}
 	return err
 }
 
 // takeAway takes a lock from its holder and gives it back at once, if it can.
-func (c *Client) takeAway(ctx context.Context, l LockView, token int64, holder string) (Released, error) {
-	_, locker := c.locks()
+func takeAway(ctx context.Context, c *conn, l LockView, token int64, holder string) (Released, error) {
+	_, locker := lockDrivers(c)
 	defer locker.Close()
 	// Not kept alive, and for as short as can be: if the release gets lost, it lapses.
 	o := locking.Options{TTL: 3 * lockMargin, Fixed: true, Holder: holder, Permits: l.Permits}
@@ -121,7 +111,7 @@ func (c *Client) takeAway(ctx context.Context, l LockView, token int64, holder s
 	}
 	lease, err := locker.TakeOver(ctx, l.Name, token, o)
 	if errors.Is(err, locking.ErrHeld) {
-		return "", c.changed(ctx, l, err)
+		return "", grantChanged(ctx, c, l, err)
 	}
 	if err != nil {
 		return "", err
@@ -132,20 +122,18 @@ func (c *Client) takeAway(ctx context.Context, l LockView, token int64, holder s
 	return ReleaseTaken, nil
 }
 
-// unforceable says what can be done about a run's lease instead.
+// unforceable is the error for a run's lease, with the cure.
 func unforceable(l LockView) error {
-	if l.TTLMS == 0 {
+	if l.TTL == 0 {
 		return fmt.Errorf("%w: the lease of run %s has lapsed already; a living node that holds the job reaps it: nodes list shows whether there is one", ErrRefused, l.Run)
 	}
 	return fmt.Errorf("%w: the lease of run %s cannot be taken by force, another run beside it would not be safe; without --force the run is cancelled and ends. If node %s is gone, the lease lapses in %s and a living node reaps it; if the node hangs, end its process first",
-		ErrRefused, l.Run, cmp.Or(l.Node, "-"), l.Left())
+		ErrRefused, l.Run, cmp.Or(l.Node, "-"), l.TTL)
 }
 
 // cancelHolder cancels the run of a lease; one that has ended meanwhile is as good.
-func (c *Client) cancelHolder(ctx context.Context, l LockView, o ReleaseOptions) error {
-	unnoted := *c
-	unnoted.actor = nil
-	_, err := unnoted.Cancel(ctx, l.Run, CancelOptions{Author: o.Author, Reason: cmp.Or(o.Reason, "locks release")})
+func cancelHolder(ctx context.Context, c *conn, l LockView, o ReleaseOptions) error {
+	_, _, err := cancelRun(ctx, c, l.Run, CancelOptions{Author: o.Author, Reason: cmp.Or(o.Reason, "locks release")})
 	if errors.Is(err, ErrRefused) || errors.Is(err, ErrUnknownRun) {
 		return nil
 	}

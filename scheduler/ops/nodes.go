@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"time"
+
 	"cmp"
 	"context"
 	"errors"
@@ -17,52 +19,49 @@ import (
 
 // NodeView is a node, as tools and the API show it.
 type NodeView struct {
-	ID            string `json:"id"`
-	Name          string `json:"name"`
-	Generation    string `json:"generation"`
-	State         string `json:"state"` // active, standby, draining, gone
-	Jobs          int    `json:"jobs"`
-	Owned         int    `json:"owned"`
-	Running       int    `json:"running"`
-	ClockOffsetMS int64  `json:"clock_offset_ms"` // Redis' clock minus the node's
-	Version       string `json:"version"`
-	Started       *Stamp `json:"started"`
-	Seen          *Stamp `json:"seen"`
-	Revision      string `json:"revision"`
-	ZoneData      string `json:"zone_data"` // version of the time zone rules that its schedules follow
+	ID          string        `json:"id"`
+	Name        string        `json:"name"`
+	Generation  string        `json:"generation"`
+	State       string        `json:"state"` // active, standby, draining, gone
+	Jobs        int           `json:"jobs"`
+	Owned       int           `json:"owned"`
+	Running     int           `json:"running"`
+	ClockOffset time.Duration `json:"clock_offset_ms"` // Redis' clock minus the node's
+	Version     string        `json:"version"`
+	Started     time.Time     `json:"started"`
+	Seen        time.Time     `json:"seen"`
+	Revision    string        `json:"revision"`
+	ZoneData    string        `json:"zone_data"` // version of the time zone rules that its schedules follow
 	// Trouble is why the node claims nothing, or not everything, though nobody has drained it, as
 	// in /readyz.
 	Trouble string `json:"trouble,omitempty"`
-	// ConfigRefused says that the node has refused a change of its configuration, and goes on with the jobs that it had.
+	// ConfigRefused is set when the node has refused a change of its configuration, and goes on with the jobs that it had.
 	ConfigRefused *RefusedView `json:"config_refused,omitempty"`
 	// Superseded is how many of the node's jobs are stored in another definition of its generation,
 	// Standby how many another generation runs. The node claims neither. Only jobs that living nodes
 	// hold in several definitions are counted.
 	Superseded int `json:"superseded"`
 	Standby    int `json:"standby"`
-	// Drain says who drained the node's name, and why. State changes to draining with the node's
+	// Drain is who drained the node's name, and why. State changes to draining with the node's
 	// next heartbeat.
 	Drain *DrainView `json:"drain,omitempty"`
 }
 
-// DrainView says since when a name is drained, by whom and why. All fields are empty when a newer
+// DrainView is since when a name is drained, by whom and why. All fields are empty when a newer
 // version recorded it.
 type DrainView struct {
-	Since  *Stamp `json:"since"`
-	Author string `json:"author"`
-	Reason string `json:"reason"`
+	Since  time.Time `json:"since"`
+	Author string    `json:"author"`
+	Reason string    `json:"reason"`
 }
 
-// RefusedView says since when a node refuses a changed configuration, and why, or where it is wrong.
+// RefusedView is since when a node refuses a changed configuration, and why, or where it is wrong.
 type RefusedView struct {
-	At   *Stamp `json:"at"` // of the first refusal since the node had its configuration
-	Text string `json:"text"`
+	At   time.Time `json:"at"` // of the first refusal since the node had its configuration
+	Text string    `json:"text"`
 }
 
-// ListNodes lists the nodes in the roster by name, also those that have just gone. Jobs of unreachable partitions do not count as
-// superseded or on standby. Records that this version cannot read are counted in an error that wraps ErrUnknownFormat and comes beside the
-// others.
-func (c *Client) ListNodes(ctx context.Context) ([]NodeView, error) {
+func listNodes(ctx context.Context, c *conn) ([]NodeView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func (c *Client) ListNodes(ctx context.Context) ([]NodeView, error) {
 	if err != nil {
 		return nil, err
 	}
-	drains, err := c.Drains(ctx)
+	drains, err := listDrains(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +93,7 @@ func (c *Client) ListNodes(ctx context.Context) ([]NodeView, error) {
 }
 
 // members reads the roster of an existing namespace.
-func (c *Client) members(ctx context.Context) (*ledger.Ledger, []roster.Member, error) {
+func readMembers(ctx context.Context, c *conn) (*ledger.Ledger, []roster.Member, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -107,33 +106,24 @@ func named(members []roster.Member, name string) bool {
 	return slices.ContainsFunc(members, func(m roster.Member) bool { return m.Name == name })
 }
 
-// DrainOptions say who drains a node, and why. The zero value is useful.
+// DrainOptions are who drains a node, and why. The zero value is useful.
 type DrainOptions struct {
 	// Author is who drains it; at most 64 bytes are kept. Default "unknown".
 	Author string
 	// Reason is for people who find the node drained; at most 256 bytes are kept. Default none.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 }
 
-// DrainNode drains the nodes of a name until ResumeNode: they claim nothing new, hand over the jobs
-// that they own within three seconds, finish their runs, and stay in the roster as draining. The
-// drain belongs to the name, so a process that starts with that name drains too. A repeated call
-// replaces the author and the reason. DrainNode does not wait; use NodeIdle. It returns
-// ErrUnknownNode unless a node of that name is in the roster or the name is drained, and ErrRefused
-// when too many names are drained and for a text that is not UTF-8.
-func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) (err error) {
+func drainNode(ctx context.Context, c *conn, name string, o DrainOptions) (err error) {
 	o.Author, o.Reason = c.by(o.Author, o.Reason)
-	defer func() {
-		c.noted(ctx, &err, Action{Name: "nodes drain", Target: name, Author: o.Author, Reason: o.Reason})
-	}()
 	if err := utf8Only("drain node "+name, o.Author, o.Reason); err != nil {
 		return err
 	}
-	_, members, err := c.members(ctx)
+	_, members, err := readMembers(ctx, c)
 	if err != nil {
 		return err
 	}
-	drains, err := c.Drains(ctx)
+	drains, err := listDrains(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -147,12 +137,8 @@ func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) (er
 	return redisconn.Classify("drain node", err)
 }
 
-// ResumeNode ends the drain of a name; its nodes claim again after their next heartbeat. It changes
-// nothing if the name is not drained. It returns ErrUnknownNode for a name that is neither drained
-// nor in the roster.
-func (c *Client) ResumeNode(ctx context.Context, name string) (err error) {
-	defer func() { c.noted(ctx, &err, Action{Name: "nodes resume", Target: name}) }()
-	_, members, err := c.members(ctx)
+func resumeNode(ctx context.Context, c *conn, name string) (err error) {
+	_, members, err := readMembers(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -166,10 +152,8 @@ func (c *Client) ResumeNode(ctx context.Context, name string) (err error) {
 	return nil
 }
 
-// NodeIdle reports whether the nodes of a name run nothing, and will run nothing until they are
-// resumed. Nodes that are gone rest when the ledger has no run of theirs.
-func (c *Client) NodeIdle(ctx context.Context, name string) (bool, error) {
-	l, members, err := c.members(ctx)
+func nodeIdle(ctx context.Context, c *conn, name string) (bool, error) {
+	l, members, err := readMembers(ctx, c)
 	if err != nil {
 		return false, err
 	}
@@ -195,8 +179,7 @@ func (c *Client) NodeIdle(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// Drains lists the drained names, also those that no node has at present.
-func (c *Client) Drains(ctx context.Context) (map[string]DrainView, error) {
+func listDrains(ctx context.Context, c *conn) (map[string]DrainView, error) {
 	drains, err := c.roster().Drains(ctx)
 	if err != nil {
 		err = redisconn.Classify("read the drains", err)
@@ -205,7 +188,7 @@ func (c *Client) Drains(ctx context.Context) (map[string]DrainView, error) {
 	}
 	views := make(map[string]DrainView, len(drains))
 	for name, d := range drains {
-		views[name] = DrainView{Since: stampOf(work.Millis(d.Since)), Author: d.Author, Reason: d.Reason}
+		views[name] = DrainView{Since: timeOf(work.Millis(d.Since)), Author: d.Author, Reason: d.Reason}
 	}
 	return views, nil
 }
@@ -217,7 +200,7 @@ func unknownNode(name string) error {
 func nodeView(m roster.Member) NodeView {
 	return NodeView{
 		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
-		ClockOffsetMS: m.OffsetMS, Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, ZoneData: m.ZoneData, Started: stampOf(work.Millis(m.Started)), Seen: stampOf(work.Millis(m.Seen)),
+		ClockOffset: ms(m.OffsetMS), Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, ZoneData: m.ZoneData, Started: timeOf(work.Millis(m.Started)), Seen: timeOf(work.Millis(m.Seen)),
 		ConfigRefused: refusedView(m.Refused),
 	}
 }
@@ -226,5 +209,5 @@ func refusedView(r *roster.Refusal) *RefusedView {
 	if r == nil {
 		return nil
 	}
-	return &RefusedView{At: stampOf(r.At), Text: oneLine(r.Text)}
+	return &RefusedView{At: timeOf(r.At), Text: oneLine(r.Text)}
 }

@@ -18,7 +18,7 @@ type nodesClock struct {
 
 // nodesTime is the client's idea of Redis' time: Redis' own, or another one that most living nodes go by. It is the zero time, no
 // idea, when the roster cannot be read.
-func (c *Client) nodesTime(ctx context.Context) time.Time {
+func (c *conn) nodesTime(ctx context.Context) time.Time {
 	sent := time.Now()
 	if redis, fresh := c.clock.at(sent); fresh {
 		return redis

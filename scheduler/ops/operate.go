@@ -29,25 +29,18 @@ func instant(op string, t time.Time) (int64, error) {
 	return 0, fmt.Errorf("%w: %s: %s is outside the years 1970 to 9999", ErrRefused, op, t.UTC().Format(time.RFC3339))
 }
 
-// PauseOptions say who pauses a job, and why.
+// PauseOptions are who pauses a job, and why.
 type PauseOptions struct {
 	// Reason is for people who find the job paused. It is required; at most 256 bytes are kept.
-	Reason string
+	Reason string `json:"reason"`
 	// Author is who pauses it; at most 64 bytes are kept. Default "unknown".
 	Author string
 	// Until is when the pause ends, in whole milliseconds. Default: when the job is resumed.
-	Until time.Time
+	Until time.Time `json:"until,omitempty"`
 }
 
-// Pause pauses a job. Ticks that are not claimed yet, up to the end of the pause, are recorded as
-// paused and never run. A run in flight goes on, and runs by hand still start. A repeated call
-// replaces the end, the author and the reason. It returns ErrUnknownJob, and ErrRefused without a
-// reason, for a text that is not UTF-8, or for an end in the past of Redis' clock.
-func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (err error) {
+func pauseJob(ctx context.Context, c *conn, name string, o PauseOptions) (err error) {
 	o.Author, o.Reason = c.by(o.Author, o.Reason)
-	defer func() {
-		c.noted(ctx, &err, Action{Name: "jobs pause", Target: name, Author: o.Author, Reason: o.Reason, Detail: untilWords(o.Until)})
-	}()
 	reason := strings.TrimSpace(o.Reason)
 	if reason == "" {
 		return fmt.Errorf("%w: pause %s: the reason is empty; say why, for whoever finds the job paused", ErrRefused, name)
@@ -66,10 +59,7 @@ func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) (err er
 	return l.Pause(ctx, name, ledger.Pause{Author: author(o.Author), Reason: oneLine(reason), Until: until})
 }
 
-// Resume ends a job's pause: ticks from now on run again. It changes nothing if the job is not
-// paused. It returns ErrUnknownJob.
-func (c *Client) Resume(ctx context.Context, name string) (err error) {
-	defer func() { c.noted(ctx, &err, Action{Name: "jobs resume", Target: name}) }()
+func resumeJob(ctx context.Context, c *conn, name string) (err error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -77,15 +67,15 @@ func (c *Client) Resume(ctx context.Context, name string) (err error) {
 	return l.Resume(ctx, name)
 }
 
-// CancelOptions say who cancels a run, and why. The zero value is useful.
+// CancelOptions are who cancels a run, and why. The zero value is useful.
 type CancelOptions struct {
 	// Author is who cancels it; at most 64 bytes are kept. Default "unknown".
 	Author string
 	// Reason is for readers of the history; at most 256 bytes are kept. Default none.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 }
 
-// Cancellation says what Cancel did.
+// Cancellation is the result of Cancel.
 type Cancellation string
 
 // What Cancel did.
@@ -98,69 +88,53 @@ const (
 	CancelRecorded Cancellation = "recorded"
 )
 
-// Cancel ends a run, by its id or the id with which it was requested. It does not wait for the
-// run's end; WaitRun does. It returns ErrUnknownRun, and ErrRefused when the run has ended with
-// another outcome, and for a text that is not UTF-8.
-func (c *Client) Cancel(ctx context.Context, id string, o CancelOptions) (did Cancellation, err error) {
+func cancelRun(ctx context.Context, c *conn, id string, o CancelOptions) (did Cancellation, job string, err error) {
 	o.Author, o.Reason = c.by(o.Author, o.Reason)
-	job := ""
-	defer func() {
-		c.noted(ctx, &err, Action{Name: "runs cancel", Target: id, Author: o.Author, Reason: o.Reason, Detail: ofJob(job)})
-	}()
 	if err := utf8Only("cancel run "+id, o.Author, o.Reason); err != nil {
-		return "", err
+		return "", job, err
 	}
 	l, err := c.openAppend(ctx)
 	if err != nil {
-		return "", err
+		return "", job, err
 	}
 	r, err := locate(ctx, l, id)
 	if err != nil {
-		return "", cut(ctx, "cancel run "+id, err)
+		return "", job, cut(ctx, "cancel run "+id, err)
 	}
 	job = r.Job()
 	word, err := l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
 	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // it was handed back meanwhile, and goes on with another id
 		if r, _, err = inspect.Again(ctx, l, *r.Lease, id); err != nil {
-			return "", cut(ctx, "cancel run "+id, err)
+			return "", job, cut(ctx, "cancel run "+id, err)
 		}
 		word, err = l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
 	}
 	switch {
 	case err != nil:
-		return "", err
+		return "", job, err
 	case word == ledger.Told:
-		return CancelTold, nil
+		return CancelTold, job, nil
 	default:
-		return CancelRecorded, nil
+		return CancelRecorded, job, nil
 	}
 }
 
-// Rerun requests one more attempt of a run that has ended, whatever its outcome, and returns the
-// attempt's id. A repeated call returns the same id; for a third attempt, rerun the second. The
-// attempt has the run's tick and payload, starts also while the job is paused, and waits while
-// another run holds the job. It returns ErrUnknownRun, and ErrRefused while the run or another
-// attempt of its tick is in flight or pending.
-func (c *Client) Rerun(ctx context.Context, id string) (next string, err error) {
-	job := ""
-	defer func() { c.noted(ctx, &err, Action{Name: "runs rerun", Target: id, Detail: ofJob(job)}) }()
+func rerunRun(ctx context.Context, c *conn, id string) (next, job string, err error) {
 	l, err := c.openAppend(ctx)
 	if err != nil {
-		return "", err
+		return "", job, err
 	}
 	r, err := locate(ctx, l, id)
 	if err != nil {
-		return "", cut(ctx, "rerun "+id, err)
+		return "", job, cut(ctx, "rerun "+id, err)
 	}
 	job = r.Job()
-	return l.Rerun(ctx, r.Job(), r.ID())
+	next, err = l.Rerun(ctx, r.Job(), r.ID())
+	return next, job, err
 }
 
-// Remove deletes a job and its history. It returns ErrUnknownJob, and ErrRefused while a run of the
-// job is in flight or living nodes hold the job, because they would register it again; the error
-// names them.
-func (c *Client) Remove(ctx context.Context, name string) (err error) {
-	defer func() { c.noted(ctx, &err, Action{Name: "jobs remove", Target: name}) }()
+// removeJob deletes a job of a program, or the remains of a stored one, that no living node holds.
+func removeJob(ctx context.Context, c *conn, name string) (err error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -175,7 +149,7 @@ func (c *Client) Remove(ctx context.Context, name string) (err error) {
 	}
 	d, _ := jobs.ParseDefinition(s.Definition) // an unreadable one names no job that it follows
 	if len(nodes) > 0 && d.Stored > 0 {
-		return fmt.Errorf("%w: remove %s: it is a stored job, which nodes hold; delete it (`jobs delete`, DeleteJob)", ErrRefused, name)
+		return fmt.Errorf("%w: remove %s: it is a stored job, which nodes hold", ErrRefused, name)
 	}
 	if len(nodes) > 0 {
 		return fmt.Errorf("%w: remove %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, generations.Some(nodes))
@@ -195,7 +169,7 @@ func (c *Client) Remove(ctx context.Context, name string) (err error) {
 }
 
 // by is who does something and why: as the options say, else as the client's actor is called.
-func (c *Client) by(author, reason string) (string, string) {
+func (c *conn) by(author, reason string) (string, string) {
 	if c.actor == nil {
 		return author, reason
 	}
@@ -213,7 +187,7 @@ func untilWords(until time.Time) string {
 	if until.IsZero() {
 		return ""
 	}
-	return "until " + Stamp(until).String()
+	return "until " + FormatTime(until)
 }
 
 func author(s string) string { return cmp.Or(oneLine(s), nobody) }

@@ -14,17 +14,17 @@ import (
 
 // Overview is a namespace at a glance: what runs, what is late, what comes next, and how the ticks of the last day ended.
 type Overview struct {
-	Now     Stamp `json:"now"` // Redis' time
-	Jobs    int   `json:"jobs"`
-	Paused  int   `json:"paused"`
-	Running int   `json:"running"`
-	Pending int   `json:"pending"` // wanted, and granted to nobody yet
+	Now     time.Time `json:"now,set"` // Redis' time
+	Jobs    int       `json:"jobs"`
+	Paused  int       `json:"paused"`
+	Running int       `json:"running"`
+	Pending int       `json:"pending"` // wanted, and granted to nobody yet
 	// Late are jobs with a tick that was due more than 2 s ago and that no node has claimed, of the 100 jobs that are due first.
 	Late Names `json:"late"`
 	// Since is how far back Ended and Failing go: a day, or less where so much has ended that no more is read.
-	Since Stamp `json:"since"`
+	Since time.Time `json:"since,set"`
 	// Ended is how many ticks and runs have ended so since, by the words of RunView.Outcome.
-	Ended map[string]int64 `json:"ended"`
+	Ended map[jobs.Outcome]int64 `json:"ended"`
 	// Failing are jobs whose latest run since then did not succeed.
 	Failing Names `json:"failing"`
 	// Next are the next ticks, of 12 jobs at most.
@@ -33,8 +33,8 @@ type Overview struct {
 
 // NextView is the next tick of a job.
 type NextView struct {
-	Job  string `json:"job"`
-	Tick Stamp  `json:"tick"`
+	Job  string    `json:"job"`
+	Tick time.Time `json:"tick,set"`
 }
 
 const (
@@ -46,10 +46,8 @@ const (
 	overviewMost  = 1 << 12 // lines of that list that are read at most
 )
 
-// Overview reads what runs and waits, the jobs that are due first, and what has ended lately: as much as it takes for a day, or for about a
-// thousand ends. Beside an UnreachableError stands what could be read.
-func (c *Client) Overview(ctx context.Context) (Overview, error) {
-	l, parts, n, left, err := c.partsOf(ctx, "")
+func readOverview(ctx context.Context, c *conn) (Overview, error) {
+	l, parts, n, left, err := partsOf(ctx, c, "")
 	if err != nil {
 		return Overview{}, err
 	}
@@ -57,7 +55,7 @@ func (c *Client) Overview(ctx context.Context) (Overview, error) {
 	if err != nil {
 		return Overview{}, err
 	}
-	o := Overview{Now: Stamp(now), Jobs: n}
+	o := Overview{Now: now, Jobs: n}
 	open, err := l.InFlightIn(ctx, parts)
 	if err != nil {
 		return Overview{}, err
@@ -96,14 +94,14 @@ func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error
 			continue // whoever shows the job says what is wrong with it
 		}
 		if next := nextTick(s, d.Job, now); next != 0 {
-			o.Next = append(o.Next, NextView{s.Job, Stamp(time.UnixMilli(next))})
+			o.Next = append(o.Next, NextView{s.Job, time.UnixMilli(next)})
 		}
 		if s.Cursor != 0 && s.Cursor < now-overviewLate && s.HolderRun == "" && !s.Pause.Holds(now) {
 			late = append(late, s.Job)
 		}
 	}
 	o.Late = namesOf(late)
-	slices.SortStableFunc(o.Next, func(x, y NextView) int { return time.Time(x.Tick).Compare(time.Time(y.Tick)) })
+	slices.SortStableFunc(o.Next, func(x, y NextView) int { return x.Tick.Compare(y.Tick) })
 	o.Next = o.Next[:min(len(o.Next), overviewNext)]
 	return nil
 }
@@ -125,7 +123,7 @@ func (o *Overview) ended(ctx context.Context, l *ledger.Ledger, parts []int, day
 		}
 	}
 	since := max(recent.Since, day)
-	o.Since, o.Ended = Stamp(time.UnixMilli(since)), map[string]int64{}
+	o.Since, o.Ended = time.UnixMilli(since), map[jobs.Outcome]int64{}
 	var failing []string
 	err := l.EachNewest(ctx, recent, func(h ledger.JobRows) bool {
 		failed := false
@@ -133,7 +131,7 @@ func (o *Overview) ended(ctx context.Context, l *ledger.Ledger, parts []int, day
 			if r.At < since || r.TickID != "" || r.Ranged && r.Count == 0 {
 				continue
 			}
-			o.Ended[r.Outcome.String()] += max(1, r.Count)
+			o.Ended[r.Outcome] += max(1, r.Count)
 			if !r.Ranged {
 				failed = bad(r.Outcome)
 			}
@@ -154,15 +152,15 @@ func bad(o jobs.Outcome) bool {
 
 // EndView is how an attempt of a tick, or a range of ticks, ended.
 type EndView struct {
-	Run        string `json:"run"` // "" of a range
-	Tick       *Stamp `json:"tick"`
-	Until      *Stamp `json:"until,omitempty"` // of a range: its last tick
-	Count      int64  `json:"count"`           // how many ticks
-	Attempt    int    `json:"attempt"`         // 0 of a range
-	Outcome    string `json:"outcome"`
-	Reason     string `json:"reason"`
-	Started    *Stamp `json:"started,omitempty"` // null when it did not run
-	DurationMS int64  `json:"duration_ms"`
+	Run      string        `json:"run"` // "" of a range
+	Tick     time.Time     `json:"tick"`
+	Until    time.Time     `json:"until,omitempty"` // of a range: its last tick
+	Count    int64         `json:"count"`           // how many ticks
+	Attempt  int           `json:"attempt"`         // 0 of a range
+	Outcome  jobs.Outcome  `json:"outcome"`
+	Reason   string        `json:"reason"`
+	Started  time.Time     `json:"started,omitempty"` // null when it did not run
+	Duration time.Duration `json:"duration_ms"`
 }
 
 const (
@@ -171,9 +169,7 @@ const (
 	endsMost = 10_000 // and how many ends in all
 )
 
-// ListEnds lists how the latest ticks of some jobs ended, the oldest first, at most n of each; shards of a tick are not listed. Jobs that are
-// not there have none. It returns ErrRefused for more than 200 jobs, for an n that is not from 1 to 200, and for more than 10,000 ends in all.
-func (c *Client) ListEnds(ctx context.Context, names []string, n int) (map[string][]EndView, error) {
+func listEnds(ctx context.Context, c *conn, names []string, n int) (map[string][]EndView, error) {
 	if n < 1 || n > endsEach || len(names) > endsJobs || n*len(names) > endsMost {
 		return nil, fmt.Errorf("%w: list ends: %d of each of %d jobs; up to %d of each of up to %d, and %d in all", ErrRefused, n, len(names), endsEach, endsJobs, endsMost)
 	}
@@ -188,7 +184,7 @@ func (c *Client) ListEnds(ctx context.Context, names []string, n int) (map[strin
 		for _, r := range h.Rows {
 			if r.TickID == "" && (!r.Ranged || r.Count > 0) {
 				v := rowView(r)
-				ends = append(ends, EndView{v.Run, v.Tick, v.Until, max(1, r.Count), v.Attempt, v.Outcome, v.Reason, v.Started, v.DurationMS})
+				ends = append(ends, EndView{v.Run, v.Tick, v.Until, max(1, r.Count), v.Attempt, v.Outcome, v.Reason, v.Started, v.Duration})
 			}
 		}
 		all[h.Job] = ends[max(0, len(ends)-n):]

@@ -26,7 +26,7 @@ type Preview struct {
 
 // ClockChange is an instant at which the clock of a zone is set.
 type ClockChange struct {
-	At    Stamp      `json:"at"`
+	At    time.Time  `json:"at,set"`
 	From  string     `json:"from"`  // what the clock shows before, RFC 3339
 	To    string     `json:"to"`    // and from then on
 	Ticks []TickView `json:"ticks"` // the first ticks with a note there, three at most
@@ -52,14 +52,11 @@ const (
 	changesWithin = 400 * 24 * time.Hour
 )
 
-// Preview lists the next n ticks of a job with a schedule, by Redis' time, whether such a job exists or not, and what changes of the clock
-// do to them. It looks at the settings that decide when ticks are, and at the name, for which an example stands when it is empty. Faults
-// of these settings are a part of the answer. It returns ErrRefused for an n that is not from 1 to PreviewMost.
-func (c *Client) Preview(ctx context.Context, j jobs.Job, n int) (Preview, error) {
+func previewSchedule(ctx context.Context, c *conn, j jobs.Job, n int) (Preview, error) {
 	if n < 1 || n > PreviewMost {
 		return Preview{}, fmt.Errorf("%w: preview: %d ticks; from 1 to %d", ErrRefused, n, PreviewMost)
 	}
-	now, err := c.Now(ctx)
+	now, err := redisNow(ctx, c)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -105,7 +102,7 @@ func clockChanges(s *jobs.Schedule, now time.Time) []ClockChange {
 		if was == is {
 			continue // another name, or another half of the year, of the same clock
 		}
-		c := ClockChange{At: Stamp(at), From: at.In(time.FixedZone("", was)).Format(time.RFC3339), To: at.Format(time.RFC3339), Ticks: []TickView{}}
+		c := ClockChange{At: at, From: at.In(time.FixedZone("", was)).Format(time.RFC3339), To: at.Format(time.RFC3339), Ticks: []TickView{}}
 		twice := time.Duration(max(0, was-is)) * time.Second // what comes twice
 		moved := at.Add(s.Offset())                          // by jitter, as all ticks are
 		tick, end := s.Next(moved.Add(-twice-1)), moved.Add(twice)

@@ -27,17 +27,14 @@ const (
 	SeverityError = diagnose.Error
 )
 
-// Problems looks for what is wrong with the namespace, its nodes and its Redis, and says what to do: errors first. It changes nothing. At most 20 problems of a code are listed
-// one by one; a further one counts the rest. What may not be looked at, or cannot be read, is a problem itself. It looks at the name of every key in Redis and at every
-// job: seconds, where there are 100,000. It returns an error only when Redis does not answer.
-func (c *Client) Problems(ctx context.Context) ([]Problem, error) {
+func findProblems(ctx context.Context, c *conn) ([]Problem, error) {
 	l, err := c.open(ctx)
 	if errors.Is(err, locking.ErrUnreachable) && !errors.Is(err, ErrUnknownNamespace) {
 		return nil, err
 	}
 	var found diagnose.List
 	diagnose.Redis(ctx, c.client, c.namespace, &found) // first: a server is the cause of much that is found below
-	err = c.namespaceProblems(ctx, l, err, &found)
+	err = namespaceProblems(ctx, c, l, err, &found)
 	if errors.Is(err, locking.ErrUnreachable) {
 		return nil, err
 	}
@@ -52,7 +49,7 @@ func (c *Client) Problems(ctx context.Context) ([]Problem, error) {
 
 // doctor looks for problems of a namespace that is there.
 type doctor struct {
-	*Client
+	*conn
 	l   *ledger.Ledger
 	now time.Time // by Redis' clock
 	to  *diagnose.List
@@ -72,7 +69,7 @@ func (d *doctor) lacking(err error) error {
 }
 
 // namespaceProblems looks at a namespace that was opened as l, or with the error err.
-func (c *Client) namespaceProblems(ctx context.Context, l *ledger.Ledger, err error, to *diagnose.List) error {
+func namespaceProblems(ctx context.Context, c *conn, l *ledger.Ledger, err error, to *diagnose.List) error {
 	if errors.Is(err, ErrUnknownNamespace) {
 		p := Problem{
 			Code: "namespace_unknown", Severity: diagnose.Error, Kind: diagnose.OnNamespace, On: c.namespace, Text: "no node has ever run in this namespace here",
@@ -87,11 +84,11 @@ func (c *Client) namespaceProblems(ctx context.Context, l *ledger.Ledger, err er
 	if err != nil {
 		return err
 	}
-	d := &doctor{Client: c, l: l, to: to}
+	d := &doctor{conn: c, l: l, to: to}
 	if d.now, err = l.Now(ctx); err != nil {
 		return err
 	}
-	closed, err := c.Closed(ctx)
+	closed, err := closedWords(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -194,7 +191,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 		case living && held[s.Job].NoNode != "":
 			d.noNode(s, definition, held[s.Job])
 		case living && s.Cursor != 0 && s.HolderRun == "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
-			d.add("job_overdue", diagnose.Error, diagnose.OnJob, s.Job, "its tick of "+stampOf(s.Cursor).String()+" is due, a node can run it, and nobody does",
+			d.add("job_overdue", diagnose.Error, diagnose.OnJob, s.Job, "its tick of "+FormatTime(timeOf(s.Cursor))+" is due, a node can run it, and nobody does",
 				"see what the nodes say: `nodes list`, /readyz and the log of "+held[s.Job].Owner+"; are their slots taken (node.max_running)?")
 		case s.Cursor != 0 && s.HolderRun != "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
 			waiting = append(waiting, s.Job)
@@ -228,7 +225,7 @@ func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
 func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.Holding) {
 	severity, since := diagnose.Warning, ""
 	if s.Cursor != 0 && s.Cursor <= d.now.UnixMilli() {
-		severity, since = diagnose.Error, "; its tick of "+stampOf(s.Cursor).String()+" is due"
+		severity, since = diagnose.Error, "; its tick of "+FormatTime(timeOf(s.Cursor))+" is due"
 	} else if len(definition.After) > 0 {
 		severity = diagnose.Error
 	}

@@ -27,11 +27,11 @@ const (
 
 // nodes looks at each node, and returns the living ones.
 func (d *doctor) nodes(ctx context.Context) ([]NodeView, error) {
-	all, err := d.ListNodes(ctx)
+	all, err := listNodes(ctx, d.conn)
 	if err = d.lacking(err); err != nil {
 		return nil, err
 	}
-	drains, err := d.Drains(ctx)
+	drains, err := listDrains(ctx, d.conn)
 	if err != nil {
 		return nil, err
 	}
@@ -88,22 +88,22 @@ func (d *doctor) node(n NodeView) {
 		d.add(code, severity, diagnose.OnNode, cmp.Or(n.Name, n.ID), text, cure)
 	}
 	age := time.Duration(0)
-	if n.Started != nil {
-		age = d.now.Sub(time.Time(*n.Started))
+	if !n.Started.IsZero() {
+		age = d.now.Sub(n.Started)
 	}
 	if n.Trouble != "" {
 		add("node_trouble", diagnose.Error, "it claims nothing, or not everything: "+n.Trouble, "mend what it names; its log and /readyz say more")
 	}
 	if r := n.ConfigRefused; r != nil {
-		add("config_refused", diagnose.Warning, fmt.Sprintf("it has refused a changed configuration since %s and goes on with the jobs that it had: %s", r.At, r.Text),
+		add("config_refused", diagnose.Warning, fmt.Sprintf("it has refused a changed configuration since %s and goes on with the jobs that it had: %s", FormatTime(r.At), r.Text),
 			"correct the file; the node reads it again by itself. Its log says what is wrong, as does `escapement config validate`")
 	}
-	if off := max(n.ClockOffsetMS, -n.ClockOffsetMS); off > clockWarning.Milliseconds() {
+	if off := max(n.ClockOffset, -n.ClockOffset); off > clockWarning {
 		severity := diagnose.Warning
-		if off > clockError.Milliseconds() {
+		if off > clockError {
 			severity = diagnose.Error
 		}
-		add("node_clock", severity, fmt.Sprintf("its clock is %d ms away from that of Redis; ticks are in time all the same, what its jobs read from the clock is not", off), "let NTP or chrony set the clocks of its machine and of Redis'")
+		add("node_clock", severity, fmt.Sprintf("its clock is %d ms away from that of Redis; ticks are in time all the same, what its jobs read from the clock is not", off.Milliseconds()), "let NTP or chrony set the clocks of its machine and of Redis'")
 	}
 	if n.Revision == "" {
 		add("node_no_revision", diagnose.Warning, "it has no revision: whether its definitions are newer than those of others is decided by who registers last", "build from a checkout with .git, or set node.revision (ESCAPEMENT_NODE_REVISION; Config.Revision in a Go program)")
@@ -120,7 +120,7 @@ func (d *doctor) node(n NodeView) {
 func (d *doctor) differ(code string, nodes []NodeView, what, cure string, of func(NodeView) string) {
 	by := make(map[string]map[string][]string) // generation -> value -> names
 	for _, n := range nodes {
-		if n.Started != nil && d.now.Sub(time.Time(*n.Started)) < settled {
+		if !n.Started.IsZero() && d.now.Sub(n.Started) < settled {
 			return
 		}
 		value := of(n)

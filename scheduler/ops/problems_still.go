@@ -25,8 +25,8 @@ func (d *doctor) ahead(s ledger.Stored, definition jobs.Definition) {
 	if next.IsZero() || s.Cursor <= next.UnixMilli() {
 		return
 	}
-	at := Stamp(next).String()
-	d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, fmt.Sprintf("it runs nothing until %s, though its schedule has a tick at %s: its cursor is ahead, as after a step of Redis' clock", stampOf(s.Cursor), at),
+	at := FormatTime(next)
+	d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, fmt.Sprintf("it runs nothing until %s, though its schedule has a tick at %s: its cursor is ahead, as after a step of Redis' clock", FormatTime(timeOf(s.Cursor)), at),
 		fmt.Sprintf("`jobs rewind %s --to %s`", s.Job, at))
 }
 
@@ -44,7 +44,7 @@ func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
 	for _, s := range all {
 		p, noted := pauses[s.Job]
 		if !noted && s.Pause.To != 0 {
-			d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, "it was resumed, and its ticks up to "+stampOf(s.Pause.To).String()+" are recorded as paused all the same, as after a step of Redis' clock",
+			d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, "it was resumed, and its ticks up to "+FormatTime(timeOf(s.Pause.To))+" are recorded as paused all the same, as after a step of Redis' clock",
 				"`jobs resume "+s.Job+"`")
 			continue
 		}
@@ -77,7 +77,7 @@ func (d *doctor) waiting(ctx context.Context, names []string) error {
 	}
 	for _, r := range open {
 		if at := time.UnixMilli(r.Granted); r.Pending() && r.ReservesJob && at.Sub(d.now) > overdueAfter {
-			d.add("job_stands_still", diagnose.Warning, diagnose.OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.ID, Stamp(at.UTC())),
+			d.add("job_stands_still", diagnose.Warning, diagnose.OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.ID, FormatTime(at.UTC())),
 				"if that is too late, `runs cancel "+r.ID+"`")
 		}
 	}
@@ -104,7 +104,7 @@ func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
 		if strings.Contains(w.Note, "redlock.Bootstrap") {
 			cure = "`escapement locks bootstrap` with the `locks` of the nodes' configuration, once; the run starts by itself then"
 		}
-		d.add("run_refused", diagnose.Error, diagnose.OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.ID, stampOf(w.At), w.Note), cure)
+		d.add("run_refused", diagnose.Error, diagnose.OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.ID, FormatTime(timeOf(w.At)), w.Note), cure)
 	}
 	return nil
 }

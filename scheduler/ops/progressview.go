@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"time"
+
 	"context"
 
 	"github.com/escapement/escapement/scheduler/internal/inspect"
@@ -9,18 +11,18 @@ import (
 
 // ProgressView is how far a run in flight is, as it said up to a third of its lease time ago; see jobs.Run.Progress.
 type ProgressView struct {
-	Done  int64  `json:"done"`
-	Total int64  `json:"total"` // 0: not known
-	Note  string `json:"note"`
-	At    *Stamp `json:"at"` // when the run said so
+	Done  int64     `json:"done"`
+	Total int64     `json:"total"` // 0: not known
+	Note  string    `json:"note"`
+	At    time.Time `json:"at"` // when the run said so
 	// End is when it will end if it goes on as fast as since it first said anything; null when that is not known.
-	End *Stamp `json:"end"`
+	End time.Time `json:"end"`
 }
 
 func progressView(p ledger.Progress) *ProgressView {
-	v := &ProgressView{Done: p.Done, Total: p.Total, Note: p.Note, At: stampOf(p.At)}
+	v := &ProgressView{Done: p.Done, Total: p.Total, Note: p.Note, At: timeOf(p.At)}
 	if did, took := p.Done-p.From, p.At-p.Since; did > 0 && took > 0 && p.Total > p.Done {
-		v.End = stampOf(p.At + int64(float64(p.Total-p.Done)*float64(took)/float64(did)))
+		v.End = timeOf(p.At + int64(float64(p.Total-p.Done)*float64(took)/float64(did)))
 	}
 	return v
 }

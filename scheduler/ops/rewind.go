@@ -14,16 +14,7 @@ import (
 // rewindRounds is how often Rewind tries again when the cursor has moved meanwhile.
 const rewindRounds = 5
 
-// Rewind sets a job's cursor back to the first tick of its schedule at or after an instant, and
-// returns that tick. Ticks from there on are claimed again under the job's catch-up policy, each as
-// a later attempt than any recorded one. It returns ErrUnknownJob, and ErrRefused while a run of
-// the job is in flight, for a job that follows another, for an instant before the recorded history
-// or not before the cursor, and when the cursor keeps moving. If the clocks of a Cluster's masters
-// differ by more than a second, it fails with both instants in the error.
-func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (tick time.Time, err error) {
-	defer func() {
-		c.noted(ctx, &err, Action{Name: "jobs rewind", Target: name, Detail: "to " + Stamp(to).String()})
-	}()
+func rewindJob(ctx context.Context, c *conn, name string, to time.Time) (tick time.Time, err error) {
 	if _, err := instant("rewind "+name, to); err != nil {
 		return time.Time{}, err
 	}
@@ -72,7 +63,7 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 		return tick, "", fmt.Errorf("%w: rewind %s: %s has no tick from %s on", ErrRefused, name, schedule, to.UTC().Format(time.RFC3339))
 	}
 	if at := time.UnixMilli(s.Cursor); s.Cursor != 0 && s.HolderRun == "" && !tick.Before(at) {
-		return tick, "", fmt.Errorf("%w: rewind %s to %s: its cursor is at %s, which is not later; a rewind only goes back", ErrRefused, name, Stamp(tick), Stamp(at))
+		return tick, "", fmt.Errorf("%w: rewind %s to %s: its cursor is at %s, which is not later; a rewind only goes back", ErrRefused, name, FormatTime(tick), FormatTime(at))
 	}
 	now, err := l.Now(ctx)
 	if err != nil {

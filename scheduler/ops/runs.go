@@ -19,43 +19,29 @@ const OutcomePending = inspect.Pending // "pending"
 
 // RunFilter restricts ListRuns; zero fields do not.
 type RunFilter struct {
-	Job     string
-	Since   time.Time // by when they ended; those in flight by their ticks
-	Outcome string    // one of the words of RunView.Outcome, or OutcomePending; any other is refused
-	Limit   int       // newest ones; 0 is all
-	After   string    // the page begins behind this place, a RunList's Next
+	Job     string    `query:"job"`                                    // only this job
+	Since   time.Time `query:"since"`                                  // by when they ended; those in flight by their ticks
+	Outcome string    `query:"outcome"`                                // only runs that ended so, or are running or pending
+	Limit   int       `query:"limit" default:"100" min:"1" max:"1000"` // newest ones; 0 is all
+	After   string    `query:"after"`                                  // the page begins behind this place: Next of the page before
 	// Recent lists with a Limit what is in flight, and of the histories what the last 1,000 calls have written: it never reads them all.
 	Recent bool
 }
 
-// RunList is a page of runs.
-type RunList struct {
-	Runs          []RunView
-	Next          string // After of the next page, "" where the filter's Limit has left none out
-	UnknownFormat int    // rows that this version does not understand, of those that were read; Verify names them
-}
-
-// ListRuns lists runs: first those in flight, the newest tick first, then recorded ones and ranges of ticks that did not run, by when they
-// ended. In a namespace of more than 1,000 jobs a page reads what is in flight, and of the
-// histories the newest rows. It reads all histories where there is no Limit, and where it does not find enough among what the last
-// 1,000 calls have written: with an Outcome that is rare, far back, or soon after a move.
-// Where the history of a job cannot be read, the runs of the
-// others come beside an error that names the job. They also come beside an UnreachableError. It returns ErrRefused
-// for an outcome that is none, a negative Limit, and an After that is no place.
-func (c *Client) ListRuns(ctx context.Context, f RunFilter) (RunList, error) {
+func listRuns(ctx context.Context, c *conn, f RunFilter) (Page[RunView], error) {
 	if err := f.check(); err != nil {
-		return RunList{}, err
+		return Page[RunView]{}, err
 	}
-	l, parts, n, left, err := c.partsOf(ctx, f.Job)
+	l, parts, n, left, err := partsOf(ctx, c, f.Job)
 	if err != nil {
-		return RunList{}, err
+		return Page[RunView]{}, err
 	}
-	found, unread, err := inspect.Filter(f).List(ctx, l, parts, n)
+	found, unread, err := inspect.Filter{Job: f.Job, Since: f.Since, Outcome: f.Outcome, Limit: f.Limit, After: f.After, Recent: f.Recent}.List(ctx, l, parts, n)
 	if err != nil {
-		return RunList{}, cut(ctx, "list runs", err)
+		return Page[RunView]{}, cut(ctx, "list runs", err)
 	}
-	views, err := c.runViews(ctx, l, found.Runs)
-	return RunList{Runs: views, Next: found.Next, UnknownFormat: found.UnknownFormat}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
+	views, err := runViews(ctx, c, l, found.Runs)
+	return Page[RunView]{Items: views, Next: found.Next, UnknownFormat: found.UnknownFormat}, errors.Join(append(unread, cut(ctx, "list runs", err), left)...)
 }
 
 func (f RunFilter) check() error {
@@ -66,13 +52,13 @@ func (f RunFilter) check() error {
 		return nil
 	}
 	if err := new(jobs.Outcome).UnmarshalText([]byte(f.Outcome)); err != nil {
-		return fmt.Errorf("%w: list runs: %w, or %s", ErrRefused, err, OutcomePending)
+		return &InputError{fmt.Sprintf("list runs: %v, or %s", err, OutcomePending)}
 	}
 	return nil
 }
 
 // partsOf are the partitions that have the job of that name, or with "" some job, and how many jobs that are. left is an UnreachableError.
-func (c *Client) partsOf(ctx context.Context, job string) (l *ledger.Ledger, parts []int, n int, left, err error) {
+func partsOf(ctx context.Context, c *conn, job string) (l *ledger.Ledger, parts []int, n int, left, err error) {
 	if l, err = c.open(ctx); err != nil {
 		return nil, nil, 0, nil, err
 	}
@@ -85,23 +71,21 @@ func (c *Client) partsOf(ctx context.Context, job string) (l *ledger.Ledger, par
 	return l, parts, n, left, err
 }
 
-// GetRun finds one run by its id, or by the id it was asked for, and reads its output and payload. It
-// returns ErrUnknownRun when neither a run in flight nor the history has it.
-func (c *Client) GetRun(ctx context.Context, id string) (RunView, error) {
+func getRun(ctx context.Context, c *conn, id string) (RunView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return RunView{}, err
 	}
-	v, _, err := c.run(ctx, l, id)
+	v, _, err := readRun(ctx, c, l, id)
 	return v, cut(ctx, "look for run "+id, err)
 }
 
-func (c *Client) run(ctx context.Context, l *ledger.Ledger, id string) (RunView, inspect.Run, error) {
+func readRun(ctx context.Context, c *conn, l *ledger.Ledger, id string) (RunView, inspect.Run, error) {
 	r, err := locate(ctx, l, id)
 	if err != nil {
 		return RunView{}, r, err
 	}
-	views, err := c.runViews(ctx, l, []inspect.Run{r})
+	views, err := runViews(ctx, c, l, []inspect.Run{r})
 	if err == nil {
 		err = enrich(ctx, l, r, &views[0])
 	}
@@ -168,16 +152,12 @@ const (
 	waitMost  = time.Second
 )
 
-// WaitRun returns the run, as GetRun does, when it has ended; one that may not start yet is waited for too.
-// A run that was handed back is followed; a further attempt is a run of its own and is not. It looks ten times a second at first, and
-// after ten seconds once a second. It returns
-// ctx's error, and ErrUnknownRun when the run is not there or was removed with its job.
-func (c *Client) WaitRun(ctx context.Context, id string) (RunView, error) {
+func waitRun(ctx context.Context, c *conn, id string) (RunView, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return RunView{}, err
 	}
-	v, r, err := c.run(ctx, l, id)
+	v, r, err := readRun(ctx, c, l, id)
 	if err != nil {
 		return v, cut(ctx, "look for run "+id, err)
 	}

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"time"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -15,40 +17,40 @@ import (
 
 // RunView is a run, or a range of ticks that did not run, as tools and the API show it.
 type RunView struct {
-	Run    string `json:"run"`
-	Job    string `json:"job"`
-	Tick   *Stamp `json:"tick"`            // of a range: its first tick
-	Until  *Stamp `json:"until,omitempty"` // of a range: its last tick
-	Count  *int64 `json:"count,omitempty"` // of a range: how many ticks; see Mark for 0
-	Shard  int    `json:"shard"`
-	Shards int    `json:"shards"`
+	Run    string    `json:"run"`
+	Job    string    `json:"job"`
+	Tick   time.Time `json:"tick"`            // of a range: its first tick
+	Until  time.Time `json:"until,omitempty"` // of a range: its last tick
+	Count  *int64    `json:"count,omitempty"` // of a range: how many ticks; see Mark for 0
+	Shard  int       `json:"shard"`
+	Shards int       `json:"shards"`
 	// Whole says that this is a tick of a sharded job as a whole; Of is, of a shard, that tick's id, and Param its
 	// parameter.
-	Whole      bool   `json:"whole,omitempty"`
-	Of         string `json:"of,omitempty"`
-	Param      string `json:"param,omitempty"`
-	Attempt    int    `json:"attempt"`
-	Tries      int    `json:"tries"`
-	Token      string `json:"token"`
-	Node       string `json:"node"`
-	Generation string `json:"generation"`
-	Trigger    string `json:"trigger"`
-	Outcome    string `json:"outcome"` // "running", also while nobody was granted it yet
+	Whole      bool         `json:"whole,omitempty"`
+	Of         string       `json:"of,omitempty"`
+	Param      string       `json:"param,omitempty"`
+	Attempt    int          `json:"attempt"`
+	Tries      int          `json:"tries"`
+	Token      int64        `json:"token,string"`
+	Node       string       `json:"node"`
+	Generation string       `json:"generation"`
+	Trigger    string       `json:"trigger"`
+	Outcome    jobs.Outcome `json:"outcome"` // "running", also while nobody was granted it yet
 	// Reason begins with "pending", and says why, while nobody was granted the run yet. Of a granted run it may be what the
 	// run waits for before it starts.
-	Reason     string `json:"reason"`
-	Due        *Stamp `json:"due"`
-	Started    *Stamp `json:"started"` // null when nobody was granted it, and while it waits for its tick
-	Ended      *Stamp `json:"ended"`
-	LagMS      int64  `json:"lag_ms"`
-	DurationMS int64  `json:"duration_ms"` // of a running run: up to now
-	Error      string `json:"error"`
+	Reason   string        `json:"reason"`
+	Due      time.Time     `json:"due"`
+	Started  time.Time     `json:"started"` // null when nobody was granted it, and while it waits for its tick
+	Ended    time.Time     `json:"ended"`
+	Lag      time.Duration `json:"lag_ms"`
+	Duration time.Duration `json:"duration_ms"` // of a running run: up to now
+	Error    string        `json:"error"`
 	// Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who
 	// wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job,
 	// or what the run waited for that held it.
 	Note string `json:"note,omitempty"`
 	// NotBefore is the earliest that a pending run may start.
-	NotBefore *Stamp `json:"not_before,omitempty"`
+	NotBefore time.Time `json:"not_before,omitempty"`
 	// Progress is how far a run that goes on is; null when it has not said so.
 	Progress *ProgressView `json:"progress,omitempty"`
 	// NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is
@@ -60,7 +62,7 @@ type RunView struct {
 
 // Pending says that nobody was granted this run yet. Its outcome is "running" all the same.
 func (v RunView) Pending() bool {
-	return v.Outcome == jobs.OutcomeRunning.String() && strings.HasPrefix(v.Reason, OutcomePending)
+	return v.Outcome == jobs.OutcomeRunning && strings.HasPrefix(v.Reason, OutcomePending)
 }
 
 // Mark says that this stands for no tick: the cursor was set back to Tick, or moved from there by a definition that
@@ -71,7 +73,7 @@ func (v RunView) Mark() bool { return v.Count != nil && *v.Count == 0 }
 const reasonLapsed = "lease lapsed, not reaped yet"
 
 // runViews shows runs, and how those in flight stand. Beside an error the views do not say that.
-func (c *Client) runViews(ctx context.Context, l *ledger.Ledger, runs []inspect.Run) ([]RunView, error) {
+func runViews(ctx context.Context, c *conn, l *ledger.Ledger, runs []inspect.Run) ([]RunView, error) {
 	s, err := inspect.Stand(ctx, l, c.roster(), runs)
 	views := make([]RunView, len(runs))
 	for k, r := range runs {
@@ -81,9 +83,9 @@ func (c *Client) runViews(ctx context.Context, l *ledger.Ledger, runs []inspect.
 		case v.Pending():
 			v.Reason += s.Waits[v.Run]
 		default:
-			v.DurationMS = max(0, s.Now-begun(r.Lease.Trigger, r.Lease.Tick, r.Lease.Granted))
-			if s.Now < r.Lease.Tick && v.Started != nil && aheadOf(r.Lease.Trigger) {
-				v.Started = nil // it waits for its tick
+			v.Duration = ms(max(0, s.Now-begun(r.Lease.Trigger, r.Lease.Tick, r.Lease.Granted)))
+			if s.Now < r.Lease.Tick && !v.Started.IsZero() && aheadOf(r.Lease.Trigger) {
+				v.Started = time.Time{} // it waits for its tick
 			}
 			if r.Lease.Until < s.Now && !v.Whole {
 				v.Reason = reasonLapsed
@@ -119,37 +121,37 @@ func runView(r inspect.Run) RunView {
 
 func openView(l ledger.Run) RunView {
 	v := RunView{
-		Run: l.ID, Job: l.Job, Tick: stampOf(l.Tick), Shard: l.Shard, Shards: l.Shards, Whole: l.IsOpenTick, Of: l.TickID, Param: l.Param, Attempt: l.Attempt,
-		Token: token(l.Token), Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning.String(), Due: stampOf(l.Tick),
+		Run: l.ID, Job: l.Job, Tick: timeOf(l.Tick), Shard: l.Shard, Shards: l.Shards, Whole: l.IsOpenTick, Of: l.TickID, Param: l.Param, Attempt: l.Attempt,
+		Token: l.Token, Node: l.NodeName, Trigger: l.Trigger, Outcome: jobs.OutcomeRunning, Due: timeOf(l.Tick),
 	}
 	started := begun(l.Trigger, l.Tick, l.Granted)
 	if l.IsOpenTick {
-		v.Reason, v.Started = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), stampOf(started)
+		v.Reason, v.Started = fmt.Sprintf("%d of %d shards to end", l.Left, l.Shards), timeOf(started)
 		return v
 	}
 	if l.Pending() {
-		v.Reason, v.NotBefore = OutcomePending, stampOf(l.Granted)
+		v.Reason, v.NotBefore = OutcomePending, timeOf(l.Granted)
 		return v
 	}
-	v.Started, v.LagMS = stampOf(started), started-l.Tick
+	v.Started, v.Lag = timeOf(started), ms(started-l.Tick)
 	return v
 }
 
 func rowView(r ledger.Row) RunView {
 	if r.Ranged {
 		return RunView{
-			Job: r.Job, Tick: stampOf(r.Tick), Until: stampOf(r.Until), Count: &r.Count, Outcome: r.Outcome.String(),
-			Reason: r.Reason, Note: r.Note, Due: stampOf(r.Tick), Ended: stampOf(r.At),
+			Job: r.Job, Tick: timeOf(r.Tick), Until: timeOf(r.Until), Count: &r.Count, Outcome: r.Outcome,
+			Reason: r.Reason, Note: r.Note, Due: timeOf(r.Tick), Ended: timeOf(r.At),
 		}
 	}
 	v := RunView{
-		Run: r.Run, Job: r.Job, Tick: stampOf(r.Tick), Shard: r.Shard, Shards: r.Shards, Whole: r.IsTick, Of: r.TickID, Param: r.Param, Attempt: r.Attempt, Tries: r.Tries,
-		Token: token(r.Token), Node: r.NodeName, Trigger: r.Trigger, Outcome: r.Outcome.String(), Reason: r.Reason, Note: r.Note,
-		Due: stampOf(r.Tick), Ended: stampOf(r.At), Error: r.Error,
+		Run: r.Run, Job: r.Job, Tick: timeOf(r.Tick), Shard: r.Shard, Shards: r.Shards, Whole: r.IsTick, Of: r.TickID, Param: r.Param, Attempt: r.Attempt, Tries: r.Tries,
+		Token: r.Token, Node: r.NodeName, Trigger: r.Trigger, Outcome: r.Outcome, Reason: r.Reason, Note: r.Note,
+		Due: timeOf(r.Tick), Ended: timeOf(r.At), Error: r.Error,
 	}
 	if r.Token != 0 || r.IsTick { // else it was cancelled while it was pending
 		started := begun(r.Trigger, r.Tick, r.Started)
-		v.Started, v.LagMS, v.DurationMS = stampOf(started), started-r.Tick, max(0, r.At-started)
+		v.Started, v.Lag, v.Duration = timeOf(started), ms(started-r.Tick), ms(max(0, r.At-started))
 	}
 	if r.Late != "" {
 		late := "reported after that: " + lateReport(r.Late)
@@ -165,8 +167,8 @@ func rowView(r ledger.Row) RunView {
 func lateReport(text string) string {
 	outcome, at, _ := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(at, 10, 64)
-	if ended := stampOf(ms); err == nil && ended != nil {
-		return outcome + " at " + ended.String()
+	if ended := timeOf(ms); err == nil && !ended.IsZero() {
+		return outcome + " at " + FormatTime(ended)
 	}
 	return text
 }

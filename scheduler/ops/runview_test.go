@@ -2,7 +2,6 @@ package ops
 
 import (
 	"testing"
-	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -27,14 +26,14 @@ func TestViewOfARunThatWasClaimedAhead(t *testing.T) {
 			"of shards": openView(ledger.Run{IsOpenTick: true, Tick: tick, Granted: c.granted, Trigger: c.trigger.String()}),
 			"abandoned": rowView(ledger.Row{Token: 1, Tick: tick, Started: c.granted, At: tick + 500, Trigger: c.trigger.String()}),
 		} {
-			if got := time.Time(*v.Started).UnixMilli(); got != c.started {
+			if got := v.Started.UnixMilli(); got != c.started {
 				t.Errorf("%s, %s: started at %d, want %d", c.trigger, name, got-tick, c.started-tick)
 			}
-			if name != "of shards" && v.LagMS != c.started-tick {
-				t.Errorf("%s, %s: lag %d ms, want %d", c.trigger, name, v.LagMS, c.started-tick)
+			if name != "of shards" && v.Lag.Milliseconds() != c.started-tick {
+				t.Errorf("%s, %s: lag %d ms, want %d", c.trigger, name, v.Lag.Milliseconds(), c.started-tick)
 			}
-			if name == "abandoned" && v.DurationMS != tick+500-c.started {
-				t.Errorf("%s, %s: took %d ms, want %d", c.trigger, name, v.DurationMS, tick+500-c.started)
+			if name == "abandoned" && v.Duration.Milliseconds() != tick+500-c.started {
+				t.Errorf("%s, %s: took %d ms, want %d", c.trigger, name, v.Duration.Milliseconds(), tick+500-c.started)
 			}
 		}
 	}

@@ -2,58 +2,26 @@ package ops
 
 import (
 	"time"
+
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
-// stampFormat is RFC 3339 in UTC with milliseconds.
-const stampFormat = "2006-01-02T15:04:05.000Z"
+// FormatTime formats an instant as JSON has it: RFC 3339 in UTC with milliseconds.
+func FormatTime(t time.Time) string { return wire.Time(t) }
 
-// Stamp is an instant that prints as RFC 3339, UTC, with milliseconds.
-type Stamp time.Time
+// Encode returns the JSON of a view: times in RFC 3339, UTC, with milliseconds, durations in
+// milliseconds, tokens as strings, no list null. encoding/json does not know these forms.
+func Encode(v any) ([]byte, error) { return wire.Encode(v) }
 
-// The first and last instants that RFC 3339 can write, and so that UnmarshalText can read.
-var (
-	firstStamp = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
-	lastStamp  = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
-)
+// Decode reads what Encode wrote. Members that are not known are left out.
+func Decode(text []byte, into any) error { return wire.Decode(text, into) }
 
-// String formats the instant as "2006-01-02T15:04:05.000Z". An instant outside of the years 0 to 9999, which a damaged record may
-// have, is the nearest one inside.
-func (s Stamp) String() string {
-	t := time.Time(s).UTC()
-	switch {
-	case t.Before(firstStamp):
-		t = firstStamp
-	case t.After(lastStamp):
-		t = lastStamp
-	}
-	return t.Format(stampFormat)
-}
-
-// MarshalText writes the text of String.
-func (s Stamp) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads any RFC 3339 text.
-func (s *Stamp) UnmarshalText(text []byte) error {
-	t, err := time.Parse(time.RFC3339Nano, string(text))
-	if err == nil {
-		*s = Stamp(t)
-	}
-	return err
-}
-
-// stampOf is an instant (ms) as a Stamp; nil for 0.
-func stampOf(ms int64) *Stamp {
+// timeOf is an instant of the ledger, ms, in UTC; the zero time for 0.
+func timeOf(ms int64) time.Time {
 	if ms == 0 {
-		return nil
+		return time.Time{}
 	}
-	s := Stamp(time.UnixMilli(ms))
-	return &s
+	return time.UnixMilli(ms).UTC()
 }
 
-func stamps(times []time.Time) []Stamp {
-	all := make([]Stamp, len(times))
-	for i, t := range times {
-		all[i] = Stamp(t)
-	}
-	return all
-}
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

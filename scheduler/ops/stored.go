@@ -20,53 +20,63 @@ import (
 type StoredJob struct {
 	jobs.Job           // without a function
 	Version  time.Time // of its latest change: Redis' time, or a little more; each change has a later one
+
+	unchanged bool // PutJob has found it stored so already
 }
 
 // PutOptions say how PutJobs stores jobs. The zero value is useful.
 type PutOptions struct {
 	// New says that no job may be replaced.
-	New bool
+	New bool `query:"new"`
 	// Was is the version that is replaced. With another one stored, or none, the job is refused. Zero: any.
-	Was time.Time
+	Was time.Time `query:"was"`
 	// DryRun says that everything is checked and nothing is stored.
-	DryRun bool
+	DryRun bool `query:"dry_run"`
 }
 
-// PutJob stores a job that names a handler, or replaces a stored one, and returns it with its version. Nodes that have the
-// handler (jobs.Registry.Handle) learn of it within a second, and run it as a job of their own; where none lives, its ticks
-// wait, as those of any job without a node. Its history and cursor go on when it is replaced. A job that is stored already with these
-// settings keeps its version, and nothing changes.
-//
-// It returns ErrRefused with a *jobs.FieldError for each setting that is wrong, for a handler that no node has declared in
-// this namespace, for a payload that does not fit the type of a handler of jobs.HandleTyped, for a job with a function, for a limit
-// other than that of its group's stored jobs (of the 10,000 jobs that were changed the longest ago), for a name that a program's job has,
-// and for another version than o says. Nothing is stored then.
-func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJob, error) {
-	all, err := c.PutJobs(ctx, []jobs.Job{j}, o)
+// putOne stores the job of a request.
+func putOne(ctx context.Context, c *conn, in putIn) (StoredJob, error) {
+	if in.Job.Name != "" && in.Job.Name != in.Name {
+		return StoredJob{}, &InputError{fmt.Sprintf("the body names the job %q, and the path %q", in.Job.Name, in.Name)}
+	}
+	in.Job.Name = in.Name
+	if in.unread != nil {
+		in.DryRun = true // for what else is wrong
+	}
+	all, err := putJobs(ctx, c, []jobs.Job{in.Job.Job}, in.PutOptions)
+	if in.unread != nil {
+		return StoredJob{}, fmt.Errorf("%w: put job %s: %w", ErrRefused, in.Name, errors.Join(in.unread, besideUnread(FaultsOf(in.unread), FaultsOf(err))))
+	}
 	if len(all) == 0 {
 		return StoredJob{}, err
 	}
 	return all[0], err
 }
 
-// PutJobs is PutJob for many jobs. All are checked before any is stored. Then they are stored in steps of some hundreds:
-// after an error beside stored jobs, those are stored.
-func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (stored []StoredJob, err error) {
-	same := make(map[string]bool)
-	defer func() {
-		switch {
-		case o.DryRun:
-		case len(stored) == 0 && len(list) > 0:
-			c.noted(ctx, &err, Action{Name: "jobs put", Target: list[0].Name, Detail: list[0].Schedule})
-		default:
-			c.notePut(ctx, stored, same)
+// besideUnread are the faults of a job of which some settings could not be read. A fault at such a setting, or whose words have its name,
+// may be about the value that is not there, and is left out.
+func besideUnread(unread, found []FaultView) error {
+	var faults []error
+	for _, f := range found {
+		moot := slices.ContainsFunc(unread, func(u FaultView) bool {
+			setting, _, _ := strings.Cut(u.Field, "[")
+			_, known := spec.Named(setting)
+			part := strings.HasPrefix(f.Field, setting+".") || strings.HasPrefix(f.Field, setting+"[")
+			return u.Field == "job" || f.Field == setting || part || known && strings.Contains(f.Text, setting)
+		})
+		if !moot {
+			faults = append(faults, &jobs.FieldError{Field: f.Field, Msg: f.Text})
 		}
-	}()
+	}
+	return errors.Join(faults...)
+}
+
+func putJobs(ctx context.Context, c *conn, list []jobs.Job, o PutOptions) (stored []StoredJob, err error) {
 	l, err := c.openCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ready, err := c.checkStored(ctx, l, list)
+	ready, err := checkStored(ctx, c, l, list)
 	if err != nil {
 		return nil, err
 	}
@@ -95,31 +105,40 @@ func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (st
 			if !a.Done {
 				return stored[:done], fmt.Errorf("%w: put job %s: %s; read it again, and put what you mean", ErrRefused, ready[done].Name, standing(a))
 			}
-			stored[done].Version, same[ready[done].Name] = time.UnixMilli(a.Version).UTC(), a.Same
+			stored[done].Version, stored[done].unchanged = time.UnixMilli(a.Version).UTC(), a.Same
 			done++
 		}
 	}
 	return stored, nil
 }
 
-// notePut notes in the audit which jobs were stored. Of those that were stored so before there is no note, but one where all were.
-func (c *Client) notePut(ctx context.Context, stored []StoredJob, same map[string]bool) {
-	changed := slices.DeleteFunc(slices.Clone(stored), func(s StoredJob) bool { return same[s.Name] })
-	if len(changed) == 0 && len(stored) > 0 {
+// notePut notes in the audit which jobs were stored, and returns err. Of those that were stored so before there is no note, but one where
+// all were.
+func (c *Client) notePut(ctx context.Context, list []jobs.Job, stored []StoredJob, o PutOptions, err error) error {
+	name := rowPutJob.Audit
+	if o.DryRun || len(list) == 0 {
+		return err
+	}
+	if len(stored) == 0 {
+		return c.Note(ctx, Action{Name: name, Target: list[0].Name, Detail: list[0].Schedule}, err)
+	}
+	changed := slices.DeleteFunc(slices.Clone(stored), func(s StoredJob) bool { return s.unchanged })
+	if len(changed) == 0 {
 		detail := "unchanged"
 		if len(stored) > 1 {
 			detail = fmt.Sprintf("unchanged, and %d more", len(stored)-1)
 		}
-		c.noted(ctx, new(error), Action{Name: "jobs put", Target: stored[0].Name, Detail: detail})
+		_ = c.Note(ctx, Action{Name: name, Target: stored[0].Name, Detail: detail}, nil)
 	}
 	for _, s := range changed {
-		c.noted(ctx, new(error), Action{Name: "jobs put", Target: s.Name, Detail: s.Schedule})
+		_ = c.Note(ctx, Action{Name: name, Target: s.Name, Detail: s.Schedule}, nil)
 	}
+	return err
 }
 
 // openCatalog opens the ledger for a change of the catalog. It returns ErrClosed when a move has closed the namespace.
-func (c *Client) openCatalog(ctx context.Context) (*ledger.Ledger, error) {
-	closed, err := c.Closed(ctx)
+func (c *conn) openCatalog(ctx context.Context) (*ledger.Ledger, error) {
+	closed, err := closedWords(ctx, c)
 	if err == nil && closed != "" {
 		err = fmt.Errorf("%w: %s", ErrClosed, closed)
 	}
@@ -141,7 +160,7 @@ func (o PutOptions) was() string {
 }
 
 // checkStored checks jobs, and returns them with their defaults.
-func (c *Client) checkStored(ctx context.Context, l *ledger.Ledger, list []jobs.Job) ([]jobs.Job, error) {
+func checkStored(ctx context.Context, c *conn, l *ledger.Ledger, list []jobs.Job) ([]jobs.Job, error) {
 	handlers, err := l.Handlers(ctx)
 	if err != nil {
 		return nil, err
@@ -223,8 +242,7 @@ func noCalendars(field string, days []string, bad func(field, msg string)) {
 	}
 }
 
-// StoredJobs reads stored jobs by their names, all of them without names. A name without a stored job is ErrUnknownJob.
-func (c *Client) StoredJobs(ctx context.Context, names ...string) ([]StoredJob, error) {
+func storedJobs(ctx context.Context, c *conn, names ...string) ([]StoredJob, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -267,5 +285,5 @@ func standing(a ledger.CatalogAnswer) string {
 	if a.Version == 0 {
 		return "no such job is stored"
 	}
-	return "the version of " + Stamp(time.UnixMilli(a.Version)).String() + " is stored"
+	return "the version of " + FormatTime(time.UnixMilli(a.Version)) + " is stored"
 }

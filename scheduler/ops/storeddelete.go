@@ -16,44 +16,28 @@ import (
 )
 
 const (
-	// deleteWithin is how long DeleteJob waits until no node holds the job and no run of it is in flight.
+	// deleteWithin is how long Delete waits until no node holds the job and no run of it is in flight.
 	deleteWithin = 5 * time.Second
-	// heldEvery is how often DeleteJob asks which nodes still hold the job; nodes read the catalog twice a second.
+	// heldEvery is how often Delete asks which nodes still hold the job; nodes read the catalog twice a second.
 	heldEvery = 250 * time.Millisecond
 )
 
-// DeleteJob deletes a stored job, with its history. Nodes claim nothing more of it. It waits until they have dropped it and its
-// runs have ended, for five seconds at most. When a run is in flight even then, the job is deleted and its history stays; the
-// error wraps ErrRefused, and Remove deletes the history later. was is the version that is deleted, zero for any. It returns
-// ErrUnknownJob, and ErrRefused when another version is stored.
-func (c *Client) DeleteJob(ctx context.Context, name string, was time.Time) error {
-	_, err := c.DeleteJobs(ctx, []StoredJob{{Job: jobs.Job{Name: name}, Version: was}})
-	return err
-}
-
-// DeleteJobs is DeleteJob for many jobs, each by its name, and in its Version alone. It returns the names of those that are deleted with
-// their history; the error is about the others.
-func (c *Client) DeleteJobs(ctx context.Context, list []StoredJob) (deleted []string, err error) {
+// deleteStored deletes stored jobs, and returns why some were not deleted, or not with their history.
+func deleteStored(ctx context.Context, c *conn, list []StoredJob) map[string]error {
 	l, closed := c.openCatalog(ctx)
-	var faults []error
+	why := make(map[string]error)
 	for some := range slices.Chunk(list, ledger.CatalogPage) {
 		failed, began := make(map[string]error), time.Now()
 		if closed == nil {
 			failed = dropStored(ctx, l, some)
 		}
 		for _, j := range some {
-			name := j.Name
-			err := cmp.Or(closed, failed[name])
-			if err == nil {
-				err = c.removeDropped(ctx, l, name, began)
-			}
-			c.noted(ctx, &err, Action{Name: "jobs delete", Target: name})
-			if faults = append(faults, err); err == nil {
-				deleted = append(deleted, name)
+			if why[j.Name] = cmp.Or(closed, failed[j.Name]); why[j.Name] == nil {
+				why[j.Name] = removeDropped(ctx, c, l, j.Name, began)
 			}
 		}
 	}
-	return deleted, errors.Join(faults...)
+	return why
 }
 
 // dropStored takes jobs out of the catalog, and returns why it did not take some.
@@ -110,7 +94,7 @@ func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
 
 // removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more
 // and its runs have ended.
-func (c *Client) removeDropped(ctx context.Context, l *ledger.Ledger, name string, began time.Time) error {
+func removeDropped(ctx context.Context, c *conn, l *ledger.Ledger, name string, began time.Time) error {
 	for ; ; wait.For(ctx, heldEvery) {
 		held, err := inspect.HeldStored(ctx, l, c.roster(), name)
 		switch {
@@ -123,7 +107,7 @@ func (c *Client) removeDropped(ctx context.Context, l *ledger.Ledger, name strin
 				return err
 			}
 		case ctx.Err() != nil || time.Since(began) > deleteWithin:
-			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it with Remove", ErrRefused, name, strings.Join(held, ", "))
+			return fmt.Errorf("%w: job %s is deleted, and nothing more is claimed; its history stays, for %s still hold it: delete it again", ErrRefused, name, strings.Join(held, ", "))
 		}
 	}
 }
@@ -144,5 +128,5 @@ func removeEntry(ctx context.Context, l *ledger.Ledger, name string) (bool, erro
 			return done || err != nil, nil
 		}
 	}
-	return false, fmt.Errorf("job %s is deleted; its history stays, delete it with Remove: %w", name, err)
+	return false, fmt.Errorf("job %s is deleted; its history stays, delete it again: %w", name, err)
 }

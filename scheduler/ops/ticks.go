@@ -10,23 +10,20 @@ import (
 
 // TickView is an instant at which a job's schedule is due, as tools and the API show it.
 type TickView struct {
-	Tick  Stamp  `json:"tick"`
-	Local string `json:"local"` // in the schedule's zone, RFC 3339
-	Note  string `json:"note"`  // what a daylight-saving change does to it: gap or fold, "" for nothing
-	Words string `json:"words"` // the note in words
+	Tick  time.Time `json:"tick,set"`
+	Local string    `json:"local"` // in the schedule's zone, RFC 3339
+	Note  string    `json:"note"`  // what a daylight-saving change does to it: gap or fold, "" for nothing
+	Words string    `json:"words"` // the note in words
 }
 
 func tickView(s *jobs.Schedule, tick time.Time) TickView {
-	return TickView{Stamp(tick), tick.In(s.Zone()).Format(time.RFC3339Nano), s.Note(tick), s.NoteWords(tick)}
+	return TickView{tick, tick.In(s.Zone()).Format(time.RFC3339Nano), s.Note(tick), s.NoteWords(tick)}
 }
 
 // ticksMost bounds ListTicks.
 const ticksMost = 1000
 
-// ListTicks lists the next n instants of a job's schedule after an instant, the zero time for now; none for a job that follows another. Of a job with
-// MaxRuns there are no more than it may still run.
-// It returns ErrUnknownJob, and ErrRefused for an n that is not from 1 to 1,000.
-func (c *Client) ListTicks(ctx context.Context, name string, after time.Time, n int) ([]TickView, error) {
+func listTicks(ctx context.Context, c *conn, name string, after time.Time, n int) ([]TickView, error) {
 	if n < 1 || n > ticksMost {
 		return nil, fmt.Errorf("%w: list ticks: %d of them; from 1 to %d", ErrRefused, n, ticksMost)
 	}

@@ -20,25 +20,17 @@ const takenWithin = 2 * time.Second
 type TriggerOptions struct {
 	// Payload is passed to the function: JSON, at most 64 KiB, and 1 KiB while 256 runs of the
 	// job's partition are due and wait. Default none.
-	Payload []byte
+	Payload json.RawMessage `json:"payload,omitempty"`
 	// At is when to run, and the run's tick, in whole milliseconds, from 1970 to 9999. A past
 	// instant runs at once. Default now.
-	At time.Time
+	At time.Time `json:"at,omitempty"`
 	// Unique identifies the request within its job: a request with the same key returns the first
 	// one's run, and its own payload and time are ignored. The key is kept for 168 h after At (or
 	// after now), and as long as the history has the run. Default none: each request makes a run.
-	Unique string
+	Unique string `json:"unique,omitempty" header:"Idempotency-Key"`
 }
 
-// Trigger requests one run of a job outside its schedule, and returns the run's id. The run also
-// starts while the job is paused, and waits while another run holds the job. It returns
-// ErrUnknownJob, and ErrRefused for a payload that is not JSON or too large, an instant out of
-// range, too many pending runs, or a stored job that no node has taken within two seconds. If the answer is lost, only a request with Unique can be
-// repeated without making a second run.
-func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (id string, err error) {
-	defer func() {
-		c.noted(ctx, &err, Action{Name: "jobs run", Target: name, Detail: o.detail(id)})
-	}()
+func triggerJob(ctx context.Context, c *conn, name string, o TriggerOptions) (id string, err error) {
 	if len(o.Payload) > 0 && !json.Valid(o.Payload) {
 		return "", fmt.Errorf("%w: run %s: the payload is not JSON; quote a plain text: '\"text\"'", ErrRefused, name)
 	}
@@ -51,7 +43,7 @@ func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (id
 		return "", err
 	}
 	want := ledger.Trigger{Run: newID(), Payload: o.Payload, At: at, Unique: o.Unique}
-	id, err = c.trigger(ctx, l, name, want)
+	id, err = trigger(ctx, c, l, name, want)
 	if errors.Is(err, locking.ErrUnreachable) && o.Unique == "" {
 		err = fmt.Errorf("%w; if the request arrived all the same, it is run %s", err, want.Run)
 	}
@@ -59,7 +51,7 @@ func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (id
 }
 
 // trigger also waits until a node has registered a job that was stored a moment ago.
-func (c *Client) trigger(ctx context.Context, l *ledger.Ledger, name string, want ledger.Trigger) (string, error) {
+func trigger(ctx context.Context, c *conn, l *ledger.Ledger, name string, want ledger.Trigger) (string, error) {
 	for until := time.Now().Add(takenWithin); ; {
 		id, err := l.Trigger(ctx, name, want)
 		if !errors.Is(err, ErrUnknownJob) {
@@ -77,14 +69,14 @@ func (c *Client) trigger(ctx context.Context, l *ledger.Ledger, name string, wan
 	}
 }
 
-// detail says what was asked for, in words. The payload is not shown: it may hold what few should see.
+// detail is the request in words. The payload is not shown: it may hold what few should see.
 func (o TriggerOptions) detail(id string) string {
 	words := []string{}
 	if id != "" {
 		words = append(words, "run "+id)
 	}
 	if !o.At.IsZero() {
-		words = append(words, "at "+Stamp(o.At).String())
+		words = append(words, "at "+FormatTime(o.At))
 	}
 	if o.Unique != "" {
 		words = append(words, "unique "+o.Unique)
@@ -94,12 +86,3 @@ func (o TriggerOptions) detail(id string) string {
 	}
 	return strings.Join(words, ", ")
 }
-
-// RunByKey finds the run of a unique key, as GetRun does. It returns ErrUnknownRun when the key was never
-// used, or its run is neither in flight nor in the history any more.
-func (c *Client) RunByKey(ctx context.Context, name, unique string) (RunView, error) {
-	return c.GetRun(ctx, UniqueRun(name, unique))
-}
-
-// UniqueRun is the id of the run that a request with a unique key made.
-func UniqueRun(job, unique string) string { return ledger.UniqueRun(job, unique) }

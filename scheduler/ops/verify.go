@@ -19,37 +19,40 @@ type UnknownFormat = ledger.UnknownFormat
 
 // Verification is the result of Verify.
 type Verification struct {
-	Violations    []Violation
-	UnknownFormat []UnknownFormat
+	Violations    []Violation     `json:"violations"`
+	UnknownFormat []UnknownFormat `json:"left_alone"` // records that this version cannot read
 	// Unverified are the jobs, by name, that could not be checked, because their entry, definition
 	// or history cannot be read.
-	Unverified []string
+	Unverified []string `json:"unverified"`
 	// Overdue are ticks of jobs that no living node can run, so nobody will record them soon.
-	Overdue []Overdue
-	// How many jobs and rows were checked, and how many ticks were computed again.
-	Jobs, Rows, Ticks int64
+	Overdue []Overdue `json:"overdue"`
+	Checked Checked   `json:"checked"`
+}
+
+// Checked is how many jobs and rows were checked, and how many ticks were computed again.
+type Checked struct {
+	Jobs  int64 `json:"jobs"`
+	Rows  int64 `json:"rows"`
+	Ticks int64 `json:"ticks"`
 }
 
 // Overdue are the due ticks of a job that no living node can run.
 type Overdue struct {
-	Job   string `json:"job"`
-	First Stamp  `json:"tick"`
-	Last  Stamp  `json:"until"`
-	Count int64  `json:"count"`
-	Why   string `json:"why"`
+	Job   string    `json:"job"`
+	First time.Time `json:"tick,set"`
+	Last  time.Time `json:"until,set"`
+	Count int64     `json:"count"`
+	Why   string    `json:"why"`
 }
 
 // VerifyFilter selects what Verify checks; the zero value is everything.
 type VerifyFilter struct {
-	Job string
+	Job string `query:"job"` // only this job
 	// Since leaves out violations that only concern instants before it.
-	Since time.Time
+	Since time.Time `query:"since"`
 }
 
-// Verify checks, from the stored schedules and the recorded history, that the promises P1 to P3
-// were kept, and names the records that it could not read. It works while nodes run, and writes
-// nothing. It returns ErrUnknownJob when there is no job of the filter's name.
-func (c *Client) Verify(ctx context.Context, f VerifyFilter) (Verification, error) {
+func verifyRecords(ctx context.Context, c *conn, f VerifyFilter) (Verification, error) {
 	l, err := c.open(ctx)
 	if err != nil {
 		return Verification{}, err
@@ -61,13 +64,16 @@ func (c *Client) Verify(ctx context.Context, f VerifyFilter) (Verification, erro
 		x.UnknownFormat = append(x.UnknownFormat, keys...)
 	}
 	if err == nil {
-		x.Overdue, err = c.overdue(ctx, l, f)
+		x.Overdue, err = overdue(ctx, c, l, f)
 	}
-	return x, err
+	if err != nil {
+		return Verification{}, err // a part of the records proves nothing
+	}
+	return x, nil
 }
 
 // overdue are the due ticks of jobs that no living node can run, without paused jobs.
-func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f VerifyFilter) (all []Overdue, err error) {
+func overdue(ctx context.Context, c *conn, l *ledger.Ledger, f VerifyFilter) (all []Overdue, err error) {
 	stored, err := l.Jobs(ctx)
 	if err != nil {
 		return nil, err
@@ -98,7 +104,7 @@ func (c *Client) overdue(ctx context.Context, l *ledger.Ledger, f VerifyFilter) 
 		if last.Before(first) {
 			last = first
 		}
-		all = append(all, Overdue{Job: s.Job, First: *stampOf(s.Cursor), Last: *stampOf(last.UnixMilli()), Count: max(1, int64(count)), Why: why})
+		all = append(all, Overdue{Job: s.Job, First: timeOf(s.Cursor), Last: timeOf(last.UnixMilli()), Count: max(1, int64(count)), Why: why})
 	}
 	return all, nil
 }
@@ -108,9 +114,9 @@ func examine(ctx context.Context, l *ledger.Ledger, f VerifyFilter) (Verificatio
 	unread, err := l.EachJob(ctx, f.Job, func(b ledger.JobSnapshot) {
 		found, ticks := audit.Books(b)
 		x.Violations = append(x.Violations, found...)
-		x.Rows, x.Ticks = x.Rows+int64(len(b.Rows)), x.Ticks+ticks
+		x.Checked.Rows, x.Checked.Ticks = x.Checked.Rows+int64(len(b.Rows)), x.Checked.Ticks+ticks
 	})
-	x.UnknownFormat, x.Unverified, x.Jobs = unread.UnknownFormat, unread.Unverified, unread.Jobs
+	x.UnknownFormat, x.Unverified, x.Checked.Jobs = unread.UnknownFormat, unread.Unverified, unread.Jobs
 	if !f.Since.IsZero() {
 		x.Violations = slices.DeleteFunc(x.Violations, func(v Violation) bool { return v.Before(f.Since) })
 	}

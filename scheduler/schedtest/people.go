@@ -134,7 +134,7 @@ func (c *cluster) cancelBackfill(l *ledger.Ledger, job, reason string) error {
 
 // remove forgets a job. Its earlier runs are not judged.
 func (c *cluster) remove(i *ops.Client, job string) error {
-	err := i.Remove(context.Background(), job)
+	err := i.Delete(context.Background(), job, time.Time{})
 	if err == nil {
 		c.unjudged = append(c.unjudged, job)
 	}

@@ -221,14 +221,14 @@ func (p *played) flight(l ledger.Run) event {
 
 // state returns the lines about a job's state.
 func (p *played) state(c *cluster, v ops.JobView) []string {
-	at := func(s *ops.Stamp) string { return p.tick(c, time.Time(*s).UnixMilli()) }
+	at := func(s time.Time) string { return p.tick(c, s.UnixMilli()) }
 	var lines []string
-	if v.Next != nil {
+	if !v.Next.IsZero() {
 		lines = append(lines, v.Name+" next "+at(v.Next))
 	}
 	if w := v.Pause; w != nil {
 		until := ""
-		if w.Until != nil {
+		if !w.Until.IsZero() {
 			until = " until " + at(w.Until)
 		}
 		lines = append(lines, fmt.Sprintf("%s paused since %s%s by %s: %s", v.Name, at(w.Since), until, w.Author, w.Reason))
@@ -239,7 +239,7 @@ func (p *played) state(c *cluster, v ops.JobView) []string {
 	if p.scenario.counts {
 		words := []string{v.Name, "counts"}
 		for o := jobs.OutcomeSucceeded; o <= jobs.OutcomeSuperseded; o++ {
-			if n := v.Counts[o.String()]; n > 0 {
+			if n := v.Counts[o]; n > 0 {
 				words = append(words, fmt.Sprintf("%s=%d", o, n))
 			}
 		}

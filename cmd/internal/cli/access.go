@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
@@ -16,17 +17,17 @@ func (h HTTP) access() opshttp.Access {
 		a.Hosts = append(a.Hosts, host) // the name in the requests of `escapement health`
 	}
 	if h.OperatorToken != "" {
-		a.Tokens[h.OperatorToken] = opshttp.Identity{Name: "operator", Role: opshttp.Operator}
+		a.Tokens[h.OperatorToken] = opshttp.Identity{Name: "operator", Role: ops.Operator}
 	}
 	if h.ViewerToken != "" {
-		a.Tokens[h.ViewerToken] = opshttp.Identity{Name: "viewer", Role: opshttp.Viewer}
+		a.Tokens[h.ViewerToken] = opshttp.Identity{Name: "viewer", Role: ops.Viewer}
 	}
 	for name, text := range h.Users {
 		role, password, _ := strings.Cut(text, ":")
-		of, _ := opshttp.ParseRole(role)
+		of, _ := ops.ParseRole(role)
 		a.Users[name] = opshttp.User{Password: password, Role: of}
 	}
-	a.HeaderRole, _ = opshttp.ParseRole(cmp.Or(h.ProxyRole, opshttp.Viewer.String()))
+	a.HeaderRole, _ = ops.ParseRole(cmp.Or(h.ProxyRole, ops.Viewer.String()))
 	return a
 }
 
@@ -48,7 +49,7 @@ func (c *checker) access() {
 	}
 	for name, text := range h.Users {
 		role, password, split := strings.Cut(text, ":")
-		_, known := opshttp.ParseRole(role)
+		_, known := ops.ParseRole(role)
 		switch path := "http.users." + name; {
 		case name == "" || strings.Contains(name, ":"):
 			c.fault("http.users", "%s is no name for basic authentication: it is empty or has a colon", quote(name))

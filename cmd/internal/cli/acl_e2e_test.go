@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+
 	"os"
 	"slices"
 	"strings"
@@ -81,7 +83,7 @@ func TestLeastACL(t *testing.T) {
 	eventually(t, "it waits in line", func() bool {
 		return decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Waiters == 1
 	})
-	call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "locks", "release", "line", "--token", decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Token)
+	call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "locks", "release", "line", "--token", fmt.Sprint(decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Token))
 	held.exits(exitLost)
 	if code := <-waits; code != exitDone {
 		t.Errorf("whoever waited for the lock: exit %d", code)

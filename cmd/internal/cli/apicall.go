@@ -30,10 +30,11 @@ func (a *app) overAPI(address string, redis bool, args []string, f func(tool) er
 	if err != nil {
 		return usagef("%s: %w", from, err)
 	}
-	client, err := opshttp.NewClient(address, opshttp.ClientConfig{Token: token, Author: a.author(""), Via: "cli", Reason: a.reason})
+	client, err := opshttp.NewClient(address, opshttp.ClientConfig{Token: token})
 	if err != nil {
 		return usageError{err}
 	}
+	client = client.As(a.actor())
 	if redis {
 		return usagef("--api and --redis are two ways to one namespace; give one of them")
 	}

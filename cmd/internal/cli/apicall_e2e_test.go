@@ -24,7 +24,7 @@ func TestOverTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	access := opshttp.Access{Tokens: map[string]opshttp.Identity{"operators-token": {Name: "ann", Role: opshttp.Operator}, "viewers-token": {Name: "wall", Role: opshttp.Viewer}}}
+	access := opshttp.Access{Tokens: map[string]opshttp.Identity{"operators-token": {Name: "ann", Role: ops.Operator}, "viewers-token": {Name: "wall", Role: ops.Viewer}}}
 	server := httptest.NewServer(opshttp.New(in, opshttp.Config{Access: access}))
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "token")
@@ -74,13 +74,13 @@ func TestOverTheAPI(t *testing.T) {
 		}
 	}
 	list, err := in.Audit(t.Context(), ops.ActionFilter{Who: "ann"})
-	if err != nil || len(list.Actions) == 0 || list.Actions[0].Action != "locks release" || list.Actions[0].Via != "cli" || list.Actions[0].Reason != "stuck" {
-		t.Errorf("%v %v", list.Actions, err)
+	if err != nil || len(list.Items) == 0 || list.Items[0].Action != "locks release" || list.Items[0].Via != "cli" || list.Items[0].Reason != "stuck" {
+		t.Errorf("%v %v", list.Items, err)
 	}
 	all, err := in.Audit(t.Context(), ops.ActionFilter{})
 	for action, why := range map[string]string{"jobs resume": "stock is taken", "jobs run": "by hand"} {
-		if err != nil || !slices.ContainsFunc(all.Actions, func(a ops.ActionView) bool { return a.Action == action && a.Reason == why }) {
-			t.Errorf("%s has not the reason %q: %v %v", action, why, all.Actions, err)
+		if err != nil || !slices.ContainsFunc(all.Items, func(a ops.ActionView) bool { return a.Action == action && a.Reason == why }) {
+			t.Errorf("%s has not the reason %q: %v %v", action, why, all.Items, err)
 		}
 	}
 }

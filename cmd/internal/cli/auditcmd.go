@@ -37,7 +37,7 @@ func (a *app) auditList(t tool, f ops.ActionFilter, since when) (err error) {
 		return err
 	}
 	found, unread := t.in.Audit(t.ctx, f)
-	if unread != nil && found.Actions == nil {
+	if unread != nil && found.Items == nil {
 		return unread
 	}
 	if err := a.sayLacks(unread); err != nil {
@@ -47,13 +47,13 @@ func (a *app) auditList(t tool, f ops.ActionFilter, since when) (err error) {
 		a.say("%s of the audit cannot be read by this version", many(int64(found.UnknownFormat), "row"))
 	}
 	if found.Next != "" {
-		a.sayMore(len(found.Actions), found.Next)
+		a.sayMore(len(found.Items), found.Next)
 	}
 	if a.json() {
-		return printJSON(a.stdout, list(found.Actions))
+		return printJSON(a.stdout, list(found.Items))
 	}
 	out := a.newTable(instant("AT"), whole("WHO"), whole("ACTION"), whole("TARGET"), col("REASON"), col("DETAIL"), col("REFUSED"), wide("VIA"))
-	for _, v := range found.Actions {
+	for _, v := range found.Items {
 		out.row(stamp(v.At), v.Who, v.Action, v.Target, v.Reason, v.Detail, v.Error, v.Via)
 	}
 	return out.flush()

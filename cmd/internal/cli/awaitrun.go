@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -101,10 +101,10 @@ func (a *app) follow(t tool, asked ops.RunView, w waiting) error {
 	if run.NextAttempt != "" {
 		words += "; the attempt after it is " + run.NextAttempt // of any number, after a rewind
 	}
-	if run.Outcome != "succeeded" {
+	if run.Outcome != jobs.OutcomeSucceeded {
 		return errors.Join(err, fmt.Errorf("%w: %s", errAwaited, words))
 	}
-	a.say("the run %s, after %s", words, spec.FormatDuration(redisconn.Duration(run.DurationMS, time.Millisecond)))
+	a.say("the run %s, after %s", words, spec.FormatDuration(run.Duration))
 	return err
 }
 

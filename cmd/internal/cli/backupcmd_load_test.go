@@ -86,10 +86,10 @@ func TestBackupUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		x, err := admin.Verify(t.Context(), ops.VerifyFilter{})
-		if err != nil || len(x.Violations)+len(x.UnknownFormat)+len(x.Unverified) > 0 || x.Jobs != int64(*backupJobs) {
-			t.Errorf("%s: %d jobs, %d rows, %+v, %v, %v: %v", namespace, x.Jobs, x.Rows, x.Violations, x.UnknownFormat, x.Unverified, err)
+		if err != nil || len(x.Violations)+len(x.UnknownFormat)+len(x.Unverified) > 0 || x.Checked.Jobs != int64(*backupJobs) {
+			t.Errorf("%s: %d jobs, %d rows, %+v, %v, %v: %v", namespace, x.Checked.Jobs, x.Checked.Rows, x.Violations, x.UnknownFormat, x.Unverified, err)
 		}
-		t.Logf("%s: %d jobs, %d rows and %d ticks are in order", namespace, x.Jobs, x.Rows, x.Ticks)
+		t.Logf("%s: %d jobs, %d rows and %d ticks are in order", namespace, x.Checked.Jobs, x.Checked.Rows, x.Checked.Ticks)
 	}
 	stop := run("lives", 3)
 	files := make([]bytes.Buffer, *backups)
@@ -137,7 +137,7 @@ func runs(t *testing.T, client *redis.Client, namespace string) int {
 	if err != nil && !errors.Is(err, ops.ErrUnknownNamespace) && !errors.Is(err, ops.ErrUnknownJob) {
 		t.Fatal(err)
 	}
-	return len(list.Runs)
+	return len(list.Items)
 }
 
 // ran waits until the first job has so many runs.
@@ -170,15 +170,15 @@ func unanswered(t *testing.T, admin *ops.Client, upstream, follower string) (n i
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got.Runs
+		return got.Items
 	}
 	ticks := make(map[int64]bool)
 	var first, last int64
 	for _, r := range list(follower) {
-		at := time.Time(*r.Tick).UnixMilli()
+		at := r.Tick.UnixMilli()
 		until := at
-		if r.Until != nil {
-			until = time.Time(*r.Until).UnixMilli()
+		if !r.Until.IsZero() {
+			until = r.Until.UnixMilli()
 		}
 		for tick := at; tick <= until; tick += 1000 {
 			ticks[tick] = true
@@ -189,7 +189,7 @@ func unanswered(t *testing.T, admin *ops.Client, upstream, follower string) (n i
 		}
 	}
 	for _, r := range list(upstream) {
-		if at := time.Time(*r.Tick).UnixMilli(); r.Outcome == jobs.OutcomeSucceeded.String() && at > first && at < last && !ticks[at] {
+		if at := r.Tick.UnixMilli(); r.Outcome == jobs.OutcomeSucceeded && at > first && at < last && !ticks[at] {
 			n++
 		}
 	}

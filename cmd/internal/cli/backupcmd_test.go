@@ -49,7 +49,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if list := decode[[]ops.JobView](t, p.env, "jobs", "list"); len(list) != 3 || list[2].Name != "report" {
 		t.Errorf("%+v", list)
 	}
-	if run := decode[[]ops.RunView](t, p.env, "runs", "list", "--job", "report"); len(run) != 1 || run[0].Outcome != "running" {
+	if run := decode[[]ops.RunView](t, p.env, "runs", "list", "--job", "report"); len(run) != 1 || run[0].Outcome != jobs.OutcomeRunning {
 		t.Errorf("%+v", run)
 	}
 	wants(exitDone, "", "", "ledger", "verify")

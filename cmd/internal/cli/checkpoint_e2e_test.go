@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -134,7 +135,7 @@ func checkSteps(t *testing.T, sink *stepSink, env []string, kills int) {
 	}
 	eventually(t, "what was left behind is refused", func() bool { return sink.number("stale") == kills })
 	runs := decode[[]ops.RunView](t, env, "runs", "list", "--job", "steps")
-	if len(runs) != kills+1 || runs[0].Outcome != "succeeded" || runs[0].Attempt != kills+1 || runs[0].Progress != nil {
+	if len(runs) != kills+1 || runs[0].Outcome != jobs.OutcomeSucceeded || runs[0].Attempt != kills+1 || runs[0].Progress != nil {
 		t.Errorf("runs: %+v", runs)
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
@@ -44,7 +44,7 @@ func TestRunOnACluster(t *testing.T) {
 				return false
 			}
 			var runs []runJSON
-			if err := json.Unmarshal([]byte(stdout), &runs); code != exitDone || err != nil {
+			if err := ops.Decode([]byte(stdout), &runs); code != exitDone || err != nil {
 				t.Fatalf("exit %d, %s, %v", code, stderr, err)
 			}
 			ran := map[string]bool{}
@@ -149,7 +149,7 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 		calls.Go(func() {
 			code, stdout, stderr := call(env, "", what, "list", "-o", "json")
 			var list []struct{ Name, Job string }
-			err := json.Unmarshal([]byte(stdout), &list)
+			err := ops.Decode([]byte(stdout), &list)
 			if err != nil || code != exitUnreachable || !strings.Contains(stderr, "at "+away.Addr()) {
 				t.Errorf("%s list: exit %d, %v, %s", what, code, err, stderr)
 			}

@@ -146,7 +146,7 @@ const completeRuns = 100
 
 func runIDs(t tool) (all []string, err error) {
 	found, err := t.in.ListRuns(t.ctx, ops.RunFilter{Limit: completeRuns})
-	for _, r := range found.Runs {
+	for _, r := range found.Items {
 		if r.Run != "" {
 			all = append(all, cobra.CompletionWithDesc(r.Run, harmless(r.Job)+" "+outcome(r)+" "+stamp(r.Tick)))
 		}
@@ -169,7 +169,7 @@ func nodeNames(t tool) (all []string, err error) {
 
 func lockNames(t tool) (all []string, err error) {
 	found, err := t.in.ListLocks(t.ctx, ops.LockFilter{Limit: completeMost})
-	for _, l := range found.Locks {
+	for _, l := range found.Items {
 		all = append(all, l.Name)
 	}
 	return all, err

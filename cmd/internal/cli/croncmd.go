@@ -8,7 +8,6 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/cron"
-	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const (
@@ -62,7 +61,7 @@ type explanation struct {
 	TimeZone   string          `json:"time_zone"`
 	FixedTimes bool            `json:"fixed_times"`       // and not an interval
 	Crontab    string          `json:"crontab,omitempty"` // how crontab(5) reads it, where that gives other days
-	From       ops.Stamp       `json:"from"`
+	From       time.Time       `json:"from"`
 	Ticks      []explainedTick `json:"ticks"`
 
 	assumed bool   // Job was not given
@@ -70,7 +69,7 @@ type explanation struct {
 }
 
 type explainedTick struct {
-	Tick  ops.Stamp `json:"tick"`
+	Tick  time.Time `json:"tick"`
 	Local string    `json:"local"`
 	Note  string    `json:"note"` // "", gap or fold
 
@@ -116,14 +115,14 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	}
 	x := &explanation{
 		Schedule: s.String(), Resolved: s.Resolved(), Words: s.Words(), TimeZone: s.Zone().String(), FixedTimes: s.FixedTimes(),
-		Crontab: s.CrontabWords(), From: ops.Stamp(from), Ticks: []explainedTick{}, clock: s.ClockWords(),
+		Crontab: s.CrontabWords(), From: from, Ticks: []explainedTick{}, clock: s.ClockWords(),
 	}
 	if x.Resolved != x.Schedule {
 		x.Job, x.assumed = name, o.job == ""
 	}
 	for _, tick := range s.Between(from, time.Unix(1<<60, 0), o.n) {
 		local := tick.In(s.Zone())
-		x.Ticks = append(x.Ticks, explainedTick{ops.Stamp(tick), local.Format(logTime), s.Note(tick), local, s.NoteWords(tick)})
+		x.Ticks = append(x.Ticks, explainedTick{tick, local.Format(logTime), s.Note(tick), local, s.NoteWords(tick)})
 	}
 	return x, nil
 }
@@ -156,7 +155,7 @@ func (a *app) printExplanation(x *explanation) error {
 	fmt.Fprintln(a.stdout)
 	out := a.newTable(whole("LOCAL"), whole("OFFSET"), wide("UTC"), col("NOTE"))
 	for _, t := range x.Ticks {
-		out.row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), t.Tick.String(), t.words)
+		out.row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), stamp(t.Tick), t.words)
 	}
 	return out.flush()
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -120,7 +121,7 @@ func once(t *testing.T, env []string) {
 	ran := map[string]string{}
 	for _, r := range decode[[]runJSON](t, env, "runs", "list") {
 		key := r.Job + " " + r.Tick.String()
-		if by, twice := ran[key]; twice && r.Outcome == "succeeded" && r.Trigger == "schedule" {
+		if by, twice := ran[key]; twice && r.Outcome == jobs.OutcomeSucceeded && r.Trigger == "schedule" {
 			t.Errorf("%s ran on %s and on %s", key, by, r.Node)
 		}
 		ran[key] = r.Node

@@ -68,7 +68,7 @@ func (g grapher) show(name string, depth int) {
 			runs += ", when " + j.When
 		}
 	}
-	g.out.row(indented, runs, g.out.at(j.Last), j.LastOutcome)
+	g.out.row(indented, runs, g.out.at(j.Last), word(j.LastOutcome))
 	for _, follower := range j.Followers {
 		g.show(follower, depth+1)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -67,19 +68,19 @@ func (a *app) jobsBackfill(t tool, o ops.BackfillOptions) error {
 	}
 	if !o.DryRun {
 		a.say("%s of job %s, from %s to %s; `escapement jobs backfills %s` shows how far it is", many(plan.Ticks, "tick"), t.args[0],
-			plan.First[0], slices.Concat(plan.First, plan.Last)[len(plan.First)+len(plan.Last)-1], t.args[0])
+			stamp(plan.First[0]), stamp(slices.Concat(plan.First, plan.Last)[len(plan.First)+len(plan.Last)-1]), t.args[0])
 		_, err = fmt.Fprintln(a.stdout, plan.ID)
 		return err
 	}
 	lines := []string{many(plan.Ticks, "tick")}
 	for _, at := range plan.First {
-		lines = append(lines, at.String())
+		lines = append(lines, stamp(at))
 	}
 	if plan.Ticks > int64(len(plan.First)+len(plan.Last)) {
 		lines = append(lines, "...")
 	}
 	for _, at := range plan.Last {
-		lines = append(lines, at.String())
+		lines = append(lines, stamp(at))
 	}
 	_, err = fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
 	return err
@@ -111,19 +112,19 @@ func (a *app) printBackfills(all []ops.BackfillView) error {
 		wide("PARALLEL"), wide("BY"), wide("ID"))
 	for _, v := range all {
 		end := out.at(v.End)
-		if v.ETA != nil {
+		if !v.ETA.IsZero() {
 			end = "~" + out.at(v.ETA)
 		}
-		out.row(v.Job, v.State, fmt.Sprintf("%d of %d", v.Ended, v.Ticks), fmt.Sprint(v.Running), out.at(v.Next), end, tally(v.Counts), v.From.String(),
-			v.To.String(), fmt.Sprint(v.Parallel), v.Author, v.ID)
+		out.row(v.Job, v.State, fmt.Sprintf("%d of %d", v.Ended, v.Ticks), fmt.Sprint(v.Running), out.at(v.Next), end, tally(v.Counts), stamp(v.From),
+			stamp(v.To), fmt.Sprint(v.Parallel), v.Author, v.ID)
 	}
 	return out.flush()
 }
 
 // tally is how many ended how, most first: "998 succeeded, 2 failed".
-func tally(counts map[string]int64) string {
+func tally(counts map[jobs.Outcome]int64) string {
 	var words []string
-	for _, outcome := range outcomes {
+	for outcome := jobs.OutcomeRunning; outcome <= jobs.OutcomeSuperseded; outcome++ {
 		if n := counts[outcome]; n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", n, outcome))
 		}

@@ -15,10 +15,10 @@ func TestBackfillCommands(t *testing.T) {
 	from := time.Now().UTC().Truncate(time.Hour).Add(-999 * time.Hour)
 	at := func(n int) string { return from.Add(time.Duration(n) * time.Hour).Format(time.RFC3339) }
 	span := []string{"jobs", "backfill", "hourly", "--from", at(0), "--to", at(999)}
-	first, last := ops.Stamp(from).String(), ops.Stamp(from.Add(999*time.Hour)).String()
+	first, last := ops.FormatTime(from), ops.FormatTime(from.Add(999*time.Hour))
 	p.wants(exitDone, "1,000 ticks\n"+first+"\n", "", append(span, "--dry-run")...)
 	p.wants(exitDone, "\n...\n", "", append(span, "--dry-run")...)
-	if plan := decode[ops.BackfillPlan](t, p.env, append(span, "--dry-run")...); plan.Ticks != 1000 || plan.ID != "" || plan.Last[2].String() != last {
+	if plan := decode[ops.BackfillPlan](t, p.env, append(span, "--dry-run")...); plan.Ticks != 1000 || plan.ID != "" || ops.FormatTime(plan.Last[2]) != last {
 		t.Errorf("the plan: %+v", plan)
 	}
 	if all := decode[[]ops.BackfillView](t, p.env, "jobs", "backfills"); len(all) > 0 {

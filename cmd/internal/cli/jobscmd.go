@@ -59,14 +59,14 @@ func (t tool) near(name string, err error) error {
 
 func (a *app) jobsList(t tool, filter ops.JobFilter) error {
 	found, unread := t.in.ListJobs(t.ctx, filter)
-	if unread != nil && found.Jobs == nil {
+	if unread != nil && found.Items == nil {
 		return unread
 	}
-	if slices.ContainsFunc(found.Jobs, func(j ops.JobView) bool { return j.NoNode != "" }) {
+	if slices.ContainsFunc(found.Items, func(j ops.JobView) bool { return j.NoNode != "" }) {
 		a.sayFull(t)
 	}
-	err := a.printJobs(found.Jobs)
-	a.sayMore(len(found.Jobs), found.Next)
+	err := a.printJobs(found.Items)
+	a.sayMore(len(found.Items), found.Next)
 	return errors.Join(err, a.sayLacks(unread))
 }
 
@@ -77,7 +77,7 @@ func (a *app) printJobs(views []ops.JobView) error {
 	out := a.newTable(whole("NAME"), col("SCHEDULE"), wide("ZONE"), instant("NEXT"), column{heading: "LAST", wide: true, instant: true},
 		whole("LAST OUTCOME"), instant("LAST SUCCESS"), wide("OWNER"), col("STATE"))
 	for _, j := range views {
-		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), j.LastOutcome, out.at(j.LastSuccess), j.Owner, state(j, out.at))
+		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), word(j.LastOutcome), out.at(j.LastSuccess), j.Owner, state(j, out.at))
 	}
 	return out.flush()
 }
@@ -99,11 +99,11 @@ func zone(j ops.JobView) string {
 }
 
 // state returns why a job does not run on its schedule, "" when it does.
-func state(j ops.JobView, at func(*ops.Stamp) string) string {
+func state(j ops.JobView, at func(time.Time) string) string {
 	var words []string
 	if j.Paused {
 		word := "paused"
-		if j.Pause != nil && j.Pause.Until != nil {
+		if j.Pause != nil && !j.Pause.Until.IsZero() {
 			word += " until " + at(j.Pause.Until)
 		}
 		words = append(words, word)
@@ -124,12 +124,12 @@ func (a *app) jobsGet(t tool) error {
 		return printJSON(a.stdout, j)
 	}
 	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
-		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", j.LastOutcome, "last success", stamp(j.LastSuccess), "owner", j.Owner,
+		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", word(j.LastOutcome), "last success", stamp(j.LastSuccess), "owner", j.Owner,
 		"state", state(j, stamp)}
 	cells = append(append(cells, given("no node", j.NoNode)...), "paused", paused(j), "held by", j.Open, "generation", j.Generation, "revision", j.Revision)
 	cells = append(cells, given("superseded", strings.Join(j.Superseded, ", "), "standby", strings.Join(j.Standby, ", "))...)
 	cells = append(cells, "shards", fmt.Sprint(j.Shards))
-	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", counts(j.Counts), "history", history(j))...)
+	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", tally(j.Counts), "history", history(j))...)
 }
 
 // policies are the names and values of a job's policies. A policy that does not apply is "-".
@@ -198,7 +198,7 @@ func bound(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return ops.Stamp(at).String()
+	return ops.FormatTime(at)
 }
 
 func times(n int) string {
@@ -222,7 +222,7 @@ func paused(j ops.JobView) string {
 		return fmt.Sprint(j.Paused)
 	}
 	until := "it is resumed"
-	if j.Pause.Until != nil {
+	if !j.Pause.Until.IsZero() {
 		until = stamp(j.Pause.Until)
 	}
 	return fmt.Sprintf("since %s until %s by %s: %s", stamp(j.Pause.Since), until, j.Pause.Author, j.Pause.Reason)
@@ -231,21 +231,10 @@ func paused(j ops.JobView) string {
 // history returns where the recorded history begins.
 func history(j ops.JobView) string {
 	switch {
-	case j.HistoryFrom == nil:
+	case j.HistoryFrom.IsZero():
 		return ""
-	case j.TrimmedTo != nil:
+	case !j.TrimmedTo.IsZero():
 		return "from " + stamp(j.TrimmedTo) + ", what was before is dropped"
 	}
 	return "from " + stamp(j.HistoryFrom)
-}
-
-// counts is "12 succeeded, 3 missed", in the order of the outcomes.
-func counts(by map[string]int64) string {
-	var parts []string
-	for _, o := range outcomes {
-		if by[o] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", by[o], o))
-		}
-	}
-	return strings.Join(parts, ", ")
 }

@@ -20,10 +20,10 @@ func TestLastSuccess(t *testing.T) {
 		p.settle("yearly", p.granted(yearly, "1"), jobs.OutcomeFailed, "")
 	}
 	views := decode[[]ops.JobView](t, p.env, "jobs", "list")
-	if j := views[1]; j.LastOutcome != "failed" || j.LastSuccess == nil || *j.LastSuccess != *ended {
+	if j := views[1]; j.LastOutcome != jobs.OutcomeFailed || j.LastSuccess.IsZero() || !j.LastSuccess.Equal(ended) {
 		t.Errorf("got %s, %v; want failed, %v", j.LastOutcome, j.LastSuccess, ended)
 	}
-	if j := views[0]; j.LastOutcome != "" || j.LastSuccess != nil {
+	if j := views[0]; j.LastOutcome != 0 || !j.LastSuccess.IsZero() {
 		t.Errorf("of a job that never ran: %s, %v", j.LastOutcome, j.LastSuccess)
 	}
 	p.wants(exitDone, "failed        "+(&table{zone: time.UTC}).at(ended), "", "jobs", "list")

@@ -96,7 +96,7 @@ func (a *app) askedBefore(t tool, id string, found bool) bool {
 // warnRun warns of reasons why the requested run may start earlier or later than expected.
 func (a *app) warnRun(t tool, name string, at time.Time) {
 	if now, err := t.in.Now(t.ctx); err == nil && !at.IsZero() && at.Before(now) {
-		a.say("%s is over by Redis' clock: the run is due at once", ops.Stamp(at))
+		a.say("%s is over by Redis' clock: the run is due at once", ops.FormatTime(at))
 	}
 	if j, _ := t.in.GetJob(t.ctx, name); j.Name != "" && j.Owner == "" { // it only is to help
 		a.say("no living node can run job %s; it runs as soon as one can", j.Name)
@@ -108,7 +108,7 @@ func standing(r ops.RunView) string {
 	switch {
 	case r.Pending():
 		return "is " + r.Reason
-	case r.Outcome == "running":
+	case r.Outcome == jobs.OutcomeRunning:
 		return "is running"
 	}
 	return "ended: " + ending(r, 200)
@@ -119,15 +119,15 @@ func ending(r ops.RunView, most int) string {
 	why := because(r, most, stamp)
 	switch {
 	case why == "":
-		return r.Outcome
-	case strings.HasPrefix(why, r.Outcome):
+		return r.Outcome.String()
+	case strings.HasPrefix(why, r.Outcome.String()):
 		return why
 	}
-	return r.Outcome + ": " + why
+	return r.Outcome.String() + ": " + why
 }
 
 // because is why a run ended as it did, or does not begin, in a line.
-func because(r ops.RunView, most int, at func(*ops.Stamp) string) string {
+func because(r ops.RunView, most int, at func(time.Time) string) string {
 	if r.Mark() {
 		return marked(r, at)
 	}
@@ -146,7 +146,7 @@ func because(r ops.RunView, most int, at func(*ops.Stamp) string) string {
 
 // runOrWhyNot returns a run's id, with its difference from the first run of its tick, or why there
 // was no run.
-func runOrWhyNot(r ops.RunView, most int, at func(*ops.Stamp) string) string {
+func runOrWhyNot(r ops.RunView, most int, at func(time.Time) string) string {
 	if r.Run == "" {
 		return because(r, most, at)
 	}
@@ -161,7 +161,7 @@ func runOrWhyNot(r ops.RunView, most int, at func(*ops.Stamp) string) string {
 }
 
 // marked returns the text of a mark in the history.
-func marked(r ops.RunView, at func(*ops.Stamp) string) string {
+func marked(r ops.RunView, at func(time.Time) string) string {
 	switch {
 	case r.Reason == "rewound":
 		return "rewound to " + at(r.Tick)

@@ -79,7 +79,7 @@ func TestShownRuns(t *testing.T) {
 	if out := p.wants(exitDone, "no living node holds the job", "", "runs", "list", "--outcome", "pending", "-o", "wide"); strings.Contains(out, "running") || !strings.Contains(out, "pending  2") {
 		t.Errorf("pending ones are shown as\n%s", out)
 	}
-	if got := decode[[]ops.RunView](t, p.env, "runs", "list", "--outcome", "pending"); len(got) != 1 || got[0].Outcome != "running" {
+	if got := decode[[]ops.RunView](t, p.env, "runs", "list", "--outcome", "pending"); len(got) != 1 || got[0].Outcome != jobs.OutcomeRunning {
 		t.Errorf("got %+v", got)
 	}
 	for range 52 {
@@ -123,7 +123,7 @@ func TestShownJobs(t *testing.T) {
 		}
 	}
 	j := decode[ops.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
-	p.wants(exitDone, "paused until "+j.Pause.Until.String()+", no node", "", "jobs", "list", "-o", "wide")
+	p.wants(exitDone, "paused until "+ops.FormatTime(j.Pause.Until)+", no node", "", "jobs", "list", "-o", "wide")
 	p.wants(exitDone, "paused until "+(&table{zone: time.UTC}).at(j.Pause.Until)+", no node", "", "jobs", "list")
 }
 

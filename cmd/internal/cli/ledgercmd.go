@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/scheduler/ops"
-	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 func (a *app) ledgerCommand() *cobra.Command {
@@ -49,7 +48,7 @@ func (a *app) ledgerVerify(t tool, filter ops.VerifyFilter, since when) (err err
 		return t.near(filter.Job, err)
 	}
 	if a.json() {
-		err = printJSON(a.stdout, opshttp.VerifiedOf(x))
+		err = printJSON(a.stdout, x)
 	} else {
 		_, err = a.stdout.Write([]byte(violationText(x.Violations)))
 	}
@@ -60,7 +59,7 @@ func (a *app) ledgerVerify(t tool, filter ops.VerifyFilter, since when) (err err
 		a.say("left alone: %s: %s", s.Key, s.What)
 	}
 	for _, o := range x.Overdue {
-		a.say("overdue: %s: %s from %s to %s: %s", o.Job, many(o.Count, "tick"), stamp(&o.First), stamp(&o.Last), o.Why)
+		a.say("overdue: %s: %s from %s to %s: %s", o.Job, many(o.Count, "tick"), stamp(o.First), stamp(o.Last), o.Why)
 	}
 	return a.verdict(x, lastLoss(t, filter.Since))
 }
@@ -73,7 +72,7 @@ func lastLoss(t tool, since time.Time) string {
 	if err != nil {
 		return ""
 	}
-	for _, row := range list.Actions {
+	for _, row := range list.Items {
 		if row.Action == "records lost" && strings.HasPrefix(row.Target, "partition") { // and no drain
 			return fmt.Sprintf("; Redis had lost records of %s by %s, and what was lost is not checked", row.Target, stamp(row.At))
 		}
@@ -96,7 +95,7 @@ func violationText(found []ops.Violation) string {
 // verdict prints that all promises hold, and the part that a loss left unchecked, or returns the
 // violations.
 func (a *app) verdict(x ops.Verification, loss string) error {
-	checked := fmt.Sprintf("%s, %s, %s", many(x.Jobs, "job"), many(x.Rows, "row"), many(x.Ticks, "tick"))
+	checked := fmt.Sprintf("%s, %s, %s", many(x.Checked.Jobs, "job"), many(x.Checked.Rows, "row"), many(x.Checked.Ticks, "tick"))
 	var wrong []string
 	broken, unverified := sorted(x)
 	if broken > 0 {

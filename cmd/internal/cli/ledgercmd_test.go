@@ -13,7 +13,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/ops/http"
+	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
@@ -85,7 +85,7 @@ func TestLedgerVerify(t *testing.T) {
 	}
 	_, stdout, _ = verify("--job", "often", "-o", "json")
 	golden(t, "testdata/verify.want", regexp.MustCompile(`(?s)"overdue": \[.*?\]`).ReplaceAllString(stdout, `"overdue": []`))
-	if got := decode[opshttp.Verified](t, b.env, "ledger", "verify"); len(got.Overdue) != 1 || got.Overdue[0].Job != "often" || time.Time(got.Overdue[0].First).UnixMilli() != b.at(6) {
+	if got := decode[ops.Verification](t, b.env, "ledger", "verify"); len(got.Overdue) != 1 || got.Overdue[0].Job != "often" || got.Overdue[0].First.UnixMilli() != b.at(6) {
 		t.Errorf("overdue are %+v", got.Overdue)
 	}
 
@@ -107,7 +107,7 @@ func TestLedgerVerify(t *testing.T) {
 		!strings.Contains(stderr, "escapement: left alone: {escapement}:later: ") || !strings.Contains(stderr, "the promises held") || strings.Contains(stderr, "lock:mine") {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
-	if got := decode[opshttp.Verified](t, b.env, "ledger", "verify"); len(got.LeftAlone) != 2 || len(got.Violations) != 0 {
+	if got := decode[ops.Verification](t, b.env, "ledger", "verify"); len(got.UnknownFormat) != 2 || len(got.Violations) != 0 {
 		t.Errorf("got %+v", got)
 	}
 	if after := b.dump(t); !slices.Equal(before, after) {
@@ -134,8 +134,8 @@ func (b books) wrong(t *testing.T, verify func(args ...string) (int, string, str
 		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
 	}
 	code, stdout, _ = verify("-o", "json")
-	var got opshttp.Verified
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitFailed || len(got.Violations) != 1 ||
+	var got ops.Verification
+	if err := ops.Decode([]byte(stdout), &got); err != nil || code != exitFailed || len(got.Violations) != 1 ||
 		got.Violations[0].Promise != "P3" || got.Violations[0].Job != "often" || len(got.Violations[0].Evidence) != 2 {
 		t.Errorf("exit %d, %v, %s", code, err, stdout)
 	}

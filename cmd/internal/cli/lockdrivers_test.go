@@ -1,7 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
+	"fmt"
+
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -130,12 +131,12 @@ jobs:
 	}
 	p.logged("run ended", `"outcome":"succeeded"`)
 	var all []ops.RunView
-	if _, out, _ := call(env, "", "runs", "list", "--job", "books", "--outcome", "succeeded", "-o", "json"); json.Unmarshal([]byte(out), &all) != nil || len(all) == 0 {
+	if _, out, _ := call(env, "", "runs", "list", "--job", "books", "--outcome", "succeeded", "-o", "json"); ops.Decode([]byte(out), &all) != nil || len(all) == 0 {
 		t.Fatal(out)
 	}
 	done := all[len(all)-1]
 	_, out, _ := call(env, "", "runs", "get", done.Run)
-	if !strings.Contains(out, "waits for the guard redlock") || !strings.Contains(out, "token=1") || strings.Contains(out, "token="+done.Token) {
+	if !strings.Contains(out, "waits for the guard redlock") || !strings.Contains(out, "token=1") || strings.Contains(out, fmt.Sprint("token=", done.Token)) {
 		t.Errorf("its token is not the guard's: %s", out)
 	}
 }

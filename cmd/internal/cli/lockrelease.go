@@ -59,7 +59,7 @@ Exit code 4: nobody holds it. 5: not by that token, or it cannot be forced.`
 type releasedJSON struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
-	Token    string `json:"token"`
+	Token    int64  `json:"token,string"`
 	Released bool   `json:"released"` // false: taken away by force, and free when it lapses
 }
 
@@ -75,7 +75,7 @@ func (a *app) locksRelease(t tool, token locking.Token, o ops.ReleaseOptions) er
 		err = a.awaitLease(t, l)
 	case ops.ReleaseTaken:
 		a.say("lock %q is taken from %s, which is told at its next renewal, or in %s; until then it may work on, and only a token above %d tells others from it",
-			l.Name, l.Who(), brief(l.Left()), token)
+			l.Name, l.Who(), brief(l.TTL), token)
 	default:
 		a.say("lock %q is taken from %s, and could not be given back: it is free in %s", l.Name, l.Who(), 3*lockMargin)
 	}
@@ -97,10 +97,10 @@ func sameGrant(l ops.LockView) func(ops.LockView) bool {
 
 // awaitLock waits until the revoked grant no longer has the lock.
 func (a *app) awaitLock(t tool, l ops.LockView) error {
-	longest := l.Left()
+	longest := l.TTL
 	if now, err := t.in.GetLock(t.ctx, l.Name); err == nil { // it may have been renewed before it was revoked
 		if i := slices.IndexFunc(allHeld(now), sameGrant(l)); i >= 0 {
-			longest = allHeld(now)[i].Left()
+			longest = allHeld(now)[i].TTL
 		}
 	}
 	a.say("lock %q: %s is asked to end; it hears of it at its next renewal, and the lock is free in %s at most", l.Name, l.Who(), brief(longest))

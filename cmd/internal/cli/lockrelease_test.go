@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -13,11 +12,11 @@ import (
 )
 
 // lapses is a namespace in which a lock that is taken by force cannot be given back.
-type lapses struct{ operator }
+type lapses struct{}
 
-func (lapses) ReleaseLock(_ context.Context, name string, token int64, _ ops.ReleaseOptions) (ops.Release, error) {
-	lock := ops.LockView{Name: name, Kind: ops.LockKind, Token: strconv.FormatInt(token, 10)}
-	return ops.Release{Lock: lock, Did: ops.ReleaseLapses}, nil
+func (lapses) Do(_ context.Context, _ ops.Actor, _ ops.Row, _, out any) error {
+	*out.(*ops.Release) = ops.Release{Lock: ops.LockView{Name: "a", Kind: ops.LockKind}, Did: ops.ReleaseLapses}
+	return nil
 }
 
 // TestLocksReleaseForceIsNotGivenBack: what was taken away and could not be given back is not released yet.
@@ -28,9 +27,9 @@ func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		in       operator
+		in       *ops.Client
 		released string
-	}{{in, `"released": true`}, {lapses{in}, `"released": false`}} {
+	}{{in, `"released": true`}, {ops.NewRemote(lapses{}), `"released": false`}} {
 		lease := holding(t, p.server, "a", locking.Options{TTL: short})
 		var out, words strings.Builder
 		a := &app{stdout: &out, stderr: &words, flags: globalFlags{output: "json"}}

@@ -135,7 +135,7 @@ func TestLockRevoked(t *testing.T) {
 	if who := fmt.Sprintf(", pid %d", os.Getpid()); !strings.HasPrefix(l.Holder, "escapement lock on ") || !strings.HasSuffix(l.Holder, who) {
 		t.Errorf("held by %q", l.Holder)
 	}
-	says(t, at(redis), exitDone, `lock "a" is free`, "locks", "release", "a", "--token", l.Token)
+	says(t, at(redis), exitDone, `lock "a" is free`, "locks", "release", "a", "--token", fmt.Sprint(l.Token))
 	if got := <-code; got != exitLost || !strings.Contains(words.String(), `"level":"error"`) || !strings.Contains(words.String(), "lease lost") {
 		t.Errorf("exit %d\n%s", got, words.String())
 	}

@@ -44,18 +44,18 @@ others are its field "also". Exit code 4 when nobody holds anything by that name
 
 func (a *app) locksList(t tool, f ops.LockFilter) error {
 	found, unread := t.in.ListLocks(t.ctx, f)
-	if len(found.Locks) == 0 && unread != nil && !errors.As(unread, new(*ops.UnreachableError)) {
+	if len(found.Items) == 0 && unread != nil && !errors.As(unread, new(*ops.UnreachableError)) {
 		return unread
 	}
 	if found.Next != "" {
-		a.sayMore(len(found.Locks), found.Next)
+		a.sayMore(len(found.Items), found.Next)
 	}
 	if a.json() {
-		return errors.Join(printJSON(a.stdout, list(found.Locks)), a.sayLacks(unread))
+		return errors.Join(printJSON(a.stdout, list(found.Items)), a.sayLacks(unread))
 	}
 	out := a.newTable(whole("NAME"), whole("KIND"), whole("TOKEN"), whole("LEFT"), whole("WAITERS"), col("NODE"), col("HOLDER"), wide("OWNER"))
-	for _, l := range found.Locks {
-		out.row(l.Name, kindOf(l), l.Token, leftOf(l), number(l.Waiters), l.Node, holder(l), l.Owner)
+	for _, l := range found.Items {
+		out.row(l.Name, kindOf(l), tokenCell(l.Token), leftOf(l), number(l.Waiters), l.Node, holder(l), l.Owner)
 	}
 	return errors.Join(out.flush(), a.sayLacks(unread))
 }
@@ -84,7 +84,7 @@ func (a *app) locksGet(t tool) error {
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		if err := pairs(a.stdout, "name", l.Name, "kind", kindOf(l), "holder", holder(l), "owner", l.Owner, "token", l.Token,
+		if err := pairs(a.stdout, "name", l.Name, "kind", kindOf(l), "holder", holder(l), "owner", l.Owner, "token", tokenCell(l.Token),
 			"left", leftOf(l), "waiters", strconv.Itoa(l.Waiters), "node", l.Node, "run", l.Run); err != nil {
 			return err
 		}
@@ -106,10 +106,10 @@ func kindOf(l ops.LockView) string {
 // leftOf returns the time left for a table; for a lock under a key without an end, which is not
 // ours, it is unknown.
 func leftOf(l ops.LockView) string {
-	if l.Kind == ops.LockKind && l.TTLMS == 0 {
+	if l.Kind == ops.LockKind && l.TTL == 0 {
 		return ""
 	}
-	return brief(l.Left())
+	return brief(l.TTL)
 }
 
 // holder returns the lock's holder, and whether it was ordered to end.

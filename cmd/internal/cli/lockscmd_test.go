@@ -29,20 +29,19 @@ func TestLocksList(t *testing.T) {
 	if len(got) != 4 {
 		t.Fatalf("got %+v", got)
 	}
-	token := func(l *locking.Lease) string { return strconv.FormatInt(l.Token(), 10) }
 	for i, want := range []ops.LockView{
 		{Name: "move#1", Kind: "run", Owner: shard, Run: shard, Node: "n1"},
-		{Name: "order:42", Kind: "lock", Owner: other.Owner(), Token: token(other)},
-		{Name: "yearly", Kind: "lock", Owner: lock.Owner(), Token: token(lock), Holder: "bi"},
+		{Name: "order:42", Kind: "lock", Owner: other.Owner(), Token: other.Token()},
+		{Name: "yearly", Kind: "lock", Owner: lock.Owner(), Token: lock.Token(), Holder: "bi"},
 		{Name: "yearly", Kind: "run", Owner: run, Run: run, Node: "n1"},
 	} {
-		if want.Token == "" {
+		if want.Token == 0 {
 			want.Token = got[i].Token
 		}
-		if ttl := got[i].TTLMS; ttl <= 2_000 || ttl > time.Hour.Milliseconds() || got[i].Token == "" {
+		if ttl := got[i].TTL; ttl <= 2*time.Second || ttl > time.Hour || got[i].Token == 0 {
 			t.Errorf("got %+v", got[i])
 		}
-		want.TTLMS = got[i].TTLMS
+		want.TTL = got[i].TTL
 		if text, wanted := jsonOf(t, got[i]), jsonOf(t, want); text != wanted {
 			t.Errorf("got %s\nwant %s", text, wanted)
 		}
@@ -150,7 +149,7 @@ func TestLocksRelease(t *testing.T) {
 		next <- got
 	}()
 	eventually(t, "somebody waits", func() bool { return decode[ops.LockView](t, p.env, "locks", "get", "a").Waiters == 1 })
-	if got := decode[releasedJSON](t, p.env, release(lease.Token())...); got != (releasedJSON{"a", "lock", strconv.FormatInt(lease.Token(), 10), true}) {
+	if got := decode[releasedJSON](t, p.env, release(lease.Token())...); got != (releasedJSON{"a", "lock", lease.Token(), true}) {
 		t.Errorf("got %+v", got)
 	}
 	if lease = <-next; lease == nil {
@@ -187,13 +186,13 @@ func TestLocksReleaseRun(t *testing.T) {
 	p := plant(t, yearly)
 	run := p.granted(yearly, "1")
 	l := decode[ops.LockView](t, p.env, "locks", "get", "yearly")
-	p.wants(exitRefused, "", "run "+run+" on n1 with token "+l.Token, "locks", "release", "yearly", "--token", "1")
-	p.wants(exitRefused, "", "without --force the run is cancelled", "locks", "release", "yearly", "--token", l.Token, "--force")
+	p.wants(exitRefused, "", "run "+run+" on n1 with token "+tokenCell(l.Token), "locks", "release", "yearly", "--token", "1")
+	p.wants(exitRefused, "", "without --force the run is cancelled", "locks", "release", "yearly", "--token", tokenCell(l.Token), "--force")
 	p.wants(exitDone, "running", "", "runs", "get", run)
 
 	code, words := make(chan int, 1), &heard{}
 	go func() {
-		code <- new(app).Run([]string{"locks", "release", "yearly", "--token", l.Token}, strings.NewReader(""), words, words, p.env)
+		code <- new(app).Run([]string{"locks", "release", "yearly", "--token", tokenCell(l.Token)}, strings.NewReader(""), words, words, p.env)
 	}()
 	eventually(t, "the run is told", func() bool { return strings.Contains(words.String(), "is cancelled; waiting") })
 	p.wants(exitDone, "to be cancelled by ann: locks release", "", "runs", "get", run)
@@ -221,12 +220,12 @@ func TestLocksOfSeveral(t *testing.T) {
 	reader := holding(t, p.server, "file", locking.Options{Mode: locking.Read})
 
 	got := decode[[]ops.LockView](t, p.env, "locks", "list", "--limit", "1")
-	if len(got) != 2 || got[0].Token != token(one) || got[1].Token != token(other) || got[0].Permits != 3 || got[0].Kind != ops.LockKind || got[1].Holder != "two" {
+	if len(got) != 2 || got[0].Token != one.Token() || got[1].Token != other.Token() || got[0].Permits != 3 || got[0].Kind != ops.LockKind || got[1].Holder != "two" {
 		t.Errorf("a page of one name: %+v", got)
 	}
 	p.wants(exitDone, "file  read  "+token(reader), "", "locks", "list", "--after", "db")
 	p.wants(exitDone, "db    permit of 3  "+token(one), "", "locks", "list")
-	if l := decode[ops.LockView](t, p.env, "locks", "get", "db"); l.Token != token(one) || len(l.Also) != 1 || l.Also[0].Token != token(other) {
+	if l := decode[ops.LockView](t, p.env, "locks", "get", "db"); l.Token != one.Token() || len(l.Also) != 1 || l.Also[0].Token != other.Token() {
 		t.Errorf("got %+v", l)
 	}
 	p.wants(exitDone, "", `lock "db": that grant has ended; now it is held by one`, "locks", "release", "db", "--token", token(other))

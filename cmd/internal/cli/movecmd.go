@@ -203,7 +203,7 @@ func (a *app) printMove(s move.Status) error {
 		}
 		since := ""
 		if side.Since != nil {
-			since = ops.Stamp(*side.Since).String()
+			since = ops.FormatTime(*side.Since)
 		}
 		out.row(side.word, side.State, since, fmt.Sprint(side.Partitions), strings.Join(gates, ", "),
 			fmt.Sprint(side.Jobs), fmt.Sprint(side.Running), fmt.Sprint(side.Pending), side.Address)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -66,7 +65,7 @@ func (a *app) printNodes(views []ops.NodeView, closed bool) error {
 		column{heading: "SEEN", wide: true, instant: true}, wide("ID"), col("NOTE"))
 	for _, n := range views {
 		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			spec.FormatDuration(redisconn.Duration(n.ClockOffsetMS, time.Millisecond)), n.Version, out.at(n.Seen), n.ID, out.nodeNote(n, closed))
+			spec.FormatDuration(n.ClockOffset), n.Version, out.at(n.Seen), n.ID, out.nodeNote(n, closed))
 	}
 	return out.flush()
 }
@@ -100,7 +99,7 @@ func drainNote(d *ops.DrainView) string {
 	switch {
 	case d == nil:
 		return ""
-	case d.Since == nil:
+	case d.Since.IsZero():
 		return "drained, in a record that this version cannot read"
 	case d.Reason == "":
 		return "drained by " + d.Author

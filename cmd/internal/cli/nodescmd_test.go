@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -76,7 +77,7 @@ jobs:
 		t.Errorf("exit %d while a run goes on: %s", code, words.String())
 	default:
 	}
-	if r := decode[ops.RunView](t, env, "runs", "get", id); r.Outcome != "running" {
+	if r := decode[ops.RunView](t, env, "runs", "get", id); r.Outcome != jobs.OutcomeRunning {
 		t.Errorf("got %+v", r)
 	}
 	url := p.field("node starting", "http")
@@ -92,7 +93,7 @@ jobs:
 	if code := <-second; code != exitDone || !strings.Contains(words.String(), "nothing runs there") || strings.Count(words.String(), "waiting for 1 run on a1\n") < 1 {
 		t.Errorf("exit %d, %s", code, words.String())
 	}
-	if r := decode[ops.RunView](t, env, "runs", "get", id); r.Outcome != "succeeded" {
+	if r := decode[ops.RunView](t, env, "runs", "get", id); r.Outcome != jobs.OutcomeSucceeded {
 		t.Errorf("got %+v", r)
 	}
 	rested := len(lines(t, filepath.Join(dir, "often")))

@@ -114,7 +114,7 @@ func (s *nodeSlot) refuse(where string) {
 func (s *nodeSlot) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.Load().ServeHTTP(w, r) }
 
 // guard lets through clients with a role, see api.Server.Guard.
-func (s *nodeSlot) guard(role opshttp.Role, next http.Handler) http.Handler {
+func (s *nodeSlot) guard(role ops.Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.Load().Guard(role, next).ServeHTTP(w, r) })
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"time"
+
 	"cmp"
 	"context"
 	"fmt"
@@ -147,7 +149,7 @@ func (a *app) jobsRewind(t tool, back when) error {
 	if err != nil {
 		return err
 	}
-	at := ops.Stamp(tick).String()
+	at := ops.FormatTime(tick)
 	if a.json() {
 		return a.operated(t, "begins again with the tick of "+at)
 	}
@@ -166,7 +168,7 @@ type removedJSON struct {
 
 func (a *app) jobsRemoveCommand() *cobra.Command {
 	remove := a.command("remove NAME [--reason TEXT]", "remove a job that no node holds, with its history", wants("NAME"), a.inspectJob(func(t tool) error {
-		if err := t.in.Remove(t.ctx, t.args[0]); err != nil {
+		if err := t.in.Delete(t.ctx, t.args[0], time.Time{}); err != nil {
 			return err
 		}
 		if a.json() {

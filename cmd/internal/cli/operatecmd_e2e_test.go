@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -56,8 +57,8 @@ jobs:
 		id := tell(t, env, exitDone, "jobs", "run", "sleeper")
 		eventually(t, "the command begins", func() bool { return len(lines(t, filepath.Join(dir, "pids"))) == 2 })
 		tell(t, env, exitDone, "runs", "cancel", id, "--reason", "enough", "--author", "ann")
-		eventually(t, "the run ends", func() bool { return decode[ops.RunView](t, env, "runs", "get", id).Outcome != "running" })
-		if r := decode[ops.RunView](t, env, "runs", "get", id); r.Outcome != "cancelled" || r.Reason != "cancelled by ann: enough" {
+		eventually(t, "the run ends", func() bool { return decode[ops.RunView](t, env, "runs", "get", id).Outcome != jobs.OutcomeRunning })
+		if r := decode[ops.RunView](t, env, "runs", "get", id); r.Outcome != jobs.OutcomeCancelled || r.Reason != "cancelled by ann: enough" {
 			t.Errorf("got %+v", r)
 		}
 		for _, pid := range lines(t, filepath.Join(dir, "pids")) {
@@ -71,7 +72,7 @@ jobs:
 	t.Run("rerun", func(t *testing.T) {
 		id := tell(t, env, exitRunFailed, "jobs", "run", "second-time", "--wait")
 		next := tell(t, env, exitDone, "runs", "rerun", id, "--wait")
-		if r := decode[ops.RunView](t, env, "runs", "get", next); r.Attempt != 2 || r.Outcome != "succeeded" || r.Trigger != "rerun" {
+		if r := decode[ops.RunView](t, env, "runs", "get", next); r.Attempt != 2 || r.Outcome != jobs.OutcomeSucceeded || r.Trigger != "rerun" {
 			t.Errorf("got %+v", r)
 		}
 		if _, stdout, _ := call(env, "", "runs", "get", next); !strings.HasSuffix(stdout, "\n\ntry 2\n") {

@@ -92,7 +92,7 @@ func TestOperateJobs(t *testing.T) {
 	p := plant(t, minutely, jobs.Job{Name: "follower", After: []string{"minutely"}}, steady)
 	p.wants(exitDone, "", "until it is resumed by ann: moving\\x1b[31m\n", "jobs", "pause", "minutely", "--reason", "moving\x1b[31m")
 	if j := decode[ops.JobView](t, p.env, "jobs", "get", "minutely"); !j.Paused || j.Pause == nil || j.Pause.Author != "ann" ||
-		j.Pause.Until != nil || !j.Orphan {
+		!j.Pause.Until.IsZero() || !j.Orphan {
 		t.Errorf("got %+v", j)
 	}
 	p.wants(exitDone, "paused, no node", "", "jobs", "list")
@@ -100,7 +100,7 @@ func TestOperateJobs(t *testing.T) {
 	p.wants(exitDone, "by ann: moving\\x1b[31m", "", "jobs", "get", "minutely")
 	before := time.Now()
 	j := decode[ops.JobView](t, p.env, "jobs", "pause", "minutely", "--reason", "longer", "--until", "+10m", "--author", "bob")
-	if j.Pause == nil || j.Pause.Author != "bob" || time.Time(*j.Pause.Until).Sub(before).Round(time.Minute) != 10*time.Minute {
+	if j.Pause == nil || j.Pause.Author != "bob" || j.Pause.Until.Sub(before).Round(time.Minute) != 10*time.Minute {
 		t.Errorf("got %+v", j.Pause)
 	}
 	if j = decode[ops.JobView](t, p.env, "jobs", "resume", "minutely"); j.Paused || j.Pause != nil {
@@ -119,7 +119,7 @@ func TestOperateJobs(t *testing.T) {
 	p.wants(exitNotFound, "", "did you mean minutely", "runs", "list", "--job", "minutly")
 
 	// What stands at its end is set back to its beginning.
-	from := time.Time(*decode[ops.JobView](t, p.env, "jobs", "get", "steady").HistoryFrom)
+	from := decode[ops.JobView](t, p.env, "jobs", "get", "steady").HistoryFrom
 	now, next := time.Now().UnixMilli(), from.Add(10*time.Minute).UnixMilli()
 	c := ledgertest.Claim{Job: "steady", Digest: steady.Definition().Digest(), Run: "r", TTL: time.Hour, From: from.UnixMilli(), Next: next,
 		Skipped: []ledgertest.Pass{{Outcome: jobs.OutcomeMissed, Reason: ledgertest.ReasonLate, First: from.UnixMilli(), Last: next - 60_000, Count: 10, Next: next}}}
@@ -130,8 +130,8 @@ func TestOperateJobs(t *testing.T) {
 	if got := new(app).Run([]string{"jobs", "rewind", "steady", "--to", from.Add(2 * time.Minute).Format(time.RFC3339)}, nil, fullDisk{}, io.Discard, p.env); got != exitFailed {
 		t.Errorf("with no room for the tick: exit %d", got)
 	}
-	p.wants(exitDone, ops.Stamp(from.Add(time.Minute)).String()+"\n", "", "jobs", "rewind", "steady", "--to", from.Add(time.Second).Format(time.RFC3339Nano))
-	if j := decode[ops.JobView](t, p.env, "jobs", "rewind", "steady", "--to", from.Format(time.RFC3339)); !time.Time(*j.Next).Equal(from) {
+	p.wants(exitDone, ops.FormatTime(from.Add(time.Minute))+"\n", "", "jobs", "rewind", "steady", "--to", from.Add(time.Second).Format(time.RFC3339Nano))
+	if j := decode[ops.JobView](t, p.env, "jobs", "rewind", "steady", "--to", from.Format(time.RFC3339)); !j.Next.Equal(from) {
 		t.Errorf("the cursor stands at %s", j.Next)
 	}
 
@@ -151,17 +151,17 @@ func TestOperateRuns(t *testing.T) {
 	p := plant(t, yearly)
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	r := decode[ops.RunView](t, p.env, "jobs", "run", "yearly", "--at", at.Format(time.RFC3339), "--unique", "k", "--payload", `{"a":"<b>"}`)
-	if r.Reason != "pending until "+ops.Stamp(at).String() || !time.Time(*r.Due).Equal(at) || !strings.Contains(string(r.Payload), `"<b>"`) {
+	if r.Reason != "pending until "+ops.FormatTime(at) || !r.Due.Equal(at) || !strings.Contains(string(r.Payload), `"<b>"`) {
 		t.Errorf("got %+v", r)
 	}
-	p.wants(exitDone, r.Run+"\n", "run "+r.Run+" was asked for before: it is pending until "+ops.Stamp(at).String()+"\n", "jobs", "run", "yearly", "--unique", "k")
-	p.wants(exitDone, "until "+ops.Stamp(at).String(), "", "runs", "list", "-o", "wide")
-	p.wants(exitDone, "pending until "+ops.Stamp(at).String(), "", "runs", "get", r.Run)
+	p.wants(exitDone, r.Run+"\n", "run "+r.Run+" was asked for before: it is pending until "+ops.FormatTime(at)+"\n", "jobs", "run", "yearly", "--unique", "k")
+	p.wants(exitDone, "until "+ops.FormatTime(at), "", "runs", "list", "-o", "wide")
+	p.wants(exitDone, "pending until "+ops.FormatTime(at), "", "runs", "get", r.Run)
 	p.wants(exitRefused, "", "has not ended", "runs", "rerun", r.Run)
 	p.wants(exitDone, "", "it will not run", "runs", "cancel", r.Run, "--reason", "not today")
 	p.wants(exitDone, "cancelled by ann: not today", "", "runs", "list", "--outcome", "cancelled", "-o", "wide")
 	p.wants(exitDone, "\nstarted       -\n", "", "runs", "get", r.Run)
-	if again := decode[ops.RunView](t, p.env, "runs", "cancel", r.Run); again.Outcome != "cancelled" || again.Started != nil {
+	if again := decode[ops.RunView](t, p.env, "runs", "cancel", r.Run); again.Outcome != jobs.OutcomeCancelled || !again.Started.IsZero() {
 		t.Errorf("got %+v", again)
 	}
 	p.wants(exitRunFailed, r.Run, "did not succeed: cancelled by ann: not today", "jobs", "run", "yearly", "--unique", "k", "--wait")
@@ -202,7 +202,7 @@ func TestUniqueWithoutARow(t *testing.T) {
 	if err != nil || len(keys) != 1 || p.client.Del(t.Context(), keys[0]).Err() != nil {
 		t.Fatal(keys, err)
 	}
-	if r := decode[ops.RunView](t, p.env, "jobs", "run", "yearly", "--unique", "k"); r.Run != id || r.Job != "yearly" || r.Outcome != "" {
+	if r := decode[ops.RunView](t, p.env, "jobs", "run", "yearly", "--unique", "k"); r.Run != id || r.Job != "yearly" || r.Outcome != 0 {
 		t.Errorf("got %+v", r)
 	}
 	p.wants(exitNotFound, id+"\n", "was asked for before; the history has it no more", "jobs", "run", "yearly", "--unique", "k", "--wait")

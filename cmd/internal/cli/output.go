@@ -7,20 +7,24 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // printJSON writes one value and a line end. A nil list is written as []. Characters that would
 // move a terminal's cursor, or change the direction of text, are written as escapes, which mean the
 // same in JSON.
 func printJSON[T any](w io.Writer, v T) error {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // nothing here is put into a page
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	text, err := ops.Encode(v)
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(escapedJSON(text.Bytes()))
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, text, "", "  "); err != nil {
+		return err
+	}
+	indented.WriteByte('\n')
+	_, err = w.Write(escapedJSON(indented.Bytes()))
 	return err
 }
 

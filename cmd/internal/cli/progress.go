@@ -30,7 +30,7 @@ func progress(p *ops.ProgressView) string {
 	if p.Note != "" {
 		text += ", " + p.Note
 	}
-	if p.End != nil {
+	if !p.End.IsZero() {
 		text += "; it would end at " + stamp(p.End)
 	}
 	return text

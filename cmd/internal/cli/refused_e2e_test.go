@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,7 +23,7 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	refused := func() (f finding) {
 		_, out, _ := call(env, "", "doctor", "-o", "json")
 		var all []finding
-		if err := json.Unmarshal([]byte(out), &all); err != nil {
+		if err := ops.Decode([]byte(out), &all); err != nil {
 			t.Fatal(err, out)
 		}
 		for _, is := range all {
@@ -104,7 +103,7 @@ func TestRefusedReloadOutlivesTheNode(t *testing.T) {
 	}
 	eventually(t, "the node says it", func() bool {
 		nodes, _ := client.ListNodes(ctx)
-		return len(nodes) == 1 && nodes[0].ConfigRefused != nil && strings.HasPrefix(nodes[0].ConfigRefused.Text, config+":") && nodes[0].ConfigRefused.At != nil
+		return len(nodes) == 1 && nodes[0].ConfigRefused != nil && strings.HasPrefix(nodes[0].ConfigRefused.Text, config+":") && !nodes[0].ConfigRefused.At.IsZero()
 	})
 	stop()
 	if err := <-ended; err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -144,15 +145,15 @@ func eitherLogged(a, b *process, message string, words ...string) {
 func consecutive(t *testing.T, runs []runJSON) {
 	t.Helper()
 	slices.SortFunc(runs, func(a, b runJSON) int { return a.Tick.Compare(b.Tick) })
-	runs = slices.DeleteFunc(runs, func(r runJSON) bool { return r.Outcome == "superseded" }) // marks of new definitions; a tick would leave a gap
-	if last := len(runs) - 1; last > 0 && runs[last].Outcome == "running" && runs[last].Node == "" {
+	runs = slices.DeleteFunc(runs, func(r runJSON) bool { return r.Outcome == jobs.OutcomeSuperseded }) // marks of new definitions; a tick would leave a gap
+	if last := len(runs) - 1; last > 0 && runs[last].Outcome == jobs.OutcomeRunning && runs[last].Node == "" {
 		runs = runs[:last] // granted ahead and handed back, as the nodes stopped
 	}
 	if len(runs) < 4 {
 		t.Errorf("only %d runs", len(runs))
 	}
 	for i, r := range runs {
-		if r.Outcome != "succeeded" || i > 0 && r.Tick.Sub(runs[i-1].Tick) != time.Second {
+		if r.Outcome != jobs.OutcomeSucceeded || i > 0 && r.Tick.Sub(runs[i-1].Tick) != time.Second {
 			t.Errorf("%s at %s: %s on %s, before it %s", r.Job, r.Tick, r.Outcome, r.Node, runs[max(0, i-1)].Tick)
 		}
 	}

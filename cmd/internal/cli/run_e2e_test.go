@@ -1,8 +1,10 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
+	"reflect"
+
+	"context"
 	"io"
 	"net/http"
 	"regexp"
@@ -11,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // sampleJobs are the jobs of the tests below.
@@ -48,15 +52,26 @@ func decode[T any](t *testing.T, env []string, args ...string) T {
 		t.Fatalf("%v: exit %d, %s", args, code, stderr)
 	}
 	var v T
-	if err := json.Unmarshal([]byte(stdout), &v); err != nil {
+	read := json.Unmarshal
+	if strings.Contains(reflect.TypeFor[T]().String(), "ops.") {
+		read = ops.Decode
+	}
+	if err := read([]byte(stdout), &v); err != nil {
 		t.Fatalf("%v: %v in %s", args, err, stdout)
 	}
 	return v
 }
 
 type runJSON struct {
-	Run, Job, Token, Node, Trigger, Outcome, Error string
-	Tick, Until                                    time.Time
+	Run     string       `json:"run"`
+	Job     string       `json:"job"`
+	Token   string       `json:"token"`
+	Node    string       `json:"node"`
+	Trigger string       `json:"trigger"`
+	Outcome jobs.Outcome `json:"outcome"`
+	Error   string       `json:"error"`
+	Tick    time.Time    `json:"tick"`
+	Until   time.Time    `json:"until"`
 }
 
 func get(t *testing.T, url string) (code int, body string) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -70,13 +70,13 @@ func (a *app) runsList(t tool, filter ops.RunFilter, since when, zone *time.Loca
 		return err
 	}
 	found, unread := t.in.ListRuns(t.ctx, filter)
-	if unread != nil && found.Runs == nil {
+	if unread != nil && found.Items == nil {
 		return t.near(filter.Job, unread)
 	}
-	if err := a.printRuns(found.Runs, zone); err != nil {
+	if err := a.printRuns(found.Items, zone); err != nil {
 		return err
 	}
-	a.sayMore(len(found.Runs), found.Next)
+	a.sayMore(len(found.Items), found.Next)
 	a.warnLeftAlone(found.UnknownFormat)
 	return a.sayLacks(unread)
 }
@@ -104,7 +104,7 @@ func (a *app) printRuns(views []ops.RunView, zone *time.Location) error {
 		if !out.wide {
 			run = runOrWhyNot(r, most, out.at)
 		}
-		out.row(out.ticks(r), r.Job, shard(r), outcome(r)+percent(r.Progress), number(r.Attempt), r.Trigger, r.Node, r.Token, started(r, r.LagMS), started(r, r.DurationMS), run, because(r, most, out.at))
+		out.row(out.ticks(r), r.Job, shard(r), outcome(r)+percent(r.Progress), number(r.Attempt), r.Trigger, r.Node, tokenCell(r.Token), started(r, r.Lag), started(r, r.Duration), run, because(r, most, out.at))
 	}
 	return out.flush()
 }
@@ -125,7 +125,7 @@ func outcome(r ops.RunView) string {
 	if r.Pending() {
 		return ops.OutcomePending
 	}
-	return r.Outcome
+	return r.Outcome.String()
 }
 
 // number is a count; none yet, or none at all, is "-".
@@ -146,9 +146,9 @@ func (a *app) runsGet(t tool) error {
 	}
 	cells := []string{"run", r.Run, "job", r.Job, "tick", ticks(r), "shard", shard(r), "of", r.Of, "param", r.Param, "trigger", r.Trigger,
 		"outcome", outcome(r), "reason", r.Reason, "note", r.Note, "error", r.Error,
-		"node", r.Node, "token", r.Token, "attempt", number(r.Attempt), "tries", number(r.Tries), "next attempt", r.NextAttempt,
+		"node", r.Node, "token", tokenCell(r.Token), "attempt", number(r.Attempt), "tries", number(r.Tries), "next attempt", r.NextAttempt,
 		"generation", r.Generation, "due", stamp(r.Due), "started", stamp(r.Started), "ended", stamp(r.Ended),
-		"lag", started(r, r.LagMS), "duration", started(r, r.DurationMS), "progress", progress(r.Progress), "payload", firstLine(string(r.Payload), 200)}
+		"lag", started(r, r.Lag), "duration", started(r, r.Duration), "progress", progress(r.Progress), "payload", firstLine(string(r.Payload), 200)}
 	if err := pairs(a.stdout, cells...); err != nil || r.Output == "" {
 		return err
 	}
@@ -196,7 +196,7 @@ func (a *app) runsCancel(t tool, o ops.CancelOptions) error {
 		words = "its parts are told to end; runs get shows how it ends"
 	case did == ops.CancelTold:
 		words = "its node is told to end it; runs get shows how it ends"
-	case run.Started != nil:
+	case !run.Started.IsZero():
 		words = "it had ended so already"
 	}
 	if a.json() {
@@ -213,8 +213,8 @@ func handedBack(t tool, was ops.RunView) (ops.RunView, error) {
 	if errors.Is(err, ops.ErrUnknownJob) {
 		return ops.RunView{Run: was.Run}, nil
 	}
-	for _, run := range all.Runs {
-		same := run.Run != "" && run.Tick != nil && was.Tick != nil && *run.Tick == *was.Tick
+	for _, run := range all.Items {
+		same := run.Run != "" && !run.Tick.IsZero() && !was.Tick.IsZero() && run.Tick.Equal(was.Tick)
 		if same && run.Shard == was.Shard && run.Whole == was.Whole && run.Attempt == was.Attempt && run.Trigger == was.Trigger {
 			return t.in.GetRun(t.ctx, run.Run)
 		}
@@ -233,7 +233,7 @@ func (a *app) runsRerunCommand() *cobra.Command {
 			return err
 		}
 		run, err := t.in.GetRun(t.ctx, id)
-		if err == nil && run.Outcome != "running" {
+		if err == nil && run.Outcome != jobs.OutcomeRunning {
 			a.say("that attempt, asked for now or before, has ended: %s; for one more, rerun it in turn", run.Outcome)
 		}
 		return a.follow(t, ops.RunView{Run: id, Job: run.Job}, w)
@@ -251,7 +251,7 @@ func ticks(r ops.RunView) string {
 	switch {
 	case r.Mark():
 		return ""
-	case r.Until == nil || r.Count == nil || *r.Count < 2:
+	case r.Until.IsZero() || r.Count == nil || *r.Count < 2:
 		return stamp(r.Tick)
 	}
 	return fmt.Sprintf("%s to %s (%d)", stamp(r.Tick), stamp(r.Until), *r.Count)
@@ -272,9 +272,25 @@ func (t *table) ticks(r ops.RunView) string {
 }
 
 // started returns a duration that only a run that began has.
-func started(r ops.RunView, ms int64) string {
-	if r.Started == nil {
+func started(r ops.RunView, d time.Duration) string {
+	if r.Started.IsZero() {
 		return ""
 	}
-	return spec.FormatDuration(redisconn.Duration(ms, time.Millisecond))
+	return spec.FormatDuration(d)
+}
+
+// tokenCell is a token in a table; "" for none.
+func tokenCell(t int64) string {
+	if t == 0 {
+		return ""
+	}
+	return strconv.FormatInt(t, 10)
+}
+
+// word is an outcome in a table; "" for none.
+func word(o jobs.Outcome) string {
+	if o == 0 {
+		return ""
+	}
+	return o.String()
 }

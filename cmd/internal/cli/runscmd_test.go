@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -129,7 +128,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 			t.Errorf("said %q", words.String())
 		}
 		var shown ops.RunView
-		if output != "" && (json.Unmarshal([]byte(out.String()), &shown) != nil || shown.Run != now || shown.Job != job.Name || shown.Tick == nil || shown.Outcome != "cancelled" || shown.Ended == nil) {
+		if output != "" && (ops.Decode([]byte(out.String()), &shown) != nil || shown.Run != now || shown.Job != job.Name || shown.Tick.IsZero() || shown.Outcome != jobs.OutcomeCancelled || shown.Ended.IsZero()) {
 			t.Errorf("printed %q", out.String())
 		}
 		if left, err := p.InFlight(t.Context(), job.Name); err != nil || len(left) != 0 {

@@ -50,7 +50,7 @@ func (a *app) runsLogs(t tool, follow bool) error {
 		return a.runsFollow(t, run)
 	}
 	if run.Output == "" {
-		a.say("run %s has written nothing%s", run.Run, map[bool]string{true: " yet"}[run.Ended == nil])
+		a.say("run %s has written nothing%s", run.Run, map[bool]string{true: " yet"}[run.Ended.IsZero()])
 		return nil
 	}
 	_, err = io.WriteString(a.stdout, output(run.Output, isTerminal(a.stdout)))
@@ -69,7 +69,7 @@ func (a *app) runsFollow(t tool, run ops.RunView) error {
 	shown, told := "", false
 	for {
 		text := run.Output
-		if run.Ended == nil {
+		if run.Ended.IsZero() {
 			text = strings.TrimSuffix(text, string(utf8.RuneError)) // a rune that is not whole yet
 		}
 		more, cut := fresh(shown, text)
@@ -79,7 +79,7 @@ func (a *app) runsFollow(t tool, run ops.RunView) error {
 		if _, err := io.WriteString(a.stdout, printable(more, isTerminal(a.stdout))); err != nil {
 			return err
 		}
-		if shown = text; run.Ended != nil {
+		if shown = text; !run.Ended.IsZero() {
 			break
 		}
 		before := time.Now()

@@ -80,21 +80,15 @@ func TestPrintable(t *testing.T) {
 }
 
 // stopped is a namespace whose answers end with the context.
-type stopped struct{ operator }
+type stopped struct{}
 
-func (stopped) Run(ctx context.Context, id string) (ops.RunView, error) {
-	return ops.RunView{}, ctx.Err()
-}
-
-func (stopped) Wait(ctx context.Context, id string) (ops.RunView, error) {
-	return ops.RunView{}, ctx.Err()
-}
+func (stopped) Do(ctx context.Context, _ ops.Actor, _ ops.Row, _, _ any) error { return ctx.Err() }
 
 // TestInterruptedWaits: whoever ends a command that waits reads that, and that the run goes on.
 func TestInterruptedWaits(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	a, in := &app{stdout: io.Discard, stderr: io.Discard}, tool{ctx: ctx, in: stopped{}, args: []string{"r1"}}
+	a, in := &app{stdout: io.Discard, stderr: io.Discard}, tool{ctx: ctx, in: ops.NewRemote(stopped{}), args: []string{"r1"}}
 	for name, err := range map[string]error{
 		"follow": a.runsFollow(in, ops.RunView{Run: "r1"}),
 		"wait":   a.follow(in, ops.RunView{Run: "r1"}, waiting{wait: true}),

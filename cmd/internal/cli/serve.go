@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/ops/http"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // closeWithin bounds how long a stopping server waits for answers in the making.
@@ -118,7 +118,7 @@ func healthHandler[N node](nodes []N) http.Handler {
 		var why []string
 		for _, n := range nodes {
 			if err := n.Ready(); err != nil {
-				for _, reason := range opshttp.Causes(err) {
+				for _, reason := range ops.Causes(err) {
 					why = append(why, n.Name()+": "+harmless(reason.Error()))
 				}
 			}

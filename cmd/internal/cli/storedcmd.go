@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +70,7 @@ func (a *app) putJobs(t tool, list []jobs.Job, o ops.PutOptions) error {
 		if o.DryRun {
 			a.say("job %s could be stored", s.Name)
 		} else {
-			a.say("job %s is stored: version %s", s.Name, ops.Stamp(s.Version))
+			a.say("job %s is stored: version %s", s.Name, ops.FormatTime(s.Version))
 		}
 	}
 	return err
@@ -87,7 +86,7 @@ func storedDocuments(stored []ops.StoredJob, versions bool) ([]json.RawMessage, 
 			return nil, err
 		}
 		if versions && !s.Version.IsZero() {
-			text = fmt.Appendf(text[:len(text)-1], `,"version":%q}`, ops.Stamp(s.Version))
+			text = fmt.Appendf(text[:len(text)-1], `,"version":%q}`, ops.FormatTime(s.Version))
 		}
 		shown[i] = text
 	}
@@ -106,7 +105,7 @@ func inUse(j *jobs.Job, s spec.Setting) bool {
 func (a *app) jobsDeleteCommand() *cobra.Command {
 	remove := a.command("delete NAME [--reason TEXT]", "delete a stored job, with its history", wants("NAME"), a.inspectJob(func(t tool) error {
 		followers := followersOf(t)
-		if err := t.in.DeleteJob(t.ctx, t.args[0], time.Time{}); err != nil {
+		if _, err := t.in.DeleteJobs(t.ctx, []ops.StoredJob{{Job: jobs.Job{Name: t.args[0]}}}); err != nil {
 			return err
 		}
 		if len(followers) > 0 {

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/escapement/escapement/jobs/spec"
-	"github.com/escapement/escapement/scheduler/ops"
 )
 
 const (
@@ -123,11 +122,11 @@ func cut(columns []column, rows [][]string) {
 
 // at returns an instant in the table's zone: RFC 3339 when the table is wide, else to the second,
 // as flags read it.
-func (t *table) at(s *ops.Stamp) string {
-	if s == nil {
+func (t *table) at(s time.Time) string {
+	if s.IsZero() {
 		return ""
 	}
-	at := time.Time(*s).In(t.zone)
+	at := s.In(t.zone)
 	if t.wide {
 		return at.Format("2006-01-02T15:04:05.000Z07:00")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/console"
 	"github.com/escapement/escapement/scheduler/metrics"
-	"github.com/escapement/escapement/scheduler/ops/http"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // sameSignal is how long after the first signal another one is taken for the same:
@@ -58,7 +58,7 @@ func (f *fleet) handler(cfg HTTP) http.Handler {
 	for _, s := range f.slots {
 		collectors = append(collectors, s.metrics)
 	}
-	mux.Handle("/metrics", f.slots[0].guard(opshttp.Viewer, metrics.Handler(collectors...)))
+	mux.Handle("/metrics", f.slots[0].guard(ops.Viewer, metrics.Handler(collectors...)))
 	mux.Handle("/", console.Handler(console.Config{API: f.slots[0], Name: f.slots[0].l.Namespace}))
 	return console.Below(cfg.BasePath, all)
 }

@@ -11,60 +11,17 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ops"
-	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // tool is what a command that looks into Redis works with.
 type tool struct {
 	ctx  context.Context // ends at SIGINT and SIGTERM
-	in   operator
+	in   *ops.Client
 	args []string
 	full func() bool // asks whether Redis has no memory left
-}
-
-// operator is what reads and operates a namespace: a client of Redis, or one of a node's HTTP API.
-type operator interface {
-	Now(ctx context.Context) (time.Time, error)
-	Closed(ctx context.Context) (string, error)
-	ListJobs(ctx context.Context, f ops.JobFilter) (ops.JobList, error)
-	JobNames(ctx context.Context) ([]string, error)
-	GetJob(ctx context.Context, name string) (ops.JobView, error)
-	Graph(ctx context.Context) ([]ops.GraphJob, error)
-	Trigger(ctx context.Context, name string, o ops.TriggerOptions) (string, error)
-	RunByKey(ctx context.Context, name, unique string) (ops.RunView, error)
-	Pause(ctx context.Context, name string, o ops.PauseOptions) error
-	Resume(ctx context.Context, name string) error
-	Remove(ctx context.Context, name string) error
-	PutJobs(ctx context.Context, list []jobs.Job, o ops.PutOptions) ([]ops.StoredJob, error)
-	StoredJobs(ctx context.Context, names ...string) ([]ops.StoredJob, error)
-	DeleteJob(ctx context.Context, name string, was time.Time) error
-	DeleteJobs(ctx context.Context, list []ops.StoredJob) (deleted []string, err error)
-	Rewind(ctx context.Context, name string, to time.Time) (time.Time, error)
-	Backfill(ctx context.Context, name string, o ops.BackfillOptions) (ops.BackfillPlan, error)
-	ListBackfills(ctx context.Context, name string) ([]ops.BackfillView, error)
-	CancelBackfill(ctx context.Context, name string, o ops.CancelOptions) (ops.BackfillView, error)
-	ListRuns(ctx context.Context, f ops.RunFilter) (ops.RunList, error)
-	GetRun(ctx context.Context, id string) (ops.RunView, error)
-	WaitRun(ctx context.Context, id string) (ops.RunView, error)
-	Cancel(ctx context.Context, id string, o ops.CancelOptions) (ops.Cancellation, error)
-	Rerun(ctx context.Context, id string) (string, error)
-	ListNodes(ctx context.Context) ([]ops.NodeView, error)
-	Drains(ctx context.Context) (map[string]ops.DrainView, error)
-	DrainNode(ctx context.Context, name string, o ops.DrainOptions) error
-	ResumeNode(ctx context.Context, name string) error
-	NodeIdle(ctx context.Context, name string) (bool, error)
-	ListLocks(ctx context.Context, f ops.LockFilter) (ops.LockList, error)
-	GetLock(ctx context.Context, name string) (ops.LockView, error)
-	ReleaseLock(ctx context.Context, name string, token int64, o ops.ReleaseOptions) (ops.Release, error)
-	ListGenerations(ctx context.Context) ([]ops.GenerationView, error)
-	Promote(ctx context.Context, generation string, o ops.PromoteOptions) (ops.Promotion, error)
-	Verify(ctx context.Context, f ops.VerifyFilter) (ops.Verification, error)
-	Problems(ctx context.Context) ([]ops.Problem, error)
-	Audit(ctx context.Context, f ops.ActionFilter) (ops.ActionList, error)
 }
 
 // inspect connects a command to Redis.
@@ -90,7 +47,7 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 
 // elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
 // A command that was refused for it, or that did not reach Redis, has said what there is to say.
-func (a *app) elsewhere(ctx context.Context, in operator, err error) {
+func (a *app) elsewhere(ctx context.Context, in *ops.Client, err error) {
 	if errors.Is(err, ops.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*ops.UnreachableError)) {
 		return
 	}
@@ -138,7 +95,7 @@ func (a *app) sayUnheard(err error) error {
 
 // sayLacks says beside a list which of its records cannot be read, and returns what else is wrong with it.
 func (a *app) sayLacks(err error) error {
-	parts, unreadable, other := opshttp.Lacks(err)
+	parts, unreadable, other := ops.Incomplete(err)
 	if len(unreadable) > 0 {
 		a.say("the list lacks what this version cannot read: %v", errors.Join(unreadable[:min(len(unreadable), lacksSaid)]...))
 	}
@@ -184,9 +141,9 @@ func given(cells ...string) (some []string) {
 }
 
 // stamp is an instant, or nothing.
-func stamp(at *ops.Stamp) string {
-	if at == nil {
+func stamp(at time.Time) string {
+	if at.IsZero() {
 		return ""
 	}
-	return at.String()
+	return ops.FormatTime(at)
 }

@@ -7,8 +7,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/ops/http"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestTools looks at a running node through every tool.
@@ -45,7 +46,7 @@ func TestTools(t *testing.T) {
 		if code != exitRunFailed || strings.Contains(id, "\n") || !strings.Contains(stderr, "did not succeed: failed") {
 			t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 		}
-		if r := decode[runJSON](t, env, "runs", "get", id); r.Outcome != "failed" || r.Trigger != "manual" || !strings.Contains(r.Error, "this went wrong") {
+		if r := decode[runJSON](t, env, "runs", "get", id); r.Outcome != jobs.OutcomeFailed || r.Trigger != "manual" || !strings.Contains(r.Error, "this went wrong") {
 			t.Errorf("got %+v", r)
 		}
 		if code, stdout, _ := call(env, "", "runs", "get", id); code != exitDone || !strings.Contains(stdout, "\noutcome       failed\n") {
@@ -80,7 +81,7 @@ func TestTools(t *testing.T) {
 		}
 	})
 	t.Run("ledger verify", func(t *testing.T) {
-		if got := decode[opshttp.Verified](t, env, "ledger", "verify"); len(got.Violations)+len(got.LeftAlone)+len(got.Unverified) != 0 || got.Checked.Jobs != 3 {
+		if got := decode[ops.Verification](t, env, "ledger", "verify"); len(got.Violations)+len(got.UnknownFormat)+len(got.Unverified) != 0 || got.Checked.Jobs != 3 {
 			t.Errorf("got %+v", got)
 		}
 	})

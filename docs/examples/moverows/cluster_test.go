@@ -69,12 +69,12 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 	var whole ops.RunView
 	watch("end of the tick", func() bool {
 		whole = wholeRow(t, i, tick)
-		return whole.Whole && whole.Outcome != "running"
+		return whole.Whole && whole.Outcome != jobs.OutcomeRunning
 	})
-	if whole.Outcome != "succeeded" || whole.Shards != shards {
+	if whole.Outcome != jobs.OutcomeSucceeded || whole.Shards != shards {
 		t.Errorf("the tick: %+v", whole)
 	}
-	t.Logf("node %s killed after %d rows; the tick ended after %d ms", victim, early, whole.DurationMS)
+	t.Logf("node %s killed after %d rows; the tick ended after %d ms", victim, early, whole.Duration.Milliseconds())
 	checkRows(t, table, tick)
 	checkBooks(t, i, tick, victim)
 	checkLate(t, table)
@@ -87,7 +87,7 @@ func TestOneOfThreeNodesIsKilled(t *testing.T) {
 func ticks(t *testing.T, i *ops.Client, after time.Time) (n int) {
 	t.Helper()
 	for _, r := range moves(t, i, after) {
-		if r.Whole && r.Outcome == "succeeded" {
+		if r.Whole && r.Outcome == jobs.OutcomeSucceeded {
 			n++
 		}
 	}
@@ -97,7 +97,7 @@ func ticks(t *testing.T, i *ops.Client, after time.Time) (n int) {
 func wholeRow(t *testing.T, i *ops.Client, tick time.Time) ops.RunView {
 	t.Helper()
 	for _, r := range moves(t, i, tick) {
-		if r.Whole && time.Time(*r.Tick).Equal(tick) {
+		if r.Whole && r.Tick.Equal(tick) {
 			return r
 		}
 	}
@@ -110,7 +110,7 @@ func moves(t *testing.T, i *ops.Client, since time.Time) []ops.RunView {
 	if err != nil && !errors.Is(err, ops.ErrUnknownJob) { // no node has registered it yet
 		t.Fatal(err)
 	}
-	return all.Runs
+	return all.Items
 }
 
 // checkRows reads only the tables.
@@ -152,10 +152,10 @@ func checkBooks(t *testing.T, i *ops.Client, tick time.Time, victim string) {
 	abandoned, again := 0, 0
 	for _, r := range moves(t, i, tick) {
 		switch {
-		case r.Whole || !time.Time(*r.Tick).Equal(tick):
-		case r.Outcome == "abandoned" && r.Node == victim:
+		case r.Whole || !r.Tick.Equal(tick):
+		case r.Outcome == jobs.OutcomeAbandoned && r.Node == victim:
 			abandoned++
-		case r.Outcome == "succeeded" && r.Attempt > 1 && r.Node != victim:
+		case r.Outcome == jobs.OutcomeSucceeded && r.Attempt > 1 && r.Node != victim:
 			again++
 		}
 	}

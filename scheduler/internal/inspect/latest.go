@@ -12,9 +12,9 @@ const tailRows = 16
 
 // Latest is what a job's history says of its latest runs.
 type Latest struct {
-	Tick    int64  // the newest tick, ms, 0 for none
-	Outcome string // of the row that was recorded last, "" for none
-	Success int64  // when a run last succeeded, ms, 0 for never
+	Tick    int64        // the newest tick, ms, 0 for none
+	Outcome jobs.Outcome // of the row that was recorded last, 0 for none
+	Success int64        // when a run last succeeded, ms, 0 for never
 }
 
 // ReadLatest reads the latest runs of jobs. Those that follow others have no cursor: their whole history is read for
@@ -38,7 +38,7 @@ func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, foll
 		latest := latestOf(h.Rows)
 		by[h.Job], unread = latest, append(unread, HistoryError(h.Job, h.Err))
 		more := len(h.Rows)+h.UnknownFormat == tailRows
-		if more && (latest.Outcome == "" || latest.Success == 0 && succeeded[h.Job]) {
+		if more && (latest.Outcome == 0 || latest.Success == 0 && succeeded[h.Job]) {
 			whole = append(whole, h.Job)
 		}
 		return true
@@ -65,7 +65,7 @@ func latestOf(rows []ledger.Row) (latest Latest) {
 		if r.TickID != "" || r.Ranged && r.Count == 0 {
 			continue
 		}
-		latest.Outcome = r.Outcome.String()
+		latest.Outcome = r.Outcome
 		if r.Outcome == jobs.OutcomeSucceeded {
 			latest.Success = max(latest.Success, r.At)
 		}

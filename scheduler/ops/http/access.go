@@ -12,36 +12,14 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/ops"
 )
-
-// Role is what somebody may do.
-type Role int
-
-// The roles. Each may what those before it may.
-const (
-	Nobody   Role = iota
-	Viewer        // may read
-	Operator      // may change: run, pause, cancel, drain, release, promote
-)
-
-// String is the role's name in a configuration.
-func (r Role) String() string { return [...]string{"nobody", "viewer", "operator"}[r] }
-
-// ParseRole reads such a name; false for any other.
-func ParseRole(name string) (Role, bool) {
-	switch name {
-	case "viewer":
-		return Viewer, true
-	case "operator":
-		return Operator, true
-	}
-	return Nobody, false
-}
 
 // Identity is who makes a request.
 type Identity struct {
-	Name string `json:"name"`
-	Role Role   `json:"-"`
+	Name string   `json:"name"`
+	Role ops.Role `json:"-"`
 }
 
 // Access says who may do what. The zero value takes everybody for an operator.
@@ -52,9 +30,9 @@ type Access struct {
 	Users map[string]User
 	// Header names the header in which a trusted proxy says who it is. The proxy must remove it from what it passes on. "" for none.
 	Header string
-	// HeaderRole is the role of those whom the proxy names. Default Viewer. RoleHeader names a header with the role instead,
+	// HeaderRole is the role of those whom the proxy names. Default ops.Viewer. RoleHeader names a header with the role instead,
 	// viewer or operator; any other value is nobody's.
-	HeaderRole Role
+	HeaderRole ops.Role
 	RoleHeader string
 	// Hosts are names by which a server may be called that lets everybody in, beside localhost and addresses. A page of a site whose
 	// name was made to lead here would else operate it from the browser of somebody who may reach it (DNS rebinding).
@@ -64,21 +42,21 @@ type Access struct {
 // User is a user of basic authentication.
 type User struct {
 	Password string
-	Role     Role
+	Role     ops.Role
 }
 
 // Open reports whether everybody is an operator.
 func (a *Access) Open() bool { return len(a.Tokens) == 0 && len(a.Users) == 0 && a.Header == "" }
 
-// identify says who makes a request; a role of Nobody when that is not known.
+// identify says who makes a request; a role of ops.Nobody when that is not known.
 func (a *Access) identify(r *http.Request) Identity {
 	if a.Open() {
-		return Identity{Name: r.Header.Get(AuthorHeader), Role: Operator}
+		return Identity{Name: r.Header.Get(AuthorHeader), Role: ops.Operator}
 	}
 	if name := only(r, a.Header); name != "" {
-		role := cmp.Or(a.HeaderRole, Viewer)
+		role := cmp.Or(a.HeaderRole, ops.Viewer)
 		if a.RoleHeader != "" {
-			role, _ = ParseRole(only(r, a.RoleHeader))
+			role, _ = ops.ParseRole(only(r, a.RoleHeader))
 		}
 		return Identity{name, role}
 	}
@@ -158,7 +136,7 @@ func identityOf(r *http.Request) Identity {
 
 // Guard lets through those who have a role, with what the API knows of them, and refuses all others: for handlers beside the API, such
 // as metrics and the console. Where everybody is let in, Guard refuses the names of others, as Access.Named does.
-func (s *Server) Guard(role Role, next http.Handler) http.Handler {
+func (s *Server) Guard(role ops.Role, next http.Handler) http.Handler {
 	return s.cfg.Access.Named(s.guarded(role, next))
 }
 
@@ -175,11 +153,11 @@ func (a *Access) Named(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) guarded(role Role, next http.Handler) http.Handler {
+func (s *Server) guarded(role ops.Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := s.cfg.Access.identify(r)
 		switch {
-		case who.Role == Nobody:
+		case who.Role == ops.Nobody:
 			for _, scheme := range s.cfg.Access.schemes() {
 				w.Header().Add("WWW-Authenticate", scheme)
 			}

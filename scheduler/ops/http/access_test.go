@@ -21,8 +21,8 @@ import (
 // guarded is an access with all ways to say who one is.
 func everyWay() Access {
 	return Access{
-		Tokens: map[string]Identity{"operators-token": {"ci", Operator}, "viewers-token": {"wall", Viewer}},
-		Users:  map[string]User{"ann": {"anns password", Operator}, "bob": {"bobs password", Viewer}},
+		Tokens: map[string]Identity{"operators-token": {"ci", ops.Operator}, "viewers-token": {"wall", ops.Viewer}},
+		Users:  map[string]User{"ann": {"anns password", ops.Operator}, "bob": {"bobs password", ops.Viewer}},
 		Header: "X-User", RoleHeader: "X-Role",
 	}
 }
@@ -33,7 +33,7 @@ func TestWhoMay(t *testing.T) {
 	ask := func(r *http.Request) int {
 		reached := false
 		w := httptest.NewRecorder()
-		s.Guard(Nobody, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true })).ServeHTTP(w, r)
+		s.Guard(ops.Nobody, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true })).ServeHTTP(w, r)
 		if reached != (w.Code == http.StatusOK) {
 			t.Errorf("%d, and the handler was reached: %v", w.Code, reached)
 		}
@@ -58,14 +58,14 @@ func TestWhoMay(t *testing.T) {
 		who    Identity
 	}{
 		{"nothing", request(), 401, Identity{}},
-		{"a token", request("Authorization", "Bearer operators-token"), 200, Identity{"ci", Operator}},
-		{"a viewer's token", request("Authorization", "Bearer viewers-token"), 200, Identity{"wall", Viewer}},
+		{"a token", request("Authorization", "Bearer operators-token"), 200, Identity{"ci", ops.Operator}},
+		{"a viewer's token", request("Authorization", "Bearer viewers-token"), 200, Identity{"wall", ops.Viewer}},
 		{"a wrong token", request("Authorization", "Bearer operators-toke"), 401, Identity{}},
 		{"an empty token", request("Authorization", "Bearer "), 401, Identity{}},
-		{"a user", basic("ann", "anns password"), 200, Identity{"ann", Operator}},
+		{"a user", basic("ann", "anns password"), 200, Identity{"ann", ops.Operator}},
 		{"a wrong password", basic("ann", "bobs password"), 401, Identity{}},
 		{"no such user", basic("eve", ""), 401, Identity{}},
-		{"a proxy's user", request("X-User", "joe", "X-Role", "operator"), 200, Identity{"joe", Operator}},
+		{"a proxy's user", request("X-User", "joe", "X-Role", "operator"), 200, Identity{"joe", ops.Operator}},
 		{"a proxy's user of another role", request("X-User", "joe", "X-Role", "admin"), 401, Identity{}},
 		{"a user that a client puts beside the proxy's", twice(request("X-User", "mallory", "X-Role", "operator"), "X-User", "ann"), 401, Identity{}},
 		{"a role that a client puts beside the proxy's", twice(request("X-User", "ann", "X-Role", "operator"), "X-Role", "viewer"), 401, Identity{}},
@@ -124,19 +124,19 @@ func twice(r *http.Request, header, value string) *http.Request {
 // TestViewerIsRefused: the server refuses each action of a viewer, before it looks at anything else.
 func TestViewerIsRefused(t *testing.T) {
 	s := New(nil, Config{Access: everyWay()})
-	for _, r := range routes {
-		if (r.method == http.MethodGet) != (r.role == Viewer) {
-			t.Errorf("%s %s is for the role %s", r.method, r.path, r.role)
+	for _, r := range routes() {
+		if (r.Method == http.MethodGet) != (r.Role == ops.Viewer) {
+			t.Errorf("%s %s is for the role %s", r.Method, r.Path, r.Role)
 		}
-		if r.role != Operator {
+		if r.Role != ops.Operator {
 			continue
 		}
-		req := httptest.NewRequestWithContext(context.Background(), r.method, Prefix+strings.NewReplacer("{name}", "x", "{run}", "x").Replace(r.path), strings.NewReader("{}"))
+		req := httptest.NewRequestWithContext(context.Background(), r.Method, Prefix+strings.NewReplacer("{name}", "x", "{run}", "x").Replace(r.Path), strings.NewReader("{}"))
 		req.Header.Set("Authorization", "Bearer viewers-token")
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, req)
 		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "wall has viewer") {
-			t.Errorf("%s %s: %d %s", r.method, r.path, w.Code, w.Body)
+			t.Errorf("%s %s: %d %s", r.Method, r.Path, w.Code, w.Body)
 		}
 	}
 }
@@ -196,14 +196,14 @@ func TestWhoIsInTheAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, a := range list.Actions {
+	for _, a := range list.Items {
 		refused := ""
 		if a.Error != "" {
 			refused = " refused"
 		}
 		got = append(got, a.Who+" "+a.Via+" "+a.Action+" "+a.Target+" "+a.Reason+refused)
 	}
-	const want = "joe api jobs remove slow not needed refused\njoe api jobs resume slow done\nci console jobs pause slow stock-taking"
+	const want = "joe api jobs delete slow not needed refused\njoe api jobs resume slow done\nci console jobs pause slow stock-taking"
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
@@ -223,10 +223,10 @@ func TestBearerAndGuard(t *testing.T) {
 	}
 	guarded := func(a Access, r *http.Request) int {
 		w := httptest.NewRecorder()
-		New(nil, Config{Access: a}).Guard(Viewer, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).ServeHTTP(w, r)
+		New(nil, Config{Access: a}).Guard(ops.Viewer, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).ServeHTTP(w, r)
 		return w.Code
 	}
-	closed := Access{Tokens: map[string]Identity{"secret-token": {Name: "ann", Role: Viewer}}}
+	closed := Access{Tokens: map[string]Identity{"secret-token": {Name: "ann", Role: ops.Viewer}}}
 	for _, authorization := range []string{"Bearer secret-token", "bearer secret-token", "BEARER  secret-token"} {
 		if code := guarded(closed, request("any.example", authorization)); code != http.StatusOK {
 			t.Errorf("%s: %d", authorization, code)

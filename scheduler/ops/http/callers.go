@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // callers bounds what stays open for long: at most so many in all, and of each caller where more than half of them are
@@ -21,6 +23,8 @@ type callers struct {
 type tooMany struct{ what string }
 
 func (e tooMany) Error() string { return e.what + "; ask again in a few seconds" }
+
+func (e tooMany) Unwrap() error { return ops.ErrTooMany }
 
 // begin counts one more of a caller until end, or returns tooMany.
 func (c *callers) begin(caller string) (end func(), err error) {

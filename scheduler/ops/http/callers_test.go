@@ -153,7 +153,7 @@ func TestWaitersLookTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("the run goes on", func() bool { v, err := w.client.GetRun(ctx, run); return err == nil && v.Started != nil })
+	w.eventually("the run goes on", func() bool { v, err := w.client.GetRun(ctx, run); return err == nil && !v.Started.IsZero() })
 	ended := make(chan string, 2*waitsEach)
 	wait := func() {
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+Prefix+"runs/"+run+"?wait_ms=8000", nil)

@@ -1,9 +1,10 @@
 package opshttp
 
 import (
+	"reflect"
+
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -21,22 +21,18 @@ import (
 type ClientConfig struct {
 	Token          string // a bearer token
 	User, Password string // of basic authentication, where there is no token
-	Author         string // who it is, where nobody needs to prove it
-	Via            string // cli or console, for the audit
-	Reason         string // of actions whose options have none, for the audit
 	HTTP           *http.Client
 }
 
-// Client reads and operates a namespace over the API of one of its nodes, with the methods of ops.Client and their errors. It is
-// safe for concurrent use.
-type Client struct {
+// remote carries operations out over the API of a node.
+type remote struct {
 	base string
 	cfg  ClientConfig
 }
 
 // NewClient makes a client of a node's API. The address is that of the node, such as http://10.0.0.7:8080, with a path where the
-// API is mounted below one. NewClient sends nothing.
-func NewClient(address string, cfg ClientConfig) (*Client, error) {
+// API is mounted below one. NewClient sends nothing. Client.As names who it is, where nobody needs to prove it.
+func NewClient(address string, cfg ClientConfig) (*ops.Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("API address %q: it must be such as http://10.0.0.7:8080, of a node's http.listen", ShowAddress(address))
@@ -48,7 +44,7 @@ func NewClient(address string, cfg ClientConfig) (*Client, error) {
 	if cfg.HTTP == nil {
 		cfg.HTTP = &http.Client{Timeout: longTimeout}
 	}
-	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), strings.TrimSuffix(Prefix, "/")) + Prefix, cfg: cfg}, nil
+	return ops.NewRemote(&remote{base: strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), strings.TrimSuffix(Prefix, "/")) + Prefix, cfg: cfg}), nil
 }
 
 // ShowAddress returns an address for messages: "***" where a part of it may be a password or a key.
@@ -66,20 +62,32 @@ var ErrAccess = errors.New("the API does not permit it")
 // takes.
 const answerMost = 256 << 20
 
-// errTooMany is returned when a server has too many requests of that kind.
-var errTooMany = fmt.Errorf("%w: too many requests", ops.ErrRefused)
+// Do sends the request of an operation, and reads the answer into out. Of a list it reads pages until there are limit items, 0 for all.
+func (c *remote) Do(ctx context.Context, by ops.Actor, o ops.Row, in, out any) error {
+	about := o.About()
+	path, q, body, err := unbind(about.Path, in)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", about.Method, path, err)
+	}
+	if list, is := out.(ops.Listing); is {
+		items, next, _ := list.Part()
+		*next, err = c.pages(ctx, by, path, q, items)
+		return err
+	}
+	if about.Method == http.MethodGet || about.Method == http.MethodDelete {
+		body = nil
+	}
+	_, err = c.do(ctx, by, about.Method, path, q, body, out)
+	return err
+}
 
-// said is what an answer said beside its body.
-type said struct{ next string }
-
-// do sends a request and reads the answer into a value, nil for none.
-func (c *Client) do(ctx context.Context, method, path string, q url.Values, body, into any) (said, error) {
-	var of said
+// do sends a request and reads the answer into a value. next is where the next page of a list begins.
+func (c *remote) do(ctx context.Context, by ops.Actor, method, path string, q url.Values, body, into any) (next string, err error) {
 	var reader io.Reader
 	if body != nil {
-		text, err := json.Marshal(body)
+		text, err := ops.Encode(body)
 		if err != nil {
-			return of, fmt.Errorf("%s %s: %w", method, path, err)
+			return "", fmt.Errorf("%s %s: %w", method, path, err)
 		}
 		reader = bytes.NewReader(text)
 	}
@@ -89,51 +97,52 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, body
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, reader)
 	if err != nil {
-		return of, err
+		return "", err
 	}
-	c.sign(req)
+	c.sign(req, by)
 	resp, err := c.cfg.HTTP.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
-			return of, ctx.Err()
+			return "", ctx.Err()
 		}
-		return of, c.silent(bare(err))
+		return "", c.silent(bare(err))
 	}
 	defer resp.Body.Close()
-	of.next = unescaped(resp.Header.Get(NextHeader))
 	text, err := io.ReadAll(io.LimitReader(resp.Body, answerMost+1))
 	if err != nil {
-		return of, c.silent(err)
+		return "", c.silent(err)
 	}
 	if len(text) > answerMost {
-		return of, fmt.Errorf("the API at %s answers with more than %d MiB; ask for less at once", c.base, answerMost>>20)
+		return "", fmt.Errorf("the API at %s answers with more than %d MiB; ask for less at once", c.base, answerMost>>20)
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return of, c.refusal(resp, text)
+		return "", c.refusal(resp, text)
 	}
-	if into != nil && resp.StatusCode != http.StatusNoContent {
-		if err := json.Unmarshal(text, into); err != nil {
-			return of, c.stranger(resp)
+	var unread error
+	if resp.StatusCode != http.StatusNoContent {
+		if unread = ops.Decode(text, into); unread != nil && !errors.Is(unread, ops.ErrUnknownFormat) {
+			return "", c.stranger(resp)
 		}
 	}
+	next = unescaped(resp.Header.Get(NextHeader))
 	if left := unescaped(resp.Header.Get(IncompleteHeader)); left != "" {
-		return of, lacksOf(left, resp.Header.Get(UnreadableHeader) != "")
+		return next, errors.Join(unread, lacksOf(left, resp.Header.Get(UnreadableHeader) != ""))
 	}
 	if warning := unescaped(resp.Header.Get(WarningHeader)); warning != "" {
-		return of, fmt.Errorf("%w%s", ops.ErrNotAudited, strings.TrimPrefix(warning, ops.ErrNotAudited.Error()))
+		return next, fmt.Errorf("%w%s", ops.ErrNotAudited, strings.TrimPrefix(warning, ops.ErrNotAudited.Error()))
 	}
-	return of, nil
+	return next, unread
 }
 
 // silent is the error of a node that gave no answer.
-func (c *Client) silent(err error) error {
+func (c *remote) silent(err error) error {
 	words := fmt.Sprintf("the API at %s does not answer: %v; is that a node's http.listen, with http or https as it speaks, and does the node run?", c.base, err)
 	return &remoteError{words, errors.Join(locking.ErrUnreachable, err)}
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func (c *Client) sign(req *http.Request) {
+func (c *remote) sign(req *http.Request, by ops.Actor) {
 	if req.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -143,7 +152,7 @@ func (c *Client) sign(req *http.Request) {
 	case c.cfg.Password != "":
 		req.SetBasicAuth(c.cfg.User, c.cfg.Password)
 	}
-	for name, value := range map[string]string{AuthorHeader: c.cfg.Author, ViaHeader: c.cfg.Via, ReasonHeader: oneLine(c.cfg.Reason)} {
+	for name, value := range map[string]string{AuthorHeader: by.Name, ViaHeader: by.Via, ReasonHeader: oneLine(by.Reason)} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
@@ -187,30 +196,20 @@ func partsOf(left string) []int {
 }
 
 // stranger is the error of an answer that no node of this version gives.
-func (c *Client) stranger(resp *http.Response) error {
+func (c *remote) stranger(resp *http.Response) error {
 	return fmt.Errorf("what answers at %s (%s) is no Escapement node, or one of another version: correct the address, or use the node's version of this program", c.base, resp.Status)
 }
 
 // refusal is the error that a server's problem details stand for.
-func (c *Client) refusal(resp *http.Response, text []byte) error {
+func (c *remote) refusal(resp *http.Response, text []byte) error {
 	var p problem
-	if err := json.Unmarshal(text, &p); err != nil || p.Code == "" {
+	if err := ops.Decode(text, &p); err != nil || p.Code == "" {
 		return c.stranger(resp)
 	}
-	for _, k := range known {
+	for _, k := range codes {
 		if k.code == p.Code {
 			return &remoteError{p.Detail, k.err}
 		}
-	}
-	switch p.Code {
-	case "unauthorized", "forbidden", "cross_origin":
-		return &remoteError{p.Detail, ErrAccess}
-	case "too_many":
-		return &remoteError{p.Detail, errTooMany}
-	case "bad_request", "too_large", "unsupported_media_type":
-		return &remoteError{p.Detail, ops.ErrRefused}
-	case "timeout":
-		return &remoteError{p.Detail, locking.ErrUnreachable}
 	}
 	return fmt.Errorf("the API answers %s: %s", resp.Status, p.Detail)
 }
@@ -224,56 +223,41 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.words }
 func (e *remoteError) Unwrap() error { return e.is }
 
-// seg is a name as a part of a path.
-func seg(name string) string { return url.PathEscape(name) }
-
-// parameters are those that are not empty; names and values alternate.
-func parameters(pairs ...string) url.Values {
-	q := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			q.Set(pairs[i], pairs[i+1])
-		}
-	}
-	return q
-}
-
-func since(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
-}
-
-// pages reads pages of a list until there are limit items, 0 for all; it returns where the next one begins.
-func pages[T any](ctx context.Context, c *Client, path string, q url.Values, after string, limit int) (all []T, next string, err error) {
-	for next = after; ; {
+// pages reads pages of a list into items, a pointer to a slice; it returns where the next page begins.
+func (c *remote) pages(ctx context.Context, by ops.Actor, path string, q url.Values, items any) (next string, err error) {
+	limit, _ := strconv.Atoi(q.Get("limit")) // 0 without one: all
+	all := reflect.ValueOf(items).Elem()
+	for next = q.Get("after"); ; {
 		size := listMax
 		if limit > 0 {
-			size = min(size, limit-len(all))
+			size = min(size, limit-all.Len())
 		}
 		q.Set("limit", strconv.Itoa(size))
 		if q.Del("after"); next != "" {
 			q.Set("after", next)
 		}
-		var some []T
-		of, bad := c.do(ctx, http.MethodGet, path, q, nil, &some)
-		if all == nil && some != nil {
-			all = []T{}
+		some := reflect.New(all.Type())
+		after, bad := c.do(ctx, by, http.MethodGet, path, q, nil, some.Interface())
+		if all.IsNil() && !some.Elem().IsNil() {
+			all.Set(reflect.MakeSlice(all.Type(), 0, some.Elem().Len()))
 		}
-		all, next = append(all, some...), of.next
+		all.Set(reflect.AppendSlice(all, some.Elem()))
+		next = after
 		err = errors.Join(err, unsaid(err, bad))
-		if bad != nil && !onlyLacks(bad) || next == "" || limit > 0 && len(all) >= limit {
-			return all, next, err
+		if bad != nil && !onlyLacks(bad) || next == "" || limit > 0 && all.Len() >= limit {
+			return next, err
 		}
 	}
 }
+
+// listMax is how many items a page has at most.
+const listMax = 1000
 
 // unsaid is the error of a further page without the partitions that an earlier one has named: all pages lack the same.
 func unsaid(before, err error) error {
 	if !errors.As(before, new(*ops.UnreachableError)) {
 		return err
 	}
-	_, unreadable, other := Lacks(err)
+	_, unreadable, other := ops.Incomplete(err)
 	return errors.Join(append(unreadable, other)...)
 }

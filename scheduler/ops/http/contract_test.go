@@ -144,11 +144,11 @@ func (w *world) conforms(method, path string, resp *http.Response, body []byte) 
 	at := "/components/schemas/ProblemDetails"
 	if resp.StatusCode < 300 {
 		r := w.routeOf(method, path)
-		if r == nil || r.path == "runs/{run}/output" || resp.StatusCode == http.StatusNoContent {
+		if r == nil || r.Path == "runs/{run}/output" || resp.StatusCode == http.StatusNoContent {
 			return
 		}
 		escape := strings.NewReplacer("~", "~0", "/", "~1").Replace
-		at = "/paths/" + escape("/"+r.path) + "/" + strings.ToLower(method) + "/responses/200/content/" + escape("application/json") + "/schema"
+		at = "/paths/" + escape("/"+r.Path) + "/" + strings.ToLower(method) + "/responses/200/content/" + escape("application/json") + "/schema"
 	} else if resp.StatusCode == http.StatusNotModified {
 		return
 	} else if resp.Header.Get("Content-Type") != "application/problem+json" {
@@ -170,15 +170,15 @@ func (w *world) conforms(method, path string, resp *http.Response, body []byte) 
 
 // routeOf is the route of a path.
 func (w *world) routeOf(method, path string) *route {
-	mux := http.NewServeMux()
-	for _, r := range routes {
-		mux.Handle(r.method+" "+Prefix+r.path, http.NotFoundHandler())
+	mux, all := http.NewServeMux(), routes()
+	for _, r := range all {
+		mux.Handle(r.Method+" "+Prefix+r.Path, http.NotFoundHandler())
 	}
 	req := httptest.NewRequestWithContext(context.Background(), method, path, nil)
 	_, pattern := mux.Handler(req)
-	for i, r := range routes {
-		if pattern == r.method+" "+Prefix+r.path {
-			return &routes[i]
+	for i, r := range all {
+		if pattern == r.Method+" "+Prefix+r.Path {
+			return &all[i]
 		}
 	}
 	return nil
@@ -188,7 +188,7 @@ func (w *world) routeOf(method, path string) *route {
 func TestContract(t *testing.T) {
 	w := begin(t, Config{Version: "1.2.3", Node: "a1"})
 	id := func(body []byte) string {
-		var of Asked
+		var of ops.Asked
 		if err := json.Unmarshal(body, &of); err != nil || of.Run == "" {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -254,19 +254,19 @@ func TestContract(t *testing.T) {
 		{"PUT jobs/tenant%2F8?dry_run=true", `{"handler": "mail", "schedule": "@hourly"}`, 200, `"schedule":"@hourly"`},
 		{"PUT jobs/tenant%2F8?new=yes", `{}`, 400, "new"},
 		{"PUT jobs/tenant%2F8", `{"name": "other"}`, 400, "other"},
-		{"PUT jobs/tenant%2F8", `{"handler": "mail", "overlap": "sometimes"}`, 400, "overlap"},
-		{"PUT jobs/tenant%2F8", `{"handler": "post", "schedule": "@hourly"}`, 409, "declared are mail"},
-		{"PUT jobs/tenant%2F8", `{"handler": "post", "schedule": "@hourly"}`, 409, `"faults":[{"field":"handler","text":"no node has declared`},
-		{"PUT jobs/tenant%2F8", `{"handler": "mail", "schedule": "x", "retry": {"max": 200}}`, 409, `{"field":"retry.max","text":"200 is outside 0 to 100"}]`},
-		{"PUT jobs/tenant%2F8", `{"handler": "mail", "overlap": "sometimes"}`, 400, `"faults":[{"field":"overlap","text":"\"sometimes\" is not one of skip, queue`},
-		{"PUT jobs/tenant%2F8", `{"handler": "mail", "timeout": 3}`, 400, `"faults":[{"field":"timeout","text":"3 has no unit; did you mean 3s"},{"field":"schedule",`},
-		{"PUT jobs/tenant%2F8", `{"handler": "mail", "schedule": "@hourly", "ttl_ms": 15000}`, 400, `"faults":[{"field":"ttl_ms","text":"unknown key; a duration has its unit: write ttl: 15s"}]`},
-		{"PUT jobs/tenant%2F8", `[1]`, 400, "want a section of settings, found a list"},
-		{"PUT jobs/tenant%2F8", `{"handlr": "mail", "schedule": "x", "ttl": "2s", "catch_up": 7, "catch_up_max": 3, "retry": {"max": 200}}`, 400, `"faults":[{"field":"handlr","text":"unknown key; did you mean handler"},` +
+		{"PUT jobs/tenant%2F8", `{"handler": "mail", "overlap": "sometimes"}`, 422, "overlap"},
+		{"PUT jobs/tenant%2F8", `{"handler": "post", "schedule": "@hourly"}`, 422, "declared are mail"},
+		{"PUT jobs/tenant%2F8", `{"handler": "post", "schedule": "@hourly"}`, 422, `"faults":[{"field":"handler","text":"no node has declared`},
+		{"PUT jobs/tenant%2F8", `{"handler": "mail", "schedule": "x", "retry": {"max": 200}}`, 422, `{"field":"retry.max","text":"200 is outside 0 to 100"}]`},
+		{"PUT jobs/tenant%2F8", `{"handler": "mail", "overlap": "sometimes"}`, 422, `"faults":[{"field":"overlap","text":"\"sometimes\" is not one of skip, queue`},
+		{"PUT jobs/tenant%2F8", `{"handler": "mail", "timeout": 3}`, 422, `"faults":[{"field":"timeout","text":"3 has no unit; did you mean 3s"},{"field":"schedule",`},
+		{"PUT jobs/tenant%2F8", `{"handler": "mail", "schedule": "@hourly", "ttl_ms": 15000}`, 422, `"faults":[{"field":"ttl_ms","text":"unknown key; a duration has its unit: write ttl: 15s"}]`},
+		{"PUT jobs/tenant%2F8", `[1]`, 422, "want a section of settings, found a list"},
+		{"PUT jobs/tenant%2F8", `{"handlr": "mail", "schedule": "x", "ttl": "2s", "catch_up": 7, "catch_up_max": 3, "retry": {"max": 200}}`, 422, `"faults":[{"field":"handlr","text":"unknown key; did you mean handler"},` +
 			`{"field":"catch_up","text":"\"7\" is not one of latest, all, none"},{"field":"handler","text":"is missing; a stored job names the handler that its runs call"},` +
 			`{"field":"schedule","text":"schedule \"x\": has 1 fields; 5 are needed, or 6 with seconds first"},` +
 			`{"field":"ttl","text":"2s is outside 3s to 1h; leave it out for 15s"},{"field":"retry.max","text":"200 is outside 0 to 100"}]`},
-		{"PUT jobs/tenant%2F8", ``, 409, "handler: is missing"},
+		{"PUT jobs/tenant%2F8", ``, 422, "handler: is missing"},
 		{"GET handlers", "", 200, `[{"name":"mail","shape":""}]`},
 		{"GET handlers?q=a", "", 400, "q"},
 		{"GET preview?schedule=30+2+*+*+*&time_zone=Europe%2FBerlin", "", 200, `gap: the clock goes from 02:00 to 03:00; this tick stands in`},

@@ -116,9 +116,9 @@ func (f *feed) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	list, err := f.client.ListRuns(ctx, ops.RunFilter{Limit: feedRuns, Recent: true})
-	if err == nil || list.Runs != nil && onlyLacks(err) {
-		f.tellRuns(list.Runs)
-		f.endLook(list.Runs)
+	if err == nil || list.Items != nil && onlyLacks(err) {
+		f.tellRuns(list.Items)
+		f.endLook(list.Items)
 	}
 	if f.silent() {
 		return
@@ -128,9 +128,9 @@ func (f *feed) look(ctx context.Context) {
 		return
 	}
 	for i := range nodes {
-		nodes[i].Seen = nil // changes with each heartbeat, and says no more than state
+		nodes[i].Seen = time.Time{} // changes with each heartbeat, and says no more than state
 	}
-	if text, err := json.Marshal(nodes); err == nil && string(text) != f.nodes {
+	if text, err := ops.Encode(nodes); err == nil && string(text) != f.nodes {
 		f.nodes = string(text)
 		f.tell("nodes", text)
 	}
@@ -155,16 +155,16 @@ func (f *feed) tellRuns(runs []ops.RunView) {
 			key = fmt.Sprint(v.Job, " ", v.Tick, " ", v.Until, " ", v.Outcome, " ", v.Reason)
 		}
 		still := v
-		if still.Ended == nil {
-			still.DurationMS = 0 // grows
+		if still.Ended.IsZero() {
+			still.Duration = 0 // grows
 		}
-		text, err := json.Marshal(still)
+		text, err := ops.Encode(still)
 		if err != nil {
 			continue
 		}
 		now[key] = string(text)
 		if f.runs != nil && f.runs[key] != string(text) {
-			full, _ := json.Marshal(v)
+			full, _ := ops.Encode(v)
 			changed = append(changed, full)
 		}
 	}
@@ -176,7 +176,7 @@ func (f *feed) tellRuns(runs []ops.RunView) {
 		f.tell("gap", []byte("{}"))
 		return
 	}
-	if text, err := json.Marshal(changed); err == nil {
+	if text, err := ops.Encode(changed); err == nil {
 		f.tell("runs", text)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -118,7 +119,7 @@ func TestMarks(t *testing.T) {
 	f := newFeed(nil)
 	l, _, _, _ := f.listen("")
 	f.tellRuns(nil)
-	f.tellRuns([]ops.RunView{{Job: "a", Outcome: "superseded"}})
+	f.tellRuns([]ops.RunView{{Job: "a", Outcome: jobs.OutcomeSuperseded}})
 	if e := <-l; !strings.Contains(string(e.data), `"tick":null`) {
 		t.Errorf("%s %s", e.name, e.data)
 	}

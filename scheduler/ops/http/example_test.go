@@ -34,7 +34,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	access := opshttp.Access{Tokens: map[string]opshttp.Identity{"a long random text": {Name: "ci", Role: opshttp.Operator}}}
+	access := opshttp.Access{Tokens: map[string]opshttp.Identity{"a long random text": {Name: "ci", Role: ops.Operator}}}
 	handler := opshttp.New(admin, opshttp.Config{Access: access})
 	mux := http.NewServeMux()
 	mux.Handle(opshttp.Prefix, handler) // beside the program's own pages

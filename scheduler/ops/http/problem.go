@@ -1,7 +1,6 @@
 package opshttp
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -36,7 +35,8 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the asker went away; nobody is left to tell
+	text, _ := ops.Encode(p)
+	_, _ = w.Write(append(text, '\n')) // the asker went away; nobody is left to tell
 }
 
 // badRequest is an error of what was asked.
@@ -51,13 +51,8 @@ func (e badMedia) Error() string {
 	return "the body must be application/json, and is " + strconv.Quote(string(e)) + "; curl sends JSON with --json"
 }
 
-// badFields is an error that names the settings of a request that are wrong.
-type badFields struct{ error }
-
-func (e badFields) Unwrap() error { return e.error }
-
-// known are the errors of the library by what programs call them. The first that fits counts.
-var known = []struct {
+// codes are the errors by what programs call them, for the server and the client. The first that fits counts.
+var codes = []struct {
 	code   string
 	status int
 	err    error
@@ -68,37 +63,45 @@ var known = []struct {
 	{"unknown_node", http.StatusNotFound, ops.ErrUnknownNode},
 	{"unknown_lock", http.StatusNotFound, ops.ErrUnknownLock},
 	{"closed", http.StatusConflict, ops.ErrClosed},
+	{"too_many", http.StatusTooManyRequests, ops.ErrTooMany},
 	{"refused", http.StatusConflict, ops.ErrRefused},
 	{"held", http.StatusConflict, locking.ErrHeld},
 	{"lost", http.StatusConflict, locking.ErrLost},
 	{"unknown_format", http.StatusUnprocessableEntity, ops.ErrUnknownFormat},
 	{"unreachable", http.StatusServiceUnavailable, locking.ErrUnreachable},
+	// of the client alone: the server has these codes for errors of its own
+	{"timeout", 0, locking.ErrUnreachable},
+	{"unauthorized", 0, ErrAccess},
+	{"forbidden", 0, ErrAccess},
+	{"cross_origin", 0, ErrAccess},
+	{"bad_request", 0, ops.ErrRefused},
+	{"too_large", 0, ops.ErrRefused},
+	{"unsupported_media_type", 0, ops.ErrRefused},
 }
 
 // problemOf is an error as it is told. Errors that nobody foresaw are told without their words, which go to the log.
 func (s *Server) problemOf(r *http.Request, err error) problem {
 	var bad badRequest
-	var fields badFields
-	var input *locking.InputError
+	var input *ops.InputError
+	var name *locking.InputError
 	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &bad):
-		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: bad.what}
+	case errors.As(err, &bad), errors.As(err, &input), errors.As(err, &name):
+		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: err.Error()}
 	case errors.As(err, new(badMedia)):
 		return problem{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: err.Error()}
-	case errors.As(err, new(tooMany)):
-		return problem{Status: http.StatusTooManyRequests, Code: "too_many", Detail: err.Error()}
-	case errors.As(err, &fields):
-		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: err.Error(), Faults: ops.FaultsOf(err)}
-	case errors.As(err, &input):
-		return problem{Status: http.StatusBadRequest, Code: "bad_request", Detail: input.Error()}
 	case errors.As(err, &large):
 		return problem{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: large.Error()}
 	}
-	for _, k := range known {
-		if errors.Is(err, k.err) {
-			return problem{Status: k.status, Code: k.code, Detail: err.Error(), Faults: ops.FaultsOf(err)}
+	for _, c := range codes {
+		if c.status == 0 || !errors.Is(err, c.err) {
+			continue
 		}
+		p := problem{Status: c.status, Code: c.code, Detail: err.Error(), Faults: ops.FaultsOf(err)}
+		if len(p.Faults) > 0 {
+			p.Status = http.StatusUnprocessableEntity
+		}
+		return p
 	}
 	if r.Context().Err() != nil {
 		return problem{Status: http.StatusServiceUnavailable, Code: "timeout", Detail: "it took too long; ask for less, or again"}

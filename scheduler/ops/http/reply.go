@@ -1,20 +1,18 @@
 package opshttp
 
 import (
+	"reflect"
+
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/httpbody"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -31,35 +29,26 @@ const (
 	WarningHeader = "Escapement-Warning"
 )
 
-// page is a list, or a part of one.
-type page struct {
-	items any    // a slice
-	next  string // after of the next page; "" for the last one
-	none  bool   // nothing could be read: an error says why
-}
-
-// partial is an object that an error beside it may make less than whole, as a page.
-type partial struct{ value any }
-
-// listed is a page of what a method of ops.Client has returned: nil where it could read nothing.
-func listed[T any](list []T, next string) page { return page{some(list), next, list == nil} }
-
-// reply shows what a call has answered. An error beside a list says what it lacks.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, value any, err error) {
-	if p, list := value.(page); list {
-		value = p.items
-		if p.next != "" {
+// reply shows the output of an operation, a pointer. What the output of a read lacks is noted in the headers.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, out any, err error) {
+	value := reflect.ValueOf(out).Elem()
+	there := !value.IsZero()
+	if list, is := out.(ops.Listing); is {
+		items, next, unknown := list.Part()
+		value = reflect.ValueOf(items).Elem()
+		there = !value.IsNil() || err == nil
+		if *unknown > 0 {
+			err = errors.Join(err, fmt.Errorf("%d rows are left out: %w", *unknown, ops.ErrUnknownFormat))
+		}
+		if *next != "" {
 			q := r.URL.Query()
-			q.Set("after", p.next)
-			w.Header().Set(NextHeader, url.QueryEscape(p.next))
+			q.Set("after", *next)
+			w.Header().Set(NextHeader, url.QueryEscape(*next))
 			w.Header().Set("Link", fmt.Sprintf("<?%s>; rel=\"next\"", q.Encode()))
 		}
-		if !p.none {
-			err = noteLacks(w.Header(), err)
-		}
 	}
-	if p, is := value.(partial); is {
-		value, err = p.value, noteLacks(w.Header(), err)
+	if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; reads && there {
+		err = noteLacks(w.Header(), err)
 	}
 	if errors.Is(err, ops.ErrNotAudited) {
 		w.Header().Set(WarningHeader, url.QueryEscape(err.Error()))
@@ -69,15 +58,11 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, value any, err er
 		writeProblem(w, s.problemOf(r, err))
 		return
 	}
-	if value == nil {
+	if _, none := out.(*ops.None); none {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if plain, is := value.(text); is {
-		writeBody(w, r, "text/plain; charset=utf-8", []byte(plain))
-		return
-	}
-	body, err := json.Marshal(value)
+	body, err := ops.Encode(value.Interface())
 	if err != nil {
 		writeProblem(w, s.problemOf(r, err))
 		return
@@ -85,47 +70,12 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, value any, err er
 	writeBody(w, r, "application/json", append(body, '\n'))
 }
 
-// Lacks splits the error beside a list: partitions whose masters do not answer, records that this version cannot read, and what else is
-// wrong.
-func Lacks(err error) (parts, unreadable []error, other error) {
-	var others []error
-	for _, e := range Causes(err) {
-		if errors.As(e, new(*ops.UnreachableError)) {
-			parts = append(parts, e)
-			continue
-		}
-		//guard:list-whole P8 one record that cannot be read does not hide the others
-		if errors.Is(e, ops.ErrUnknownFormat) {
-			unreadable = append(unreadable, e)
-			continue
-		}
-		others = append(others, e)
-	}
-	return parts, unreadable, errors.Join(others...)
-}
-
-// Causes are the errors that were joined into one. What an error is wrapped around stays within it.
-func Causes(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, Causes(e)...)
-	}
-	return all
-}
-
 // lacksNamed is how many records that cannot be read are named: proxies bound the size of headers.
 const lacksNamed = 5
 
 // noteLacks notes in the headers what a list lacks. It returns what else is wrong.
 func noteLacks(h http.Header, err error) error {
-	parts, unreadable, other := Lacks(err)
+	parts, unreadable, other := ops.Incomplete(err)
 	if other != nil {
 		return other
 	}
@@ -168,110 +118,4 @@ func writeBody(w http.ResponseWriter, r *http.Request, contentType string, body 
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body) // the asker went away; nobody is left to tell
-}
-
-// read reads the body, a JSON object with known fields only; an empty one is an object without any.
-func (c call) read(into any) error {
-	if t := c.Header.Get("Content-Type"); c.ContentLength != 0 && t != "" {
-		if media, _, err := mime.ParseMediaType(t); err != nil || media != "application/json" {
-			return badMedia(t)
-		}
-	}
-	d := json.NewDecoder(c.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	switch {
-	case err == nil && d.More():
-		return badRequest{"the body has more than one JSON object"}
-	case err == nil, errors.As(err, new(*http.MaxBytesError)):
-		return err
-	case err.Error() == "EOF":
-		return nil
-	}
-	return badRequest{"the body: " + err.Error()}
-}
-
-// query reads the parameters of a request.
-type query struct {
-	values url.Values
-	known  map[string]bool
-	err    error // the first
-}
-
-func (c call) query() *query { return &query{values: c.URL.Query(), known: make(map[string]bool)} }
-
-func (q *query) text(name string) string {
-	q.known[name] = true
-	return q.values.Get(name)
-}
-
-// texts reads a parameter that may be given several times.
-func (q *query) texts(name string) []string {
-	q.known[name] = true
-	return q.values[name]
-}
-
-// flag reads true or false; without one it is false.
-func (q *query) flag(name string) bool {
-	text := q.text(name)
-	if text != "" && text != "true" && text != "false" {
-		q.bad("%s is %q; it must be true or false", name, text)
-	}
-	return text == "true"
-}
-
-// number reads a whole number within bounds; without one it is otherwise.
-func (q *query) number(name string, otherwise, least, most int) int {
-	text := q.text(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		q.bad("%s is %q; it must be a number from %d to %d", name, text, least, most)
-	}
-	return n
-}
-
-func (q *query) time(name string) time.Time {
-	text := q.text(name)
-	if text == "" {
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		q.bad("%s is %q; it must be a time such as 2026-12-01T06:00:00Z", name, text)
-	}
-	return t
-}
-
-// duration reads a duration as settings have it; without one it is 0.
-func (q *query) duration(name string) time.Duration {
-	text := q.text(name)
-	if text == "" {
-		return 0
-	}
-	d, err := spec.ParseDuration(text)
-	if err != nil {
-		q.bad("%s: %v", name, err)
-	}
-	return d
-}
-
-func (q *query) bad(format string, args ...any) {
-	if q.err == nil {
-		q.err = badRequest{fmt.Sprintf(format, args...)}
-	}
-}
-
-// end refuses what was not asked for.
-func (q *query) end() error {
-	for name := range q.values {
-		if plain, cut := strings.CutSuffix(name, "_ms"); cut && q.known[plain] {
-			q.bad("there is no parameter %q here; a duration has its unit: write %s=90s", name, plain)
-		} else if !q.known[name] {
-			q.bad("there is no parameter %q here", name)
-		}
-	}
-	return q.err
 }

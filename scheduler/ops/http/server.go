@@ -2,6 +2,7 @@ package opshttp
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -78,75 +79,42 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes.ServeHTTP(w, r)
 }
 
-// call is one request by somebody who may make it.
-type call struct {
-	*http.Request
-	who    Identity
-	client *ops.Client // which notes in the audit who it is
+// Me says who asks.
+type Me struct {
+	Name string `json:"name"`
+	Role string `json:"role"`
+	// Open says that nobody needs to prove who it is: everybody is an operator.
+	Open    bool   `json:"open"`
+	Node    string `json:"node"`    // which node answers
+	Version string `json:"version"` // of its program
 }
 
-// answer is what a call answers: a value that is shown as JSON, or an error.
-type answer func(s *Server, c call) (any, error)
-
-// route is a method and a path of the API.
+// route is what answers a method and a path of the API.
 type route struct {
-	method, path string
-	role         Role // who may
-	long         bool // it may take longer than callTimeout
-	answer       answer
+	ops.Info
+	answer func(s *Server, w http.ResponseWriter, r *http.Request)
 }
 
-// routes are all but openapi.json and events.
-var routes = []route{
-	{"GET", "me", Viewer, false, (*Server).me},
-	{"GET", "namespace", Viewer, false, (*Server).namespace},
-	{"GET", "overview", Viewer, false, (*Server).overview},
-	{"GET", "ends", Viewer, false, (*Server).ends},
-	{"GET", "jobs", Viewer, false, (*Server).jobs},
-	{"GET", "job-names", Viewer, false, (*Server).jobNames},
-	{"GET", "graph", Viewer, true, (*Server).graph},
-	{"GET", "stored-jobs", Viewer, false, (*Server).storedJobs},
-	{"GET", "handlers", Viewer, false, (*Server).handlers},
-	{"GET", "preview", Viewer, false, (*Server).preview},
-	{"GET", "jobs/{name}", Viewer, false, (*Server).job},
-	{"PUT", "jobs/{name}", Operator, false, (*Server).putJob},
-	{"DELETE", "jobs/{name}", Operator, false, (*Server).removeJob},
-	{"GET", "jobs/{name}/ticks", Viewer, false, (*Server).ticks},
-	{"POST", "jobs/{name}/runs", Operator, false, (*Server).trigger},
-	{"POST", "jobs/{name}/pause", Operator, false, (*Server).pause},
-	{"POST", "jobs/{name}/resume", Operator, false, (*Server).resume},
-	{"POST", "jobs/{name}/rewind", Operator, false, (*Server).rewind},
-	{"POST", "jobs/{name}/backfill", Operator, false, (*Server).backfill},
-	{"DELETE", "jobs/{name}/backfill", Operator, false, (*Server).cancelBackfill},
-	{"GET", "backfills", Viewer, false, (*Server).backfills},
-	{"GET", "runs", Viewer, false, (*Server).runs},
-	{"GET", "runs/{run}", Viewer, false, (*Server).run},
-	{"GET", "runs/{run}/output", Viewer, false, (*Server).output},
-	{"POST", "runs/{run}/cancel", Operator, false, (*Server).cancel},
-	{"POST", "runs/{run}/rerun", Operator, false, (*Server).rerun},
-	{"GET", "nodes", Viewer, false, (*Server).nodes},
-	{"GET", "drains", Viewer, false, (*Server).drains},
-	{"POST", "nodes/{name}/drain", Operator, false, (*Server).drain},
-	{"POST", "nodes/{name}/resume", Operator, false, (*Server).undrain},
-	{"GET", "nodes/{name}/rests", Viewer, false, (*Server).rests},
-	{"GET", "locks", Viewer, false, (*Server).locks},
-	{"GET", "locks/{name}", Viewer, false, (*Server).lock},
-	{"POST", "locks/{name}/release", Operator, false, (*Server).release},
-	{"GET", "generations", Viewer, false, (*Server).generations},
-	{"POST", "generations/{name}/promote", Operator, true, (*Server).promote},
-	{"GET", "verify", Viewer, true, (*Server).verify},
-	{"GET", "problems", Viewer, true, (*Server).problems},
-	{"GET", "audit", Viewer, false, (*Server).audit},
+// routes are the operations, and what else is served.
+func routes() []route {
+	all := []route{
+		{ops.Info{Method: "GET", Path: "me", Role: ops.Viewer, Summary: "who the request comes from, and which node answers"}, (*Server).me},
+		{ops.Info{Method: "GET", Path: "runs/{run}/output", Role: ops.Viewer, Summary: "the last 64 KiB that a run wrote, as text"}, (*Server).output},
+	}
+	for _, o := range ops.Operations() {
+		all = append(all, route{o.About(), func(s *Server, w http.ResponseWriter, r *http.Request) { s.operate(o, w, r) }})
+	}
+	return all
 }
 
 // mux is the tree of all routes.
 func (s *Server) mux() http.Handler {
 	mux := http.NewServeMux()
-	for _, r := range routes {
-		mux.Handle(r.method+" "+Prefix+r.path, s.guarded(r.role, s.answering(r)))
+	for _, r := range routes() {
+		mux.Handle(r.Method+" "+Prefix+r.Path, s.guarded(r.Role, s.answering(r)))
 	}
-	mux.Handle("GET "+Prefix+"openapi.json", s.guarded(Viewer, http.HandlerFunc(s.openapi)))
-	mux.Handle("GET "+Prefix+"events", s.guarded(Viewer, http.HandlerFunc(s.events)))
+	mux.Handle("GET "+Prefix+"openapi.json", s.guarded(ops.Viewer, http.HandlerFunc(s.openapi)))
+	mux.Handle("GET "+Prefix+"events", s.guarded(ops.Viewer, http.HandlerFunc(s.events)))
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "the request comes from a page of another origin"})
@@ -154,14 +122,14 @@ func (s *Server) mux() http.Handler {
 	return s.cfg.Access.Named(protection.Handler(withProblems(mux)))
 }
 
-// answering is a route as a handler.
+// answering is a route as a handler, within its time.
 func (s *Server) answering(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		limit := callTimeout
-		if r.long {
+		if r.Long {
 			end, err := s.slow.begin(s.callerOf(req))
 			if err != nil {
-				s.reply(w, req, nil, err)
+				writeProblem(w, s.problemOf(req, err))
 				return
 			}
 			defer end()
@@ -172,9 +140,40 @@ func (s *Server) answering(r route) http.Handler {
 		defer cancel()
 		req = req.WithContext(ctx)
 		req.Body = http.MaxBytesReader(w, req.Body, bodyMax)
-		who := identityOf(req)
-		c := call{Request: req, who: who, client: s.client.As(ops.Actor{Name: who.Name, Via: viaOf(req), Reason: req.Header.Get(ReasonHeader)})}
-		value, err := r.answer(s, c)
-		s.reply(w, req, value, err)
+		r.answer(s, w, req)
 	})
+}
+
+// operate carries an operation out, and answers its output.
+func (s *Server) operate(o ops.Row, w http.ResponseWriter, r *http.Request) {
+	in, out := o.New()
+	err := bind(r, in)
+	if err == nil {
+		client := s.clientOf(r)
+		if q, is := in.(*ops.RunQuery); is {
+			v, failed := s.run(r, client, q)
+			out, err = &v, failed
+		} else {
+			out, err = o.Call(r.Context(), client, in)
+		}
+	}
+	s.reply(w, r, out, err)
+}
+
+// clientOf is the client of who makes a request, for the audit.
+func (s *Server) clientOf(r *http.Request) *ops.Client {
+	return s.client.As(ops.Actor{Name: identityOf(r).Name, Via: viaOf(r), Reason: r.Header.Get(ReasonHeader)})
+}
+
+func (s *Server) me(w http.ResponseWriter, r *http.Request) {
+	who := identityOf(r)
+	err := bind(r, &ops.None{})
+	s.reply(w, r, &Me{who.Name, who.Role.String(), s.cfg.Access.Open(), s.cfg.Node, s.cfg.Version}, err)
+}
+
+//go:embed openapi.json
+var description []byte
+
+func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
+	writeBody(w, r, "application/json", description)
 }

@@ -1,10 +1,11 @@
 package opshttp
 
 import (
+	"cmp"
+
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/ops"
@@ -26,6 +27,36 @@ const (
 	runEnded
 )
 
+// run answers one run; with a wait, when it has ended or that time is over.
+func (s *Server) run(r *http.Request, client *ops.Client, in *ops.RunQuery) (v ops.RunView, err error) {
+	ctx := r.Context()
+	if in.Wait == 0 {
+		return client.GetRun(ctx, in.Run)
+	}
+	end, err := s.waits.begin(s.callerOf(r))
+	if err != nil {
+		return v, err
+	}
+	defer end()
+	waiting, cancel := context.WithTimeout(ctx, in.Wait)
+	defer cancel()
+	v, err = s.waitRun(waiting, client, in.Run)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return client.GetRun(ctx, cmp.Or(v.Run, in.Run)) // it may have been handed back
+	}
+	return v, err
+}
+
+// output answers the last that a run wrote, as text.
+func (s *Server) output(w http.ResponseWriter, r *http.Request) {
+	v, err := s.clientOf(r).GetRun(r.Context(), r.PathValue("run"))
+	if err != nil && !errors.As(err, new(*ops.UnreachableError)) {
+		writeProblem(w, s.problemOf(r, err))
+		return
+	}
+	writeBody(w, r, "text/plain; charset=utf-8", []byte(v.Output))
+}
+
 // waitRun is the run of that id when it has ended, or as it is when ctx ends. The feed looks once for all who wait; a run is read when a look
 // shows its end or shows it no more, and every unseenEvery where no look shows it.
 func (s *Server) waitRun(ctx context.Context, client *ops.Client, id string) (ops.RunView, error) {
@@ -34,7 +65,7 @@ func (s *Server) waitRun(ctx context.Context, client *ops.Client, id string) (op
 	for {
 		shown, looked := s.feed.lastLook()
 		v, err := client.GetRun(ctx, id)
-		if err != nil && !errors.As(err, new(*ops.UnreachableError)) || v.Ended != nil {
+		if err != nil && !errors.As(err, new(*ops.UnreachableError)) || !v.Ended.IsZero() {
 			return v, err
 		}
 		if id = v.Run; !s.feed.changed(ctx, id, shown[id], looked) {
@@ -68,7 +99,7 @@ func (f *feed) endLook(runs []ops.RunView) {
 	shown := make(map[string]runState, len(runs))
 	for _, v := range runs {
 		shown[v.Run] = runGoing
-		if v.Ended != nil {
+		if !v.Ended.IsZero() {
 			shown[v.Run] = runEnded
 		}
 	}
@@ -102,39 +133,5 @@ func (f *feed) changed(ctx context.Context, id string, was runState, looked <-ch
 			return true
 		}
 		was = is
-	}
-}
-
-// Wait is as ops.Client has it.
-func (c *Client) WaitRun(ctx context.Context, id string) (v ops.RunView, err error) {
-	q := parameters("wait_ms", strconv.FormatInt(waitMost.Milliseconds(), 10))
-	for {
-		var next ops.RunView
-		_, err = c.do(ctx, http.MethodGet, "runs/"+seg(id), q, nil, &next)
-		if errors.Is(err, errTooMany) && pause(ctx, waitAgain) {
-			continue
-		}
-		if err != nil {
-			return v, err
-		}
-		if v = next; v.Ended != nil {
-			return v, nil
-		}
-		id = v.Run // it may have been handed back
-	}
-}
-
-// waitAgain is after how long Wait asks a server again that has too many who wait.
-const waitAgain = time.Second
-
-// pause waits, and returns false when ctx ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

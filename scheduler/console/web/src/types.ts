@@ -22,32 +22,22 @@ export interface Asked {
 
 export interface BackfillPlan {
   /** the first ticks, three at most */
-  first: (string)[] | null
+  first: (string)[]
   /** "" for a dry run */
   id: string
   /** the last ones, in order, but for those of First */
-  last: (string)[] | null
+  last: (string)[]
   ticks: number
-}
-
-export interface BackfillRequest {
-  /** count the ticks, and begin nothing */
-  dry_run?: boolean
-  from: string | null
-  /** 1 to 100; default: 1 */
-  parallel?: number
-  reason?: string
-  to: string | null
 }
 
 export interface BackfillView {
   author: string
-  /** when it was asked for */
+  /** when it was requested */
   began: string
   /** who cancelled it */
   by?: string
   /** the same by outcome */
-  counts: Record<string, number> | null
+  counts: Record<string, number>
   /** when it ended, with all its runs */
   end?: string | null
   /** ticks that have ended */
@@ -91,7 +81,7 @@ export interface ClockChange {
   /** what the clock shows before, RFC 3339 */
   from: string
   /** the first ticks with a note there, three at most */
-  ticks: (TickView)[] | null
+  ticks: (TickView)[]
   /** and from then on */
   to: string
 }
@@ -127,8 +117,8 @@ export interface FaultView {
 }
 
 export interface Finding {
-  /** Evidence are the records concerned, spelt out; only for what the books show by themselves. */
-  evidence: (string)[] | null
+  /** Evidence are the records concerned, rendered; only for findings from the books alone. */
+  evidence: (string)[]
   job: string
   /** P1 to P7, or Unsound */
   promise: string
@@ -149,8 +139,8 @@ export interface GenerationView {
   promotion?: PromotionView | null
   removed: Names
   running: number
-  schedules: (ScheduleChange)[] | null
-  settings: (SettingsChange)[] | null
+  schedules: (ScheduleChange)[]
+  settings: (SettingsChange)[]
   state: string
   /** Unsettled are jobs that its living nodes have and whose definitions are not stored yet, because the nodes have just started. */
   unsettled: Names
@@ -158,8 +148,8 @@ export interface GenerationView {
 
 export interface GraphJob {
   /** the jobs that it follows, which need not be there any more */
-  after: (string)[] | null
-  followers: (string)[] | null
+  after: (string)[]
+  followers: (string)[]
   /** the latest tick accounted for */
   last: string | null
   /** of the run or tick that was recorded last; "" for none */
@@ -177,7 +167,7 @@ export interface GraphJob {
 
 export interface HandlerView {
   name: string
-  /** Shape is JSON that says what the payloads look like: the name of a type of JSON, {"list": SHAPE}, {"map": SHAPE} or {"fields": {NAME: SHAPE}}; "" for any payload. */
+  /** Shape is the form of the payloads, as JSON: the name of a type of JSON, {"list": SHAPE}, {"map": SHAPE} or {"fields": {NAME: SHAPE}}; "" for any payload. */
   shape: string
 }
 
@@ -189,7 +179,7 @@ export interface JobView {
   /** the most of them that run, the newest ones; default 10 */
   catch_up_max: number
   /** Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was first registered. */
-  counts: Record<string, number> | null
+  counts: Record<string, number>
   /** no tick after this instant */
   end_at: string | null
   /** days without ticks: dates, ranges of dates, and calendars of config.yaml */
@@ -212,7 +202,7 @@ export interface JobView {
   last_outcome: string
   /** LastSuccess is when a run last succeeded, however long that is ago; null where none did. */
   last_success: string | null
-  /** LeftAlone is how many rows of the history this version does not understand; as TrimmedTo. */
+  /** UnknownFormat is how many rows of the history this version does not understand; as TrimmedTo. */
   left_alone?: number
   limit: { group: string; max: number } | null
   /** who keeps this stored job and others together */
@@ -241,7 +231,7 @@ export interface JobView {
   owner: string
   /** one text for each shard */
   params: (string)[]
-  /** Pause says more while the job is paused. */
+  /** Pause has the details while the job is paused. */
   pause?: PauseView | null
   paused: boolean
   /** what each run gets which is not given a payload of its own */
@@ -273,7 +263,7 @@ export interface JobView {
   time_zone: string
   /** ends a run after this time, all tries and waits included; a duration such as 90s, 5m or 2d */
   timeout: string | null
-  /** TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it takes the whole history: only Job fills it in. */
+  /** TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it takes the whole history: only GetJob fills it in. */
   trimmed_to: string | null
   /** the lease time of a run: when a node dies, others record its run after this time; a duration such as 90s, 5m or 2d, 3s to 1h; default 15s */
   ttl: string | null
@@ -319,11 +309,11 @@ export interface Me {
 export interface Names {
   count: number
   /** 20 at most */
-  first: (string)[] | null
+  first: (string)[]
 }
 
 export interface Namespace {
-  /** Closed says that a move has closed the namespace here, and where it is; "" when none has. */
+  /** Closed is where a move has taken the namespace; "" when none has closed it here. */
   closed: string
   name: string
   /** Redis' time, by which ticks are due */
@@ -338,9 +328,9 @@ export interface NextView {
 export interface NodeView {
   /** Redis' clock minus the node's */
   clock_offset_ms: number
-  /** ConfigRefused says that the node has refused a change of its configuration, and goes on with the jobs that it had. */
+  /** ConfigRefused is set when the node has refused a change of its configuration, and goes on with the jobs that it had. */
   config_refused?: RefusedView | null
-  /** Drain says who drained the node's name, and why. State changes to draining with the node's next heartbeat. */
+  /** Drain is who drained the node's name, and why. State changes to draining with the node's next heartbeat. */
   drain?: DrainView | null
   generation: string
   id: string
@@ -373,14 +363,14 @@ export interface Overdue {
 
 export interface Overview {
   /** Ended is how many ticks and runs have ended so since, by the words of RunView.Outcome. */
-  ended: Record<string, number> | null
+  ended: Record<string, number>
   /** Failing are jobs whose latest run since then did not succeed. */
   failing: Names
   jobs: number
   /** Late are jobs with a tick that was due more than 2 s ago and that no node has claimed, of the 100 jobs that are due first. */
   late: Names
   /** Next are the next ticks, of 12 jobs at most. */
-  next: (NextView)[] | null
+  next: (NextView)[]
   /** Redis' time */
   now: string
   paused: number
@@ -389,12 +379,6 @@ export interface Overview {
   running: number
   /** Since is how far back Ended and Failing go: a day, or less where so much has ended that no more is read. */
   since: string
-}
-
-export interface PauseRequest {
-  reason: string
-  /** default: until it is resumed */
-  until?: string | null
 }
 
 export interface PauseView {
@@ -406,14 +390,14 @@ export interface PauseView {
 }
 
 export interface Preview {
-  changes: (ClockChange)[] | null
+  changes: (ClockChange)[]
   /** Clock says what becomes of the ticks when the clock of the zone is set, "" where it never is, and Changes are the next two times that it is set. */
   clock: string
   /** Faults are what is wrong with the schedule; there is nothing else then. */
-  faults: (FaultView)[] | null
+  faults: (FaultView)[]
   /** the schedule without H */
   resolved: string
-  ticks: (TickView)[] | null
+  ticks: (TickView)[]
   time_zone: string
   /** the schedule in plain English, and where crontab(5) reads it otherwise */
   words: string
@@ -458,14 +442,6 @@ export interface ProgressView {
   total: number
 }
 
-export interface PromoteRequest {
-  cancel_running?: boolean
-  force?: boolean
-  /** a pattern of names; default: all jobs */
-  job?: string
-  reason?: string
-}
-
 export interface Promotion {
   cancelled: number
   created: Names
@@ -489,34 +465,21 @@ export interface PromotionView {
   pattern: string
 }
 
-export interface Reason {
-  reason?: string
-}
-
 export interface RefusedView {
   /** of the first refusal since the node had its configuration */
   at: string | null
   text: string
 }
 
-export interface ReleaseAnswer {
+export interface Release {
+  /** told, cancelled, taken or lapses */
   did: string
+  /** as it was held */
   lock: LockView
-}
-
-export interface ReleaseRequest {
-  force?: boolean
-  reason?: string
-  token: string
 }
 
 export interface Rests {
   rests: boolean
-}
-
-export interface RewindRequest {
-  reason?: string
-  to: string | null
 }
 
 export interface Rewound {
@@ -535,7 +498,7 @@ export interface RunView {
   generation: string
   job: string
   lag_ms: number
-  /** NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only Run and Wait read them. */
+  /** NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only GetRun and WaitRun read them. */
   next_attempt?: string
   node: string
   /** NotBefore is the earliest that a pending run may start. */
@@ -573,9 +536,9 @@ export interface ScheduleChange {
   job: string
   new: ScheduleView
   now: ScheduleView
-  only_new: (string)[] | null
+  only_new: (string)[]
   /** OnlyNow and OnlyNew are the instants of the next 24 hours that only one of the schedules has: the first 5 of each. */
-  only_now: (string)[] | null
+  only_now: (string)[]
 }
 
 export interface ScheduleView {
@@ -589,7 +552,7 @@ export interface ScheduleView {
 
 export interface SettingsChange {
   /** by their names: ttl, retry.max, ... */
-  fields: (string)[] | null
+  fields: (string)[]
   job: string
 }
 
@@ -669,24 +632,18 @@ export interface TickView {
   words: string
 }
 
-export interface TriggerRequest {
-  /** default: now */
-  at?: string | null
-  /** JSON, 64 KiB at most */
-  payload?: unknown
-  /** a request with the same key is the same run; the header Idempotency-Key is the same */
-  unique?: string
-}
-
 export interface UnknownFormat {
   key: string
   what: string
 }
 
-export interface Verified {
+export interface Verification {
   checked: Checked
-  left_alone: (UnknownFormat)[] | null
-  overdue: (Overdue)[] | null
-  unverified: (string)[] | null
-  violations: (Finding)[] | null
+  /** records that this version cannot read */
+  left_alone: (UnknownFormat)[]
+  /** Overdue are ticks of jobs that no living node can run, so nobody will record them soon. */
+  overdue: (Overdue)[]
+  /** Unverified are the jobs, by name, that could not be checked, because their entry, definition or history cannot be read. */
+  unverified: (string)[]
+  violations: (Finding)[]
 }

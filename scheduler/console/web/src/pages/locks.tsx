@@ -5,7 +5,7 @@ import { never, useGet } from '../query'
 import { href, route, setQuery } from '../router'
 import { paused } from '../live'
 import { duration } from '../time'
-import type { LockView, ReleaseAnswer } from '../types'
+import type { LockView, Release } from '../types'
 import { Empty, Failure, Lacks, Table, Title } from '../ui'
 
 const did: Record<string, string> = {
@@ -21,7 +21,7 @@ const release = (l: LockView): Action => ({
   verb: 'Release',
   danger: true,
   fields: [{ name: 'force', label: 'by force', kind: 'check' }],
-  run: post(`locks/${segment(l.name)}/release`, (reason, v) => ({ token: l.token, force: v.force === 'yes', reason }), (v) => did[(v as ReleaseAnswer).did] ?? 'Released.'),
+  run: post(`locks/${segment(l.name)}/release`, (reason, v) => ({ token: l.token, force: v.force === 'yes', reason }), (v) => did[(v as Release).did] ?? 'Released.'),
 })
 
 const every = 3000

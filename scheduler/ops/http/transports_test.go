@@ -1,0 +1,131 @@
+package opshttp
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/ops"
+)
+
+// TestTransports: each operation gives the same output and the same error on Redis and over HTTP. The operations stand in an order in
+// which none takes away what the next one needs; what carries the instant of its call is compared without it.
+func TestTransports(t *testing.T) {
+	w := begin(t, Config{})
+	remote, err := NewClient(w.http.URL, ClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pick := func(v any, err error) (any, error) { return v, err }
+	stored := jobs.Job{Name: "tenant/7", Handler: "mail", Schedule: "@yearly"}
+	id := must(w.client.Trigger(t.Context(), "fails/often", ops.TriggerOptions{Unique: "k"}))
+	must(w.client.WaitRun(t.Context(), id))
+	for name, do := range map[string]func(context.Context, *ops.Client) (any, error){
+		"no such job": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetJob(ctx, "nope")) },
+		"job":         func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetJob(ctx, "shards")) },
+		"jobs": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListJobs(ctx, ops.JobFilter{Match: "s", Limit: 1, After: "follows"}))
+		},
+		"job names": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.JobNames(ctx)) },
+		"graph":     func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.Graph(ctx)) },
+		"handlers":  func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.ListHandlers(ctx)) },
+		"ticks": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListTicks(ctx, "shards", time.Unix(1e9, 5e6), 3))
+		},
+		"preview": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Preview(ctx, jobs.Job{Schedule: "@yearly", Jitter: time.Minute, Except: []string{"2030-01-01"}}, 2))
+		},
+		"faults": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.PutJob(ctx, jobs.Job{Name: "x", Handler: "mail", Schedule: "x"}, ops.PutOptions{}))
+		},
+		"put, dry": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.PutJob(ctx, stored, ops.PutOptions{DryRun: true, New: true}))
+		},
+		"stored jobs":   func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.StoredJobs(ctx)) },
+		"no stored job": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.StoredJobs(ctx, "nope")) },
+		"again, by key": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Trigger(ctx, "fails/often", ops.TriggerOptions{Unique: "k"}))
+		},
+		"no payload": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Trigger(ctx, "nope", ops.TriggerOptions{At: time.Unix(1e9, 0)}))
+		},
+		"run": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetRun(ctx, id)) },
+		"run by key": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.RunByKey(ctx, "fails/often", "k"))
+		},
+		"waited for": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.WaitRun(ctx, id)) },
+		"runs": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListRuns(ctx, ops.RunFilter{Job: "fails/often", Since: time.Unix(1e9, 0), Outcome: "failed"}))
+		},
+		"no outcome": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListRuns(ctx, ops.RunFilter{Outcome: "odd"}))
+		},
+		"cancelled ended": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Cancel(ctx, id, ops.CancelOptions{Reason: "x"}))
+		},
+		"rerun of none": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.Rerun(ctx, "nope")) },
+		"no reason": func(ctx context.Context, c *ops.Client) (any, error) {
+			return nil, c.Pause(ctx, "slow", ops.PauseOptions{})
+		},
+		"resumed":         func(ctx context.Context, c *ops.Client) (any, error) { return nil, c.Resume(ctx, "slow") },
+		"rewound nowhere": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.Rewind(ctx, "slow", time.Time{})) },
+		"delete held":     func(ctx context.Context, c *ops.Client) (any, error) { return nil, c.Delete(ctx, "slow", time.Time{}) },
+		"backfill, dry": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Backfill(ctx, "shards", ops.BackfillOptions{From: time.Unix(1.6e9, 0), To: time.Unix(1.601e9, 0), Parallel: 2, DryRun: true}))
+		},
+		"backfill of none": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Backfill(ctx, "shards", ops.BackfillOptions{}))
+		},
+		"backfills": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.ListBackfills(ctx, "shards")) },
+		"no backfill": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.CancelBackfill(ctx, "shards", ops.CancelOptions{Reason: "x"}))
+		},
+		"drains": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.Drains(ctx)) },
+		"no such node": func(ctx context.Context, c *ops.Client) (any, error) {
+			return nil, c.DrainNode(ctx, "b7", ops.DrainOptions{})
+		},
+		"idle":    func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.NodeIdle(ctx, "b7")) },
+		"no lock": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetLock(ctx, "nope")) },
+		"no grant": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ReleaseLock(ctx, "nope", 7, ops.ReleaseOptions{Force: true}))
+		},
+		"locks": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListLocks(ctx, ops.LockFilter{Match: "nope"}))
+		},
+		"generations": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.ListGenerations(ctx)) },
+		"promoted": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Promote(ctx, "", ops.PromoteOptions{Pattern: "sl*"}))
+		},
+		"no generation": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Promote(ctx, "green", ops.PromoteOptions{}))
+		},
+		"verify": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Verify(ctx, ops.VerifyFilter{Job: "shards"}))
+		},
+		"problems": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.Problems(ctx)) },
+		"ends": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListEnds(ctx, []string{"fails/often", "nope"}, 2))
+		},
+		"audit": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Audit(ctx, ops.ActionFilter{Who: "nobody", Limit: 5}))
+		},
+	} {
+		here, bad := do(t.Context(), w.client)
+		there, worse := do(t.Context(), remote)
+		one, two := string(must(ops.Encode(here))), string(must(ops.Encode(there)))
+		if _, _, other := ops.Incomplete(bad); other == nil && one != two {
+			t.Errorf("%s:\n%.1500s on Redis\n%.1500s over HTTP", name, one, two)
+		}
+		for _, of := range []error{ops.ErrUnknownJob, ops.ErrUnknownRun, ops.ErrUnknownNode, ops.ErrUnknownLock, ops.ErrRefused, ops.ErrUnknownFormat} {
+			if errors.Is(bad, of) != errors.Is(worse, of) {
+				t.Errorf("%s: %v, and %v over HTTP", name, bad, worse)
+			}
+		}
+		if (bad == nil) != (worse == nil) || bad != nil && !strings.Contains(worse.Error(), bad.Error()) {
+			t.Errorf("%s: %v, and %v over HTTP", name, bad, worse)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package ops
+
+import (
+	"context"
+	"errors"
+)
+
+// Role is what the caller of an operation may do over HTTP.
+type Role int
+
+// The roles. Each one includes the roles before it.
+const (
+	Nobody   Role = iota
+	Viewer        // may read
+	Operator      // may change: run, pause, cancel, drain, release, promote
+)
+
+// String is the role's name in a configuration.
+func (r Role) String() string { return [...]string{"nobody", "viewer", "operator"}[r] }
+
+// ParseRole reads the name of a role in a configuration; false for any other text.
+func ParseRole(name string) (Role, bool) {
+	switch name {
+	case "viewer":
+		return Viewer, true
+	case "operator":
+		return Operator, true
+	}
+	return Nobody, false
+}
+
+// Info describes an operation.
+type Info struct {
+	Method, Path string // of HTTP, below /api/v1: "POST", "jobs/{name}/pause"
+	Role         Role   // the least that may
+	Summary      string
+	Audit        string // the name of its rows in the audit, in the words of the command; "" for none
+	Long         bool   // reads much of Redis: up to two minutes
+}
+
+// Operation is one row of the table of operations: an action on a namespace, with its input and output. The tags of In
+// place each field in a request, see package wire. The Go client, the HTTP server and client, the audit and openapi.json use
+// the row.
+type Operation[In, Out any] struct {
+	Info
+	// do carries the operation out on Redis.
+	do func(context.Context, *conn, In) (Out, error)
+	// note is the row of the audit, but for its name.
+	note func(In, Out) Action
+	// dry reports whether the input is for a dry run. No row is noted then.
+	dry func(In) bool
+}
+
+// None is the output of an operation that has none.
+type None struct{}
+
+// Row is an operation without its types, for the HTTP server and client.
+type Row interface {
+	About() Info
+	// New returns pointers to an empty input and an empty output.
+	New() (in, out any)
+	// Call carries the operation out with an input of New.
+	Call(ctx context.Context, c *Client, in any) (out any, err error)
+}
+
+// About describes the operation.
+func (o *Operation[In, Out]) About() Info { return o.Info }
+
+// New returns pointers to an empty input and an empty output.
+func (o *Operation[In, Out]) New() (in, out any) { return new(In), new(Out) }
+
+// Call carries the operation out with an input of New, and returns a pointer to the output.
+func (o *Operation[In, Out]) Call(ctx context.Context, c *Client, in any) (any, error) {
+	out, err := call(ctx, c, o, *in.(*In))
+	return &out, err
+}
+
+// Remote carries operations out elsewhere: package opshttp has one. Do fills in the output, which may be valid beside an error, as on Redis.
+type Remote interface {
+	Do(ctx context.Context, by Actor, o Row, in, out any) error
+}
+
+// call carries an operation out, and notes it in the audit where the client has an actor.
+func call[In, Out any](ctx context.Context, c *Client, o *Operation[In, Out], in In) (out Out, err error) {
+	if c.remote != nil {
+		err = c.remote.Do(ctx, c.who(), o, &in, &out)
+		return out, err
+	}
+	out, err = o.do(ctx, c.conn, in)
+	if o.note == nil || o.dry != nil && o.dry(in) {
+		return out, err
+	}
+	a := o.note(in, out)
+	a.Name = o.Audit
+	return out, c.Note(ctx, a, err)
+}
+
+// done is the result of an operation without an output.
+func done(err error) (None, error) { return None{}, err }
+
+// Page is a part of a list.
+type Page[T any] struct {
+	Items         []T
+	Next          string // After of the next page; "" for the last one
+	UnknownFormat int    // rows that this version cannot read
+}
+
+// Listing is a Page without its type.
+type Listing interface {
+	// Part returns pointers to the fields of the page.
+	Part() (items any, next *string, unknown *int)
+}
+
+// Part returns pointers to the fields of the page.
+func (p *Page[T]) Part() (items any, next *string, unknown *int) {
+	return &p.Items, &p.Next, &p.UnknownFormat
+}
+
+// InputError is returned for an input that no namespace would take. It wraps ErrRefused.
+type InputError struct{ Text string }
+
+// Error returns the text.
+func (e *InputError) Error() string { return e.Text }
+
+// Unwrap returns ErrRefused.
+func (e *InputError) Unwrap() error { return ErrRefused }
+
+// ErrRedisOnly is returned by the few methods that a client over HTTP does not have.
+var ErrRedisOnly = errors.New("this takes a client of Redis, which the API does not pass on")
+
+// ErrTooMany is returned when a server has too many requests of that kind; repeat the request in a few seconds.
+var ErrTooMany = &tooManyError{}
+
+type tooManyError struct{}
+
+func (*tooManyError) Error() string { return "too many requests" }
+func (*tooManyError) Unwrap() error { return ErrRefused }
