@@ -138,11 +138,15 @@ func grant(own jobs.Job, f func(ctx context.Context, r *jobs.Run) error) work.Gr
 	}
 }
 
-// report starts a run, waits until it is settled, and returns its report.
-func (n *node) report(t *testing.T, g work.Grant) ledger.Report {
+// report starts a run, calls during a second later, waits until the run is settled, and returns its report.
+func (n *node) report(t *testing.T, g work.Grant, during func(n *node)) ledger.Report {
 	t.Helper()
 	if !n.Start(g) {
 		t.Fatal("the run is here already")
+	}
+	if during != nil {
+		time.Sleep(time.Second)
+		during(n)
 	}
 	n.wg.Wait()
 	if len(n.reports) != 1 {
@@ -193,10 +197,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inNode(t, func(t *testing.T, n *node) {
-				if c.during != nil {
-					time.AfterFunc(time.Second, func() { c.during(n) })
-				}
-				r := n.report(t, grant(c.job, c.do))
+				r := n.report(t, grant(c.job, c.do), c.during)
 				if r.Outcome != c.outcome || r.Reason != c.reason || !strings.HasPrefix(r.Error, c.error) || r.Tries != c.tries || r.Rerun != c.rerun {
 					t.Errorf("%v, %q, %q after %d tries, rerun %t", r.Outcome, r.Reason, r.Error, r.Tries, r.Rerun)
 				}
@@ -261,7 +262,7 @@ func TestGrantedAhead(t *testing.T) {
 			return nil
 		})
 		g.StartAt, g.Lease.Tick = due.UnixMilli(), due.UnixMilli()
-		if r := n.report(t, g); r.Outcome != jobs.OutcomeSucceeded {
+		if r := n.report(t, g, nil); r.Outcome != jobs.OutcomeSucceeded {
 			t.Error(r)
 		}
 	})
@@ -291,7 +292,7 @@ func TestStore(t *testing.T) {
 			return nil
 		})
 		g.Lease.Attempt = 2
-		r := n.report(t, g)
+		r := n.report(t, g, nil)
 		if r.Outcome != jobs.OutcomeSucceeded || r.Saved != "r1" || string(n.saved["r1"]) != "whole" || n.Stalled() != 0 || !slices.Contains(n.kept, "line\n") {
 			t.Errorf("%+v, saved %q, tails %q, %d stalls", r, n.saved, n.kept, n.Stalled())
 		}
