@@ -58,7 +58,7 @@ func (s *stage) node(t *testing.T, installation, name, jobs string) {
 	if s.addrs[name] == "" {
 		s.addrs[name] = freeAddr(t)
 	}
-	config := fmt.Sprintf("redis: {url: \"redis://%s\"}\nnode: {name: %s, labels: {zone: %s}, max_running: 8}\nhttp: {listen: %q}\n%s",
+	config := fmt.Sprintf("redis: {url: \"redis://%s\"}\nnode: {name: %s, labels: {zone: %s}, max_running: 8}\nhttp: {listen: %q, metrics_histograms: job}\n%s",
 		s.redis[installation].Addr(), name, name, s.addrs[name], jobs)
 	file := write(t, filepath.Join(s.dir, name+".yaml"), config)
 	s.nodes[name] = start(t, nil, s.program, "run", "--config", file)
