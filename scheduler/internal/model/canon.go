@@ -123,17 +123,14 @@ func tidyCommand(c *Command) {
 // spent reports whether a command in flight can change nothing any more.
 func (w *world) spent(s *State, c Command) bool {
 	late := c.Clock < -skew-w.back(s.Left.Steps)
-	lease := s.Records[0].lease(c.Run)
-	known := lease != nil
+	known := s.Records[0].lease(c.Run) != nil
 	switch c.Kind {
 	case ClaimTick, ClaimPending:
 		return late && w.on(ClockInClaim)
 	case Define:
 		return late && w.on(ClockInDefine)
 	case Reap:
-		// A refused one may shorten a lease that ends too late for this clock.
-		refused := known && c.Beating && w.on(BeatInReap) && s.Left.Steps == 0 && lease.Until <= ttl+w.Ahead
-		return late && w.on(ClockInReap) || !known || refused
+		return late && w.on(ClockInReap) || !known || c.Beating && w.on(BeatInReap)
 	case Settle:
 		return !known && w.on(OwnerInSettle)
 	case Renew, Unclaim:

@@ -56,6 +56,8 @@
 //     checked for one failover.
 //   - Two steps of Redis' clock that cancel out before a node has looked at it in between are beyond
 //     every rule; nodes look between two steps.
+//   - A reap that was under way while its run was renewed, and that shortens a lease which ends
+//     too late for this clock before it is refused: only reaps sent later do so.
 //   - A claim that was under way while Redis' clock stepped back by as much may be granted to a node
 //     that has given up: P6 is not checked where the clock steps.
 package model

@@ -14,7 +14,7 @@ func Scenarios() []Scenario {
 		{Name: "hand back", Schedules: same(At(1, 3)), Attempts: 2, Faults: 2, Network: true, HandBacks: 2},
 		{Name: "shards", Schedules: same(At(1, 2)), Shards: [3]int8{2, 2}, Attempts: 2, Faults: 1, Network: true, Crashes: true},
 		{Name: "fewer shards", Schedules: same(At(1, 2)), Shards: [3]int8{2, 1}, Faults: 1, Network: true, Deploys: 1},
-		{Name: "more shards", Schedules: same(At(1, 2)), Shards: [3]int8{1, 2}, Faults: 1, Network: true, Deploys: 1},
+		{Name: "more shards", Schedules: same(At(2)), Shards: [3]int8{1, 2}, Faults: 1, Network: true, Deploys: 1},
 		{Name: "begun, then split", Schedules: same(At(1, 3)), Shards: [3]int8{1, 2}, Attempts: 2, Deploys: 1},
 		{Name: "deploy", Schedules: [3]Ticks{At(1, 3), At(1, 2, 3)}, Faults: 1, Network: true, Crashes: true, Deploys: 2},
 		{Name: "three definitions", Schedules: [3]Ticks{At(1, 3), At(2, 3), At(1, 2)}, Faults: 1, Network: true, Deploys: 1, Newest: 2},
