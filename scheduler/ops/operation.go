@@ -95,6 +95,27 @@ func call[In, Out any](ctx context.Context, c *Client, o *Operation[In, Out], in
 	return out, c.Note(ctx, a, err)
 }
 
+// read makes the row of an operation that changes nothing.
+func read[In, Out any](path, summary string, do func(context.Context, *conn, In) (Out, error)) *Operation[In, Out] {
+	return &Operation[In, Out]{Info: Info{Method: "GET", Path: path, Role: Viewer, Summary: summary}, do: do}
+}
+
+// slow marks an operation that reads much of Redis.
+func (o *Operation[In, Out]) slow() *Operation[In, Out] {
+	o.Long = true
+	return o
+}
+
+// plain is a function without an input, for a row.
+func plain[Out any](f func(context.Context, *conn) (Out, error)) func(context.Context, *conn, None) (Out, error) {
+	return func(ctx context.Context, c *conn, _ None) (Out, error) { return f(ctx, c) }
+}
+
+// byName is a function of a name, for a row.
+func byName[Out any](f func(context.Context, *conn, string) (Out, error)) func(context.Context, *conn, Named) (Out, error) {
+	return func(ctx context.Context, c *conn, in Named) (Out, error) { return f(ctx, c, in.Name) }
+}
+
 // done is the result of an operation without an output.
 func done(err error) (None, error) { return None{}, err }
 

@@ -18,9 +18,7 @@ type Why struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-var rowListJobs = &Operation[JobFilter, Page[JobView]]{
-	Info: Info{Method: "GET", Path: "jobs", Role: Viewer, Summary: "the jobs by name"}, do: listJobs,
-}
+var rowListJobs = read("jobs", "the jobs by name", listJobs)
 
 // ListJobs lists jobs by name, and reads their names and what is stored of those on the page. Jobs that this version cannot read are left out and named in the
 // error, which then wraps ErrUnknownFormat and comes beside the others; and so does an UnreachableError.
@@ -30,20 +28,14 @@ func (c *Client) ListJobs(ctx context.Context, f JobFilter) (Page[JobView], erro
 	return call(ctx, c, rowListJobs, f)
 }
 
-var rowJobNames = &Operation[None, []string]{
-	Info: Info{Method: "GET", Path: "job-names", Role: Viewer, Summary: "the names of all jobs, in order"},
-	do:   func(ctx context.Context, c *conn, _ None) ([]string, error) { return jobNames(ctx, c) },
-}
+var rowJobNames = read("job-names", "the names of all jobs, in order", plain(jobNames))
 
 // JobNames are the names of all jobs, in order. Beside an UnreachableError stand those that can be read.
 func (c *Client) JobNames(ctx context.Context) ([]string, error) {
 	return call(ctx, c, rowJobNames, None{})
 }
 
-var rowGraph = &Operation[None, []GraphJob]{
-	Info: Info{Method: "GET", Path: "graph", Role: Viewer, Long: true, Summary: "the jobs that follow others, and those that others follow"},
-	do:   func(ctx context.Context, c *conn, _ None) ([]GraphJob, error) { return readGraph(ctx, c) },
-}
+var rowGraph = read("graph", "the jobs that follow others, and those that others follow", plain(readGraph)).slow()
 
 // Graph reads which job follows which, by name: the jobs that follow others, and those that others follow. It reads all definitions.
 // Jobs that this version cannot read are left out, and named in the error beside the others if they may belong to the graph.
@@ -51,10 +43,7 @@ func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 	return call(ctx, c, rowGraph, None{})
 }
 
-var rowGetJob = &Operation[Named, JobView]{
-	Info: Info{Method: "GET", Path: "jobs/{name}", Role: Viewer, Summary: "one job"},
-	do:   func(ctx context.Context, c *conn, in Named) (JobView, error) { return getJob(ctx, c, in.Name) },
-}
+var rowGetJob = read("jobs/{name}", "one job", byName(getJob))
 
 // GetJob reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
 // wraps ErrUnknownFormat for one that this version cannot read. Beside an UnreachableError stands the job,

@@ -6,9 +6,7 @@ import (
 	"strconv"
 )
 
-var rowLocks = &Operation[LockFilter, Page[LockView]]{
-	Info: Info{Method: "GET", Path: "locks", Role: Viewer, Summary: "the locks, and the leases of runs, by name"}, do: listLocks,
-}
+var rowLocks = read("locks", "the locks, and the leases of runs, by name", listLocks)
 
 // ListLocks lists what is held: the locks of package redislock, and the leases of runs. It looks at the name of every key in Redis, a
 // thousand at a time. What could be read comes beside an UnreachableError. It returns ErrRefused for a negative limit.
@@ -16,10 +14,7 @@ func (c *Client) ListLocks(ctx context.Context, f LockFilter) (Page[LockView], e
 	return call(ctx, c, rowLocks, f)
 }
 
-var rowLock = &Operation[Named, LockView]{
-	Info: Info{Method: "GET", Path: "locks/{name}", Role: Viewer, Summary: "what is held by a name"},
-	do:   func(ctx context.Context, c *conn, in Named) (LockView, error) { return getLock(ctx, c, in.Name) },
-}
+var rowLock = read("locks/{name}", "what is held by a name", byName(getLock))
 
 // GetLock finds what is held by a name, a lock before the leases of runs. The others are in Also, those of a semaphore too. It returns ErrUnknownLock when
 // nobody holds anything by that name, and a locking.InputError for a name that no lock can have.

@@ -51,10 +51,7 @@ func (c *Client) Closed(ctx context.Context) (string, error) {
 	return n.Closed, err
 }
 
-var rowOverview = &Operation[None, Overview]{
-	Info: Info{Method: "GET", Path: "overview", Role: Viewer, Summary: "what runs, what is late, what comes next, and how the last day's ticks ended"},
-	do:   func(ctx context.Context, c *conn, _ None) (Overview, error) { return readOverview(ctx, c) },
-}
+var rowOverview = read("overview", "what runs, what is late, what comes next, and how the last day's ticks ended", plain(readOverview))
 
 // Overview reads what runs and waits, the jobs that are due first, and what has ended lately: as much as it takes for a day, or for about a
 // thousand ends. Beside an UnreachableError stands what could be read.
@@ -129,9 +126,7 @@ func (c *Client) Promote(ctx context.Context, generation string, o PromoteOption
 	return call(ctx, c, rowPromote, promoteIn{Generation: generation, PromoteOptions: o})
 }
 
-var rowVerify = &Operation[VerifyFilter, Verification]{
-	Info: Info{Method: "GET", Path: "verify", Role: Viewer, Long: true, Summary: "check the promises on the recorded history"}, do: verifyRecords,
-}
+var rowVerify = read("verify", "check the promises on the recorded history", verifyRecords).slow()
 
 // Verify checks, from the stored schedules and the recorded history, that the promises P1 to P3
 // were kept, and names the records that it could not read. It works while nodes run, and writes
@@ -140,10 +135,7 @@ func (c *Client) Verify(ctx context.Context, f VerifyFilter) (Verification, erro
 	return call(ctx, c, rowVerify, f)
 }
 
-var rowProblems = &Operation[None, []Problem]{
-	Info: Info{Method: "GET", Path: "problems", Role: Viewer, Long: true, Summary: "what is wrong, in words, with what to do: errors first"},
-	do:   func(ctx context.Context, c *conn, _ None) ([]Problem, error) { return findProblems(ctx, c) },
-}
+var rowProblems = read("problems", "what is wrong, in words, with what to do: errors first", plain(findProblems)).slow()
 
 // Problems looks for faults of the namespace, its nodes and its Redis, each with a cure: errors first. It changes nothing. At most 20 problems of a code are listed
 // one by one; a further one counts the rest. A record that may not or cannot be read is a problem itself. It looks at the name of every key in Redis and at every
@@ -152,9 +144,7 @@ func (c *Client) Problems(ctx context.Context) ([]Problem, error) {
 	return call(ctx, c, rowProblems, None{})
 }
 
-var rowAudit = &Operation[ActionFilter, Page[ActionView]]{
-	Info: Info{Method: "GET", Path: "audit", Role: Viewer, Summary: "what operators did, the newest first"}, do: listActions,
-}
+var rowAudit = read("audit", "what operators did, the newest first", listActions)
 
 // Audit lists what operators did, the newest first. The namespace keeps the last 2,000 actions. It returns ErrUnknownNamespace, and
 // ErrRefused for a negative limit and an After that is no place.

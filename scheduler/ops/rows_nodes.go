@@ -24,10 +24,7 @@ func (c *Client) ListNodes(ctx context.Context) ([]NodeView, error) {
 	return call(ctx, c, rowNodes, matchIn{})
 }
 
-var rowDrains = &Operation[None, map[string]DrainView]{
-	Info: Info{Method: "GET", Path: "drains", Role: Viewer, Summary: "the drained names of nodes"},
-	do:   func(ctx context.Context, c *conn, _ None) (map[string]DrainView, error) { return listDrains(ctx, c) },
-}
+var rowDrains = read("drains", "the drained names of nodes", plain(listDrains))
 
 // Drains lists the drained names, also those that no node has at present.
 func (c *Client) Drains(ctx context.Context) (map[string]DrainView, error) {

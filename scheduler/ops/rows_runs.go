@@ -9,9 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-var rowListRuns = &Operation[RunFilter, Page[RunView]]{
-	Info: Info{Method: "GET", Path: "runs", Role: Viewer, Summary: "runs, those in flight first, and ranges of ticks that did not run"}, do: listRuns,
-}
+var rowListRuns = read("runs", "runs, those in flight first, and ranges of ticks that did not run", listRuns)
 
 // ListRuns lists runs: first those in flight, the newest tick first, then recorded ones and ranges of ticks that did not run, by when they
 // ended. In a namespace of more than 1,000 jobs a page reads what is in flight, and of the

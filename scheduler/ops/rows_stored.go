@@ -130,10 +130,7 @@ func (c *Client) StoredJobs(ctx context.Context, names ...string) ([]StoredJob, 
 	return call(ctx, c, rowStoredJobs, storedIn{names})
 }
 
-var rowHandlers = &Operation[None, []HandlerView]{
-	Info: Info{Method: "GET", Path: "handlers", Role: Viewer, Summary: "the handlers that stored jobs may name"},
-	do:   func(ctx context.Context, c *conn, _ None) ([]HandlerView, error) { return listHandlers(ctx, c) },
-}
+var rowHandlers = read("handlers", "the handlers that stored jobs may name", plain(listHandlers))
 
 // ListHandlers lists the handlers that nodes have declared, by name.
 func (c *Client) ListHandlers(ctx context.Context) ([]HandlerView, error) {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+
 	"context"
 	"strings"
 	"syscall"
@@ -23,7 +25,7 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	refused := func() (f finding) {
 		_, out, _ := call(env, "", "doctor", "-o", "json")
 		var all []finding
-		if err := ops.Decode([]byte(out), &all); err != nil {
+		if err := json.Unmarshal([]byte(out), &all); err != nil {
 			t.Fatal(err, out)
 		}
 		for _, is := range all {

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"strings"
+
 	"bytes"
 	"encoding"
 	"encoding/json"
@@ -175,6 +177,13 @@ func encodeMap(b *bytes.Buffer, v reflect.Value) error {
 
 // quote writes a string. Characters of HTML stay: nothing here is put into a page.
 func quote(b *bytes.Buffer, text string) error {
+	plain := func(r rune) bool { return r >= ' ' && r < 0x7f && r != '"' && r != '\\' }
+	if strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 { // most are
+		b.WriteByte('"')
+		b.WriteString(text)
+		b.WriteByte('"')
+		return nil
+	}
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(text)
