@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/generations"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops/internal/generations"
 )
 
 // The states of a GenerationView.
@@ -248,6 +248,6 @@ func promoteGeneration(ctx context.Context, c *conn, generation string, o Promot
 	p, err := generations.Promote(ctx, l, c.roster(), generation, generations.Options{Pattern: o.Pattern, CancelRunning: o.CancelRunning, Force: o.Force, Author: o.Author})
 	return Promotion{
 		Generation: generation, Pattern: o.Pattern, Was: p.Was, Epoch: p.Epoch, Resumed: p.Resumed, Switched: namesOf(p.Switched), Created: namesOf(p.Created),
-		Orphaned: namesOf(p.Orphaned), LeftOut: namesOf(p.LeftOut), UnknownFormat: namesOf(p.LeftAlone), Cancelled: p.Cancelled,
+		Orphaned: namesOf(p.Orphaned), LeftOut: namesOf(p.LeftOut), UnknownFormat: namesOf(p.UnknownFormat), Cancelled: p.Cancelled,
 	}, err
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler/internal/diagnose"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops/internal/diagnose"
 )
 
 // Problem is something that is wrong with a namespace or its Redis, in words.

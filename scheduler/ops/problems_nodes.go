@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler/internal/diagnose"
 	"github.com/escapement/escapement/scheduler/internal/roster"
+	"github.com/escapement/escapement/scheduler/ops/internal/diagnose"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/diagnose"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops/internal/diagnose"
 )
 
 // aheadMargin is how far ahead of Redis' clock ticks may be claimed, with some room.

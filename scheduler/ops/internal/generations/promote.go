@@ -23,15 +23,15 @@ type Options struct {
 
 // Promotion is what Promote did. Names are in order.
 type Promotion struct {
-	Was       string // the generation that was active before
-	Epoch     int64
-	Resumed   bool     // an interrupted promotion was completed; what it had done before is not listed
-	Switched  []string // belonged to another generation
-	Created   []string // belonged to none
-	Orphaned  []string // the generation does not have them
-	LeftOut   []string // stored for the generation, but no living node of it has them
-	LeftAlone []string // their records cannot be read
-	Cancelled int
+	Was           string // the generation that was active before
+	Epoch         int64
+	Resumed       bool     // an interrupted promotion was completed; what it had done before is not listed
+	Switched      []string // belonged to another generation
+	Created       []string // belonged to none
+	Orphaned      []string // the generation does not have them
+	LeftOut       []string // stored for the generation, but no living node of it has them
+	UnknownFormat []string // their records cannot be read
+	Cancelled     int
 }
 
 // promoter carries out one promotion.
@@ -156,7 +156,7 @@ type goal struct {
 // goals are the jobs that the generation does not run yet, by name.
 func (p *promoter) goals() []*goal {
 	k := p.known
-	p.out.LeftOut, p.out.LeftAlone = nil, nil
+	p.out.LeftOut, p.out.UnknownFormat = nil, nil
 	wanted := p.wanted()
 	var goals []*goal
 	for n := range k.stored {
@@ -168,7 +168,7 @@ func (p *promoter) goals() []*goal {
 		}
 		switch its, readable := k.runs(p.p.Generation, s.Job); {
 		case !readable || p.unreadable[s.Job]:
-			p.out.LeftAlone = append(p.out.LeftAlone, s.Job)
+			p.out.UnknownFormat = append(p.out.UnknownFormat, s.Job)
 		case its:
 		case want != nil || p.p.Pattern == "":
 			goals = append(goals, &goal{job: s.Job, stored: s, want: want})

@@ -114,7 +114,7 @@ func TestRights(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	text, err := os.ReadFile("../../../docs/operations.md")
+	text, err := os.ReadFile("../../../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
