@@ -59,7 +59,7 @@ func TestTableIsWhole(t *testing.T) {
 const every = `{"name":"a","schedule":"@daily","time_zone":"Europe/Berlin","except":["2026-12-24"],"only":["2026-12-01..2026-12-31"],
 "start_at":"2026-12-01T00:00:00Z","end_at":"2026-12-31T10:00:00.5Z","jitter":"1m30s","max_runs":7,"overlap":"queue","catch_up":"all","catch_up_max":3,
 "start_within":"36h","on_crash":"rerun","rerun_max":2,"timeout":"5m","stall_after":"2s","on_stall":"cancel","ttl":"20s",
-"retry":{"max":2,"backoff":"5s","max_backoff":"1m","try_timeout":"500ms","on":"other_node"},"shards":2,"params":["x","<y>"],"placement":"race",
+"retry":{"max":2,"backoff":"5s","max_backoff":"2m","try_timeout":"500ms","on":"other_node"},"shards":2,"params":["x","<y>"],"placement":"race",
 "labels":{"disk":"ssd"},"after":["b","c"],"when":"any","limit":{"group":"db","max":3},"guard":"paper","handler":"report","payload":{"b":1.50,"a":[]},
 "managed_by":"tenants","expect":{"success_within":"26h"}}`
 
