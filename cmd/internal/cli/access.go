@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
@@ -52,7 +53,7 @@ func (c *checker) access() {
 		_, known := ops.ParseRole(role)
 		switch path := "http.users." + name; {
 		case name == "" || strings.Contains(name, ":"):
-			c.fault("http.users", "%s is no name for basic authentication: it is empty or has a colon", quote(name))
+			c.fault("http.users", "%s is no name for basic authentication: it is empty or has a colon", print.Quote(name))
 		case !split || !known:
 			c.fault(path, "write ROLE:PASSWORD, with viewer or operator for ROLE")
 		case strings.Contains(password, masked):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -24,7 +25,7 @@ func (n Node) ahead() (time.Duration, error) {
 	}
 	d, err := spec.ParseDuration(n.ClaimAhead)
 	if err != nil || d <= 0 || d > scheduler.ClaimAheadMax {
-		return 0, fmt.Errorf("%s is not %s, %s or a duration up to %s", quote(n.ClaimAhead), aheadAuto, aheadOff, spec.FormatDuration(scheduler.ClaimAheadMax))
+		return 0, fmt.Errorf("%s is not %s, %s or a duration up to %s", print.Quote(n.ClaimAhead), aheadAuto, aheadOff, spec.FormatDuration(scheduler.ClaimAheadMax))
 	}
 	return d, nil
 }

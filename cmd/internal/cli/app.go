@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -71,7 +72,7 @@ func (a *app) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, env 
 	var command commandError
 	ran := errors.As(err, &command)
 	if !ran && !errors.As(err, &ended) { // their words have been printed
-		fmt.Fprintln(a.stderr, harmlessLines(a.explain(cmd, err)))
+		fmt.Fprintln(a.stderr, print.HarmlessLines(a.explain(cmd, err)))
 	}
 	code := exitCode(err)
 	if cmd.Name() == lockName && !ran {
@@ -92,7 +93,7 @@ func (a *app) interruptible() (context.Context, context.CancelFunc) {
 // say writes a line of words to stderr. The words may come from any job, so control characters are
 // escaped.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintln(a.stderr, "escapement: "+harmlessLines(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.stderr, "escapement: "+print.HarmlessLines(fmt.Sprintf(format, args...)))
 }
 
 // explain returns the text of an error for a person: a line for each fault of the configuration,
@@ -200,7 +201,7 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 			if len(args) == 0 {
 				return fmt.Errorf("a command is missing: one of %s", strings.Join(names, ", "))
 			}
-			return fmt.Errorf("there is no command %s here, but %s%s", quote(args[0]), strings.Join(names, ", "), cmp.Or(meant, spec.DidYouMean(args[0], names)))
+			return fmt.Errorf("there is no command %s here, but %s%s", print.Quote(args[0]), strings.Join(names, ", "), cmp.Or(meant, spec.DidYouMean(args[0], names)))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // Args has refused everything
 	}
@@ -248,6 +249,27 @@ func (a *app) loadFor(cmd *cobra.Command, mustExist, tool bool) (*loaded, error)
 	return l, err
 }
 
+// The words of -o.
+const (
+	outputTable = "table"
+	outputWide  = "wide"
+	outputJSON  = "json"
+)
+
+// newTable makes the table of a command, as -o has it.
+func (a *app) newTable(columns ...print.Column) *print.Table {
+	return print.NewTable(a.stdout, a.flags.output == outputWide, columns...)
+}
+
+// checkOutput refuses other words of -o.
+func (a *app) checkOutput() error {
+	words := []string{outputTable, outputWide, outputJSON}
+	if slices.Contains(words, a.flags.output) {
+		return nil
+	}
+	return usagef("-o %s is not one of %s%s", print.Quote(a.flags.output), strings.Join(words, ", "), spec.DidYouMean(a.flags.output, words))
+}
+
 // wants checks the number of arguments by their names: "NAME".
 func wants(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
@@ -255,7 +277,7 @@ func wants(names ...string) cobra.PositionalArgs {
 			return fmt.Errorf("%s is missing", names[len(args)])
 		}
 		if len(args) > len(names) {
-			return fmt.Errorf("unexpected argument %s", quote(args[len(names)]))
+			return fmt.Errorf("unexpected argument %s", print.Quote(args[len(names)]))
 		}
 		return nil
 	}

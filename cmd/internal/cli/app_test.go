@@ -90,54 +90,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestWordsAreHarmless keeps the words of a job or a user from moving the columns or the terminal's
-// cursor.
+// TestWordsAreHarmless keeps the words of a user from moving the terminal's cursor.
 func TestWordsAreHarmless(t *testing.T) {
 	if _, _, stderr := call(nil, "", "jobs", "get\x1b[2J"); !strings.Contains(stderr, "\nusage: ") || strings.Contains(stderr, "\x1b") {
 		t.Errorf("got %q", stderr)
-	}
-	var out strings.Builder
-	w := (&app{stdout: &out}).newTable(col("A"), col("B"))
-	w.row("", "x\ty\nz\x1b[31m\u009b")
-	w.row("e", "\u202evil\u2066\u200f ünïcode עברית 👩\u200d🚀")
-	if err := w.flush(); err != nil {
-		t.Fatal(err)
-	}
-	if want := "A  B\n-  x\\x09y\\x0az\\x1b[31m\\x9b\ne  \\u202evil\\u2066\\u200f ünïcode עברית 👩\u200d🚀\n"; out.String() != want {
-		t.Errorf("got %q, want %q", out.String(), want)
-	}
-	const text = "a\tb\x1b[2J\r\nc"
-	if got := output(text, false); got != text+"\n" {
-		t.Errorf("into a file: %q", got)
-	}
-	if got := output(text, true); got != "a\tb\\x1b[2J\\x0d\nc\n" {
-		t.Errorf("on a terminal: %q", got)
-	}
-}
-
-// On a terminal a table is cut to 100 columns, its widest cells first, except cells that people
-// copy. In a pipe, and with -o wide, no cell is cut.
-func TestTablesFit(t *testing.T) {
-	long, id := strings.Repeat("n", 90), strings.Repeat("i", 36)
-	for _, test := range []struct {
-		output   string
-		terminal bool
-	}{{outputTable, true}, {outputTable, false}, {outputWide, true}} {
-		var out strings.Builder
-		w := (&app{stdout: &out, flags: globalFlags{output: test.output}}).newTable(col("NAME"), whole("RUN"), col("ST"), wide("MORE"))
-		w.cuts = w.cuts || test.terminal && !w.wide // a test has no terminal
-		w.row(long, id, "ok", "more")
-		if err := w.flush(); err != nil {
-			t.Fatal(err)
-		}
-		cuts := test.terminal && test.output == outputTable
-		for line := range strings.Lines(out.String()) {
-			if n := len(line) - 1; cuts && n > tableWidth {
-				t.Errorf("%d columns: %s", n, line)
-			}
-		}
-		if got := out.String(); !strings.Contains(got, id) || strings.Contains(got, long) == cuts || strings.Contains(got, "more") != (test.output == outputWide) {
-			t.Errorf("%+v:\n%s", test, got)
-		}
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -44,17 +45,17 @@ func (a *app) auditList(t tool, f ops.ActionFilter, since when) (err error) {
 		return err
 	}
 	if found.UnknownFormat > 0 {
-		a.say("%s of the audit cannot be read by this version", many(int64(found.UnknownFormat), "row"))
+		a.say("%s of the audit cannot be read by this version", print.Many(int64(found.UnknownFormat), "row"))
 	}
 	if found.Next != "" {
 		a.sayMore(len(found.Items), found.Next)
 	}
 	if a.json() {
-		return printJSON(a.stdout, list(found.Items))
+		return print.JSON(a.stdout, print.List(found.Items))
 	}
-	out := a.newTable(instant("AT"), whole("WHO"), whole("ACTION"), whole("TARGET"), col("REASON"), col("DETAIL"), col("REFUSED"), wide("VIA"))
+	out := a.newTable(print.Instant("AT"), print.Whole("WHO"), print.Whole("ACTION"), print.Whole("TARGET"), print.Col("REASON"), print.Col("DETAIL"), print.Col("REFUSED"), print.Wide("VIA"))
 	for _, v := range found.Items {
-		out.row(stamp(v.At), v.Who, v.Action, v.Target, v.Reason, v.Detail, v.Error, v.Via)
+		out.Row(print.Stamp(v.At), v.Who, v.Action, v.Target, v.Reason, v.Detail, v.Error, v.Via)
 	}
-	return out.flush()
+	return out.Flush()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
@@ -88,11 +89,11 @@ func (a *app) follow(t tool, asked ops.RunView, w waiting) error {
 	case errors.Is(err, ops.ErrUnknownRun) && !w.wait:
 		// Named by --unique, it may have ended so long ago that its row is gone. The id is still
 		// known.
-		return printJSON(a.stdout, asked)
+		return print.JSON(a.stdout, asked)
 	case err != nil:
 		return fmt.Errorf("run %s was asked for: %w", asked.Run, err)
 	case a.json():
-		err = printJSON(a.stdout, run)
+		err = print.JSON(a.stdout, run)
 	}
 	if err = errors.Join(err, unsaid); !w.wait {
 		return err
@@ -135,7 +136,7 @@ func (a *app) late(t tool, id string, most time.Duration) error {
 		return fmt.Errorf("run %s was asked for: %w", id, err)
 	}
 	if a.json() {
-		err = printJSON(a.stdout, run)
+		err = print.JSON(a.stdout, run)
 	}
 	return errors.Join(fmt.Errorf("%w within %s: it %s; runs get %s shows how it ends", errAwaited, spec.FormatDuration(most), standing(run), id), err)
 }

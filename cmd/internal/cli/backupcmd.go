@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/scheduler/move"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -22,10 +23,10 @@ import (
 func (a *app) backupCommand() *cobra.Command {
 	var force bool
 	c := a.command("backup FILE [--force]", "write every job of the namespace to a file", wants("FILE"), func(cmd *cobra.Command, args []string) error {
-		var to outFile
+		var to print.OutFile
 		if args[0] != "-" {
 			var err error
-			if to, err = findOutFile(args[0], force); errors.Is(err, errFileThere) {
+			if to, err = print.FindOutFile(args[0], force); errors.Is(err, print.ErrFileThere) {
 				err = fmt.Errorf("%w, or replace it with --force", err)
 			}
 			if err != nil {
@@ -52,7 +53,7 @@ is in the file.`
 	return c
 }
 
-func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to outFile) error {
+func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to print.OutFile) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if file == "-" {
@@ -64,7 +65,7 @@ func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to ou
 	}
 	var totals move.Totals
 	var left []string
-	err := to.write(ctx, func(w io.Writer) (err error) {
+	err := to.Write(ctx, func(w io.Writer) (err error) {
 		totals, left, err = move.Backup(ctx, client, l.Namespace, w)
 		return err
 	})
@@ -73,15 +74,15 @@ func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to ou
 	}
 	err = a.backedUp(l, file, totals, left)
 	if a.json() {
-		err = errors.Join(printJSON(a.stdout, totals), err)
+		err = errors.Join(print.JSON(a.stdout, totals), err)
 	}
 	return err
 }
 
 // backedUp prints the contents of a backup; the error lists the missing records.
 func (a *app) backedUp(l *loaded, file string, t move.Totals, left []string) error {
-	a.say("%s of %s written to %s: %s in flight, %s, %s of history", many(t.Jobs, "job"), l.Namespace, file, many(t.Running, "run"),
-		many(t.Pending, "pending run"), many(t.Rows, "row"))
+	a.say("%s of %s written to %s: %s in flight, %s, %s of history", print.Many(t.Jobs, "job"), l.Namespace, file, print.Many(t.Running, "run"),
+		print.Many(t.Pending, "pending run"), print.Many(t.Rows, "row"))
 	if len(left) > 0 {
 		return fmt.Errorf("not in the backup, for this version cannot read it: %s", strings.Join(left, "; "))
 	}
@@ -136,7 +137,7 @@ func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o mo
 		return err
 	}
 	if a.json() {
-		if err := printJSON(a.stdout, r); err != nil {
+		if err := print.JSON(a.stdout, r); err != nil {
 			return err
 		}
 	}
@@ -144,7 +145,7 @@ func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o mo
 	if o.DryRun {
 		what = "would be restored"
 	}
-	a.say("%s %s to %s", many(n, "job"), what, l.Namespace)
+	a.say("%s %s to %s", print.Many(n, "job"), what, l.Namespace)
 	if r.Generation != r.Active {
 		a.say("the backup is of generation %q, and %q is active here: nodes stay on standby for these jobs until `generations promote %q`", r.Generation, r.Active, r.Active)
 	}
@@ -154,7 +155,7 @@ func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o mo
 			not, stay = errWouldExist, "would stay"
 		}
 		return fmt.Errorf("%w: %s %s as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
-			not, many(int64(len(r.Exists)), "job"), stay, firstNames(r.Exists))
+			not, print.Many(int64(len(r.Exists)), "job"), stay, firstNames(r.Exists))
 	}
 	return nil
 }

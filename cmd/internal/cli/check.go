@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 )
@@ -77,7 +78,7 @@ var (
 
 func (c *checker) namespace() {
 	if !namespacePattern.MatchString(c.Namespace) {
-		c.fault("namespace", "%s is not a namespace; use 1 to 64 letters, digits and . _ -, the first a letter or digit", quote(c.Namespace))
+		c.fault("namespace", "%s is not a namespace; use 1 to 64 letters, digits and . _ -, the first a letter or digit", print.Quote(c.Namespace))
 	}
 }
 
@@ -94,13 +95,13 @@ func (c *checker) redis() {
 func (c *checker) node() {
 	n := c.Node
 	if n.Name != "" && !nodePattern.MatchString(n.Name) {
-		c.fault("node.name", "%s is not a node's name; use 1 to 128 letters, digits and . _ : / -, the first a letter or digit", quote(n.Name))
+		c.fault("node.name", "%s is not a node's name; use 1 to 128 letters, digits and . _ : / -, the first a letter or digit", print.Quote(n.Name))
 	}
 	if len(n.Revision) > 128 || slices.ContainsFunc([]rune(n.Revision), unicode.IsControl) {
-		c.fault("node.revision", "%s is not a revision; use at most 128 bytes and no control characters", quote(n.Revision))
+		c.fault("node.revision", "%s is not a revision; use at most 128 bytes and no control characters", print.Quote(n.Revision))
 	}
 	if n.Generation != "" && !namespacePattern.MatchString(n.Generation) {
-		c.fault("node.generation", "%s is not a generation; use at most 64 letters, digits and . _ -, the first a letter or digit, or nothing", quote(n.Generation))
+		c.fault("node.generation", "%s is not a generation; use at most 64 letters, digits and . _ -, the first a letter or digit, or nothing", print.Quote(n.Generation))
 	}
 	for _, f := range fieldErrors(probe(jobs.Job{Labels: n.Labels})) { // the jobs package has the rule for labels
 		c.fault("node."+f.Field, "%s", f.Msg)
@@ -126,7 +127,7 @@ var basePath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
 
 func (c *checker) listen() {
 	if !basePath.MatchString(c.HTTP.BasePath) {
-		c.fault("http.base_path", "%s is no path such as /ops: a slash before each part, none at the end; letters, digits and . _ ~ -", quote(c.HTTP.BasePath))
+		c.fault("http.base_path", "%s is no path such as /ops: a slash before each part, none at the end; letters, digits and . _ ~ -", print.Quote(c.HTTP.BasePath))
 	}
 	if c.HTTP.Listen == "" {
 		return
@@ -134,7 +135,7 @@ func (c *checker) listen() {
 	_, port, err := net.SplitHostPort(c.HTTP.Listen)
 	n, bad := strconv.Atoi(port)
 	if err != nil || bad != nil || n < 0 || n > 65535 {
-		c.fault("http.listen", "%s is not HOST:PORT; write one like 127.0.0.1:8080, or \"\" for none", quote(c.HTTP.Listen))
+		c.fault("http.listen", "%s is not HOST:PORT; write one like 127.0.0.1:8080, or \"\" for none", print.Quote(c.HTTP.Listen))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/jobs/spec"
@@ -56,10 +57,10 @@ func (c *checker) datesOf(path, name string) []string {
 	data, err := readLimited(file, maxFile)
 	switch {
 	case os.IsNotExist(err):
-		c.fault(path, "there is no file %s; name one, relative to the folder of this file", quote(file))
+		c.fault(path, "there is no file %s; name one, relative to the folder of this file", print.Quote(file))
 		return nil
 	case err != nil:
-		c.fault(path, "%s: %v", quote(file), err)
+		c.fault(path, "%s: %v", print.Quote(file), err)
 		return nil
 	}
 	dates, wrong := parseICS(data, time.Now())
@@ -100,12 +101,12 @@ func (c *checker) dates(path string, list []string) (dates []string) {
 		switch calendar, known := c.Calendars[text]; {
 		case known:
 			if len(calendar) == 0 && !c.badCalendars[text] {
-				c.fault(at, "the calendar %s has no dates; give it some under calendars", quote(text))
+				c.fault(at, "the calendar %s has no dates; give it some under calendars", print.Quote(text))
 			}
 			dates = append(dates, calendar...)
 		case calendarPattern.MatchString(text):
 			names := slices.Sorted(maps.Keys(c.Calendars))
-			c.fault(at, "%s is no date, and no calendar of that name is under calendars%s", quote(text), spec.DidYouMean(text, names))
+			c.fault(at, "%s is no date, and no calendar of that name is under calendars%s", print.Quote(text), spec.DidYouMean(text, names))
 		case c.date(at, text):
 			dates = append(dates, text)
 		}

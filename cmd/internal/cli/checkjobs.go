@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/execjob"
 	"github.com/escapement/escapement/jobs/httpjob"
@@ -46,7 +47,7 @@ func (c *checker) allJobs() {
 		j := c.job(path, entry)
 		if at, twice := first[j.Name]; twice && j.Name != "" {
 			c.fault(path+".name", "%s is the name of the job at %s already; give one of them another name",
-				quote(j.Name), c.from.of(at).seenFrom(c.from.of(path)))
+				print.Quote(j.Name), c.from.of(at).seenFrom(c.from.of(path)))
 		} else {
 			first[j.Name] = path + ".name"
 		}
@@ -103,7 +104,7 @@ func (c *checker) job(path string, e jobEntry) jobs.Job {
 		}
 	}
 	if j.Guard != "" && j.Guard != c.Locks.Driver && c.from.of("locks.driver").name != driverFlag { // the flag is not for jobs
-		c.fault(path+".guard", "%s is not locks.driver, which is %s", quote(j.Guard), c.Locks.Driver)
+		c.fault(path+".guard", "%s is not locks.driver, which is %s", print.Quote(j.Guard), c.Locks.Driver)
 	}
 	c.zeroes(path, e)
 	if least := 2 * (j.Shards + 1); j.Shards > 1 && !c.faults.has(path+".shards") && c.History.Keep < least && !c.faults.has("history.keep") {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/notify"
 )
 
@@ -31,7 +32,7 @@ func (c *checker) notify() {
 			c.fault(strings.TrimSuffix(path+"."+f.Field, "."), "%s", f.Msg)
 		}
 		if at, twice := first[t.Name]; twice && t.Name != "" {
-			c.fault(path+".name", "%s is the name of the target at line %d already; give one of them another name", quote(t.Name), c.from.of(at).line)
+			c.fault(path+".name", "%s is the name of the target at line %d already; give one of them another name", print.Quote(t.Name), c.from.of(at).line)
 		} else {
 			first[t.Name] = path + ".name"
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -31,7 +32,7 @@ func (a *app) completionCommand() *cobra.Command {
 				return err
 			}
 			if shells[args[0]] == nil {
-				return fmt.Errorf("%s is not one of %s%s", quote(args[0]), strings.Join(shellNames, ", "), spec.DidYouMean(args[0], shellNames))
+				return fmt.Errorf("%s is not one of %s%s", print.Quote(args[0]), strings.Join(shellNames, ", "), spec.DidYouMean(args[0], shellNames))
 			}
 			return nil
 		},
@@ -148,7 +149,7 @@ func runIDs(t tool) (all []string, err error) {
 	found, err := t.in.ListRuns(t.ctx, ops.RunFilter{Limit: completeRuns})
 	for _, r := range found.Items {
 		if r.Run != "" {
-			all = append(all, cobra.CompletionWithDesc(r.Run, harmless(r.Job)+" "+outcome(r)+" "+stamp(r.Tick)))
+			all = append(all, cobra.CompletionWithDesc(r.Run, print.Harmless(r.Job)+" "+outcome(r)+" "+print.Stamp(r.Tick)))
 		}
 	}
 	return all, err

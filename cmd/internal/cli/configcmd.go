@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/cmd/internal/print"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -45,7 +47,7 @@ func (a *app) configValidate(cmd *cobra.Command) error {
 	}
 	if !a.json() {
 		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%s: valid, %s\n", a.flags.config, many(int64(len(l.Jobs)), "job"))
+			_, err = fmt.Fprintf(a.stdout, "%s: valid, %s\n", a.flags.config, print.Many(int64(len(l.Jobs)), "job"))
 		}
 		return err
 	}
@@ -56,7 +58,7 @@ func (a *app) configValidate(cmd *cobra.Command) error {
 	if l != nil {
 		v.Jobs = len(l.Jobs)
 	}
-	return errors.Join(printJSON(a.stdout, v), err)
+	return errors.Join(print.JSON(a.stdout, v), err)
 }
 
 func (a *app) configPrint(cmd *cobra.Command) error {
@@ -71,5 +73,5 @@ func (a *app) configPrint(cmd *cobra.Command) error {
 	if err := configNode(&l.Config).Decode(&tree); err != nil {
 		return err
 	}
-	return printJSON(a.stdout, tree)
+	return print.JSON(a.stdout, tree)
 }

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/cmd/internal/print"
 )
 
 //go:generate go test . -run TestSchemaIsFresh -update
@@ -58,20 +58,13 @@ func (a *app) configInit(file string) error {
 		_, err := io.WriteString(a.stdout, exampleText)
 		return err
 	}
-	to, err := findOutFile(file, false)
+	to, err := print.FindOutFile(file, false)
 	if err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
 	}
-	write := func(w io.Writer) error { _, err := io.WriteString(w, exampleText); return err }
-	if to.through {
-		return to.writeThrough(context.Background(), write)
-	}
-	f, err := to.create(0o644) // secrets belong into other files
-	if err != nil {
+	// Secrets belong into other files.
+	if err := to.WriteNew(0o644, func(w io.Writer) error { _, err := io.WriteString(w, exampleText); return err }); err != nil {
 		return err
-	}
-	if err = errors.Join(write(f), f.Close()); err != nil {
-		return to.failed(err)
 	}
 	a.say("%s is written; next: set redis.url, describe your jobs, and escapement config validate %s", file, file)
 	return nil

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/cmd/internal/print"
 )
 
 // The default lengths of a list: fewer rows for people than for programs.
@@ -43,7 +45,7 @@ func (a *app) sayMore(shown int, next string) {
 	if strings.ContainsAny(next, " '\"") {
 		next = "'" + strings.ReplaceAll(next, "'", `'\''`) + "'"
 	}
-	a.say("%s shown; there are more: add --after %s, or --limit 0 for all", many(int64(shown), "row"), next)
+	a.say("%s shown; there are more: add --after %s, or --limit 0 for all", print.Many(int64(shown), "row"), next)
 }
 
 // count is the number behind a flag for the most rows of a list: 0 for all.

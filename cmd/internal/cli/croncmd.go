@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/cron"
 )
@@ -47,7 +48,7 @@ was set carries a note. Neither Redis nor a configuration is looked at.
 // the place of the stars.
 func wantsExpression(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return fmt.Errorf("EXPR is one argument; put it in quotes: escapement cron explain %s", quote("*/5 * * * *"))
+		return fmt.Errorf("EXPR is one argument; put it in quotes: escapement cron explain %s", print.Quote("*/5 * * * *"))
 	}
 	return wants("EXPR")(cmd, args)
 }
@@ -122,14 +123,14 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	}
 	for _, tick := range s.Between(from, time.Unix(1<<60, 0), o.n) {
 		local := tick.In(s.Zone())
-		x.Ticks = append(x.Ticks, explainedTick{tick, local.Format(logTime), s.Note(tick), local, s.NoteWords(tick)})
+		x.Ticks = append(x.Ticks, explainedTick{tick, local.Format(print.TimeFormat), s.Note(tick), local, s.NoteWords(tick)})
 	}
 	return x, nil
 }
 
 func (a *app) printExplanation(x *explanation) error {
 	if a.json() {
-		return printJSON(a.stdout, x)
+		return print.JSON(a.stdout, x)
 	}
 	rows := []string{"schedule", x.Schedule}
 	switch {
@@ -145,7 +146,7 @@ func (a *app) printExplanation(x *explanation) error {
 	if x.clock != "" {
 		rows = append(rows, "clock set", x.clock)
 	}
-	if err := pairs(a.stdout, rows...); err != nil {
+	if err := print.Pairs(a.stdout, rows...); err != nil {
 		return err
 	}
 	if len(x.Ticks) == 0 {
@@ -153,9 +154,9 @@ func (a *app) printExplanation(x *explanation) error {
 		return nil
 	}
 	fmt.Fprintln(a.stdout)
-	out := a.newTable(whole("LOCAL"), whole("OFFSET"), wide("UTC"), col("NOTE"))
+	out := a.newTable(print.Whole("LOCAL"), print.Whole("OFFSET"), print.Wide("UTC"), print.Col("NOTE"))
 	for _, t := range x.Ticks {
-		out.row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), stamp(t.Tick), t.words)
+		out.Row(t.local.Format("Mon 2006-01-02 15:04:05.999"), t.local.Format("-07:00"), print.Stamp(t.Tick), t.words)
 	}
-	return out.flush()
+	return out.Flush()
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -282,7 +283,7 @@ func describe(n *yaml.Node) string {
 	case n.Value == "":
 		return "nothing"
 	case n.ShortTag() == "!!str":
-		return "the text " + quote(n.Value)
+		return "the text " + print.Quote(n.Value)
 	default:
 		return spec.Clip(n.Value)
 	}

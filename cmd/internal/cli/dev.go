@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -69,7 +70,7 @@ func (a *app) dev(l *loaded, count int) error {
 	}
 	err = f.run(l.HTTP, log, func(url string) {
 		fmt.Fprintln(a.stdout, url)
-		fmt.Fprintf(a.stderr, "escapement: %s, %s, Redis: %s; Ctrl-C drains and ends\n", many(int64(count), "node"), many(int64(len(l.jobs)), "job"), where)
+		fmt.Fprintf(a.stderr, "escapement: %s, %s, Redis: %s; Ctrl-C drains and ends\n", print.Many(int64(count), "node"), print.Many(int64(len(l.jobs)), "job"), where)
 	})
 	return l.explained(err, "leave that empty for the embedded one")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -38,7 +39,7 @@ func (a *app) doctor(t tool) error {
 		}
 	}
 	if a.json() {
-		err = printJSON(a.stdout, list(found))
+		err = print.JSON(a.stdout, print.List(found))
 	} else {
 		_, err = a.stdout.Write([]byte(problemText(found)))
 	}
@@ -46,9 +47,9 @@ func (a *app) doctor(t tool) error {
 	case err != nil:
 		return err
 	case errors > 0:
-		return fmt.Errorf("%s and %s", many(int64(errors), "error"), many(int64(warnings), "warning"))
+		return fmt.Errorf("%s and %s", print.Many(int64(errors), "error"), print.Many(int64(warnings), "warning"))
 	case warnings > 0:
-		a.say("no error and %s", many(int64(warnings), "warning"))
+		a.say("no error and %s", print.Many(int64(warnings), "warning"))
 	default:
 		a.say("nothing is wrong")
 	}
@@ -64,9 +65,9 @@ func problemText(found []ops.Problem) string {
 		if p.On != "" {
 			on = p.Kind + " " + p.On + ": "
 		}
-		fmt.Fprintf(&b, "%-7s  %s%s\n", p.Severity, harmless(on), harmless(p.Text))
+		fmt.Fprintf(&b, "%-7s  %s%s\n", p.Severity, print.Harmless(on), print.Harmless(p.Text))
 		if last := k+1 == len(found) || found[k+1].Code != p.Code || found[k+1].Cure != p.Cure; last {
-			fmt.Fprintf(&b, "         cure: %s\n", harmless(p.Cure))
+			fmt.Fprintf(&b, "         cure: %s\n", print.Harmless(p.Cure))
 		}
 	}
 	return b.String()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/move"
@@ -96,7 +97,7 @@ func exitCode(err error) int {
 	case errors.Is(err, ops.ErrUnknownJob), errors.Is(err, ops.ErrUnknownRun), errors.Is(err, ops.ErrUnknownNode), errors.Is(err, ops.ErrUnknownNamespace), errors.Is(err, ops.ErrUnknownLock), errors.Is(err, errNoTarget):
 		return exitNotFound
 	case errors.Is(err, ops.ErrRefused), errors.Is(err, opshttp.ErrAccess), errors.Is(err, locking.ErrHeld), errors.Is(err, locking.ErrLost),
-		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists), errors.Is(err, errWouldExist), errors.Is(err, errFileThere):
+		errors.Is(err, move.ErrBadBackup), errors.Is(err, errExists), errors.Is(err, errWouldExist), errors.Is(err, print.ErrFileThere):
 		return exitRefused
 	case errors.Is(err, locking.ErrUnreachable), errors.As(err, &trouble) && trouble.Kind == redisconn.KindFull:
 		return exitUnreachable

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -31,13 +32,13 @@ func (a *app) generationsList(t tool) error {
 		return err
 	}
 	if a.json() {
-		return printJSON(a.stdout, list(views))
+		return print.JSON(a.stdout, print.List(views))
 	}
-	out := a.newTable(whole("GENERATION"), col("STATE"), whole("NODES"), whole("JOBS"), whole("JOBS RUN"))
+	out := a.newTable(print.Whole("GENERATION"), print.Col("STATE"), print.Whole("NODES"), print.Whole("JOBS"), print.Whole("JOBS RUN"))
 	for _, g := range views {
-		out.row(g.Name, promoting(g), strconv.Itoa(g.Nodes.Count), strconv.Itoa(g.Jobs), strconv.Itoa(g.Running))
+		out.Row(g.Name, promoting(g), strconv.Itoa(g.Nodes.Count), strconv.Itoa(g.Jobs), strconv.Itoa(g.Running))
 	}
-	if err := out.flush(); err != nil {
+	if err := out.Flush(); err != nil {
 		return err
 	}
 	return a.printDifferences(views)
@@ -53,9 +54,9 @@ func promoting(g ops.GenerationView) string {
 
 // printDifferences lists, for each generation, the changes that its promotion would make.
 func (a *app) printDifferences(views []ops.GenerationView) error {
-	out := a.newTable(col("PROMOTED"), whole("JOB"), whole("WHAT"), col("NOW"), col("THEN"))
+	out := a.newTable(print.Col("PROMOTED"), print.Whole("JOB"), print.Whole("WHAT"), print.Col("NOW"), print.Col("THEN"))
 	row := func(g ops.GenerationView, cells ...string) {
-		out.row(append([]string{g.Name}, cells...)...)
+		out.Row(append([]string{g.Name}, cells...)...)
 	}
 	for _, g := range views {
 		for _, c := range g.Schedules {
@@ -76,11 +77,11 @@ func (a *app) printDifferences(views []ops.GenerationView) error {
 			more(n.Count-len(n.First), n.what, g, row)
 		}
 	}
-	if len(out.rows) == 0 {
+	if len(out.Rows) == 0 {
 		return nil
 	}
 	fmt.Fprintln(a.stdout)
-	return out.flush()
+	return out.Flush()
 }
 
 // more is a row with the number of entries that a list leaves out.
@@ -99,7 +100,7 @@ func runsAt(s ops.ScheduleView) string {
 	if s.TimeZone != "" && s.TimeZone != "UTC" {
 		zone = " (" + s.TimeZone + ")"
 	}
-	return fmt.Sprintf("%s%s, %s a day", s.Schedule, zone, many(int64(s.Ticks), "tick"))
+	return fmt.Sprintf("%s%s, %s a day", s.Schedule, zone, print.Many(int64(s.Ticks), "tick"))
 }
 
 func (a *app) promoteCommand() *cobra.Command {
@@ -140,9 +141,9 @@ func (a *app) promote(t tool, o ops.PromoteOptions) error {
 		return err
 	}
 	if a.json() {
-		err = printJSON(a.stdout, p)
+		err = print.JSON(a.stdout, p)
 	} else {
-		err = pairs(a.stdout, "generation", p.Generation, "pattern", p.Pattern, "epoch", strconv.FormatInt(p.Epoch, 10),
+		err = print.Pairs(a.stdout, "generation", p.Generation, "pattern", p.Pattern, "epoch", strconv.FormatInt(p.Epoch, 10),
 			"switched", names(p.Switched), "created", names(p.Created), "orphaned", names(p.Orphaned),
 			"left out", names(p.LeftOut), "left alone", names(p.UnknownFormat), "cancelled", strconv.Itoa(p.Cancelled))
 	}
@@ -152,7 +153,7 @@ func (a *app) promote(t tool, o ops.PromoteOptions) error {
 
 // sayPromoted prints the result of a promotion, and possible next steps.
 func (a *app) sayPromoted(p ops.Promotion) {
-	who := "generation " + cell(p.Generation)
+	who := "generation " + print.Cell(p.Generation)
 	if p.Resumed {
 		a.say("promotion %d had begun before and was brought to its end; the numbers are what this call did", p.Epoch)
 	}
@@ -171,10 +172,10 @@ func (a *app) sayPromoted(p ops.Promotion) {
 		if p.Orphaned.Count == 1 {
 			are, them = "is", "it"
 		}
-		a.say("%s of another generation %s nobody's now; when the old nodes are stopped, `jobs remove` takes %s away", many(int64(p.Orphaned.Count), "job"), are, them)
+		a.say("%s of another generation %s nobody's now; when the old nodes are stopped, `jobs remove` takes %s away", print.Many(int64(p.Orphaned.Count), "job"), are, them)
 	}
 	if p.UnknownFormat.Count > 0 {
-		a.say("left alone: %s that this version cannot read", many(int64(p.UnknownFormat.Count), "job"))
+		a.say("left alone: %s that this version cannot read", print.Many(int64(p.UnknownFormat.Count), "job"))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -23,9 +24,9 @@ func (a *app) jobsGraph(t tool) error {
 		return unread
 	}
 	if a.json() {
-		return errors.Join(printJSON(a.stdout, list), a.sayLacks(unread))
+		return errors.Join(print.JSON(a.stdout, list), a.sayLacks(unread))
 	}
-	g := grapher{out: a.newTable(whole("JOB"), col("RUNS"), instant("LAST"), whole("LAST OUTCOME")), by: make(map[string]ops.GraphJob), shown: make(map[string]bool)}
+	g := grapher{out: a.newTable(print.Whole("JOB"), print.Col("RUNS"), print.Instant("LAST"), print.Whole("LAST OUTCOME")), by: make(map[string]ops.GraphJob), shown: make(map[string]bool)}
 	for _, j := range list {
 		g.by[j.Name] = j
 	}
@@ -39,7 +40,7 @@ func (a *app) jobsGraph(t tool) error {
 			g.show(j.Name, 0)
 		}
 	}
-	err := g.out.flush()
+	err := g.out.Flush()
 	if len(list) == 0 && unread == nil {
 		a.say("no job follows another one")
 	}
@@ -48,7 +49,7 @@ func (a *app) jobsGraph(t tool) error {
 
 // grapher writes a tree of jobs.
 type grapher struct {
-	out   *table
+	out   *print.Table
 	by    map[string]ops.GraphJob
 	shown map[string]bool
 }
@@ -57,7 +58,7 @@ func (g grapher) show(name string, depth int) {
 	j := g.by[name]
 	indented := strings.Repeat("  ", depth) + name
 	if g.shown[name] {
-		g.out.row(indented, "above", "", "")
+		g.out.Row(indented, "above", "", "")
 		return
 	}
 	g.shown[name] = true
@@ -68,7 +69,7 @@ func (g grapher) show(name string, depth int) {
 			runs += ", when " + j.When
 		}
 	}
-	g.out.row(indented, runs, g.out.at(j.Last), word(j.LastOutcome))
+	g.out.Row(indented, runs, g.out.At(j.Last), word(j.LastOutcome))
 	for _, follower := range j.Followers {
 		g.show(follower, depth+1)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
@@ -63,7 +64,7 @@ health check of a container without a shell; Redis is not asked.`
 func (h HTTP) local() (string, error) {
 	_, port, err := net.SplitHostPort(h.Listen)
 	if err != nil || port == "0" {
-		return "", usagef("http.listen is %s, which names no port to ask; name the node's address with --api URL", quote(h.Listen))
+		return "", usagef("http.listen is %s, which names no port to ask; name the node's address with --api URL", print.Quote(h.Listen))
 	}
 	return reachable(h.Listen), nil
 }
@@ -84,7 +85,7 @@ func noHealth(err error) error {
 func askHealth(address string, ready bool) (health, error) {
 	u, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(address, "/"), strings.TrimSuffix(opshttp.Prefix, "/")))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return health{}, usagef("%s is no address of a node, such as http://10.0.0.7:8080", quote(opshttp.ShowAddress(address)))
+		return health{}, usagef("%s is no address of a node, such as http://10.0.0.7:8080", print.Quote(opshttp.ShowAddress(address)))
 	}
 	path := "healthz"
 	if ready {
@@ -127,7 +128,7 @@ func askHealth(address string, ready bool) (health, error) {
 // sayHealth prints the answer. It ends the program with code 1 when the node is not well.
 func (a *app) sayHealth(h health) error {
 	if a.json() {
-		if err := printJSON(a.stdout, h); err != nil {
+		if err := print.JSON(a.stdout, h); err != nil {
 			return err
 		}
 	} else if h.OK {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -61,7 +62,7 @@ func parseICS(text []byte, now time.Time) ([]string, *icsError) {
 		}
 		all, err := e.spans(w)
 		if err != nil {
-			return nil, icsFault(err.line, "the event %s %s", quote(e.summary), err.msg)
+			return nil, icsFault(err.line, "the event %s %s", print.Quote(e.summary), err.msg)
 		}
 		spans = append(spans, all...)
 	}
@@ -264,7 +265,7 @@ func icsTime(l icsLine) (time.Time, *icsError) {
 			return t, nil
 		}
 	}
-	return time.Time{}, icsFault(l.at, "has %s: %s is no date such as 20261224 and no time such as 20261224T080000", l.name, quote(l.value))
+	return time.Time{}, icsFault(l.at, "has %s: %s is no date such as 20261224 and no time such as 20261224T080000", l.name, print.Quote(l.value))
 }
 
 var icsDuration = regexp.MustCompile(`^\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,8})M)?(?:(\d{1,8})S)?)?$`)
@@ -273,7 +274,7 @@ var icsDuration = regexp.MustCompile(`^\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:
 func icsAfter(t time.Time, l icsLine) (time.Time, *icsError) {
 	m := icsDuration.FindStringSubmatch(l.value)
 	if m == nil {
-		return t, icsFault(l.at, "has DURATION: %s is none such as P1D", quote(l.value))
+		return t, icsFault(l.at, "has DURATION: %s is none such as P1D", print.Quote(l.value))
 	}
 	for i, unit := range []time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second} {
 		n, _ := strconv.Atoi(m[i+1]) // "": 0

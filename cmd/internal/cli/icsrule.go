@@ -10,6 +10,7 @@ import (
 
 	"github.com/teambition/rrule-go"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -100,7 +101,7 @@ func readRule(text string, zone *time.Location) (opt *rrule.ROption, msg string)
 	for part := range strings.SplitSeq(text, ";") {
 		name, value, _ := strings.Cut(part, "=")
 		if _, twice := parts[name]; twice || !slices.Contains(icsParts, name) {
-			return nil, "of which " + quote(part) + " is not understood"
+			return nil, "of which " + print.Quote(part) + " is not understood"
 		}
 		if parts[name] = value; name != "UNTIL" {
 			rest = append(rest, part)

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/boundedfile"
 )
 
@@ -30,7 +31,7 @@ func jobFiles(config string) (files []string, err error) {
 			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}
-	return files, plainPathError(err)
+	return files, print.PlainPathError(err)
 }
 
 // readJobFiles adds the jobs of the files in jobs.d.

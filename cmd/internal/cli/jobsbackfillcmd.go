@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -64,23 +65,23 @@ func (a *app) jobsBackfill(t tool, o ops.BackfillOptions) error {
 		return err
 	}
 	if a.json() {
-		return printJSON(a.stdout, plan)
+		return print.JSON(a.stdout, plan)
 	}
 	if !o.DryRun {
-		a.say("%s of job %s, from %s to %s; `escapement jobs backfills %s` shows how far it is", many(plan.Ticks, "tick"), t.args[0],
-			stamp(plan.First[0]), stamp(slices.Concat(plan.First, plan.Last)[len(plan.First)+len(plan.Last)-1]), t.args[0])
+		a.say("%s of job %s, from %s to %s; `escapement jobs backfills %s` shows how far it is", print.Many(plan.Ticks, "tick"), t.args[0],
+			print.Stamp(plan.First[0]), print.Stamp(slices.Concat(plan.First, plan.Last)[len(plan.First)+len(plan.Last)-1]), t.args[0])
 		_, err = fmt.Fprintln(a.stdout, plan.ID)
 		return err
 	}
-	lines := []string{many(plan.Ticks, "tick")}
+	lines := []string{print.Many(plan.Ticks, "tick")}
 	for _, at := range plan.First {
-		lines = append(lines, stamp(at))
+		lines = append(lines, print.Stamp(at))
 	}
 	if plan.Ticks > int64(len(plan.First)+len(plan.Last)) {
 		lines = append(lines, "...")
 	}
 	for _, at := range plan.Last {
-		lines = append(lines, stamp(at))
+		lines = append(lines, print.Stamp(at))
 	}
 	_, err = fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
 	return err
@@ -106,19 +107,19 @@ a ~, when it ends if it goes on as it did.`
 
 func (a *app) printBackfills(all []ops.BackfillView) error {
 	if a.json() {
-		return printJSON(a.stdout, list(all))
+		return print.JSON(a.stdout, print.List(all))
 	}
-	out := a.newTable(whole("JOB"), whole("STATE"), whole("ENDED"), col("RUNNING"), instant("NEXT"), col("END"), col("OUTCOMES"), wide("FROM"), wide("TO"),
-		wide("PARALLEL"), wide("BY"), wide("ID"))
+	out := a.newTable(print.Whole("JOB"), print.Whole("STATE"), print.Whole("ENDED"), print.Col("RUNNING"), print.Instant("NEXT"), print.Col("END"), print.Col("OUTCOMES"), print.Wide("FROM"), print.Wide("TO"),
+		print.Wide("PARALLEL"), print.Wide("BY"), print.Wide("ID"))
 	for _, v := range all {
-		end := out.at(v.End)
+		end := out.At(v.End)
 		if !v.ETA.IsZero() {
-			end = "~" + out.at(v.ETA)
+			end = "~" + out.At(v.ETA)
 		}
-		out.row(v.Job, v.State, fmt.Sprintf("%d of %d", v.Ended, v.Ticks), fmt.Sprint(v.Running), out.at(v.Next), end, tally(v.Counts), stamp(v.From),
-			stamp(v.To), fmt.Sprint(v.Parallel), v.Author, v.ID)
+		out.Row(v.Job, v.State, fmt.Sprintf("%d of %d", v.Ended, v.Ticks), fmt.Sprint(v.Running), out.At(v.Next), end, tally(v.Counts), print.Stamp(v.From),
+			print.Stamp(v.To), fmt.Sprint(v.Parallel), v.Author, v.ID)
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 // tally is how many ended how, most first: "998 succeeded, 2 failed".
@@ -142,7 +143,7 @@ func (a *app) jobsBackfillCancelCommand() *cobra.Command {
 				return err
 			}
 			if a.json() {
-				return printJSON(a.stdout, v)
+				return print.JSON(a.stdout, v)
 			}
 			a.say("backfill %s of job %s is cancelled after %d of %d ticks", v.ID, v.Job, v.Ended, v.Ticks)
 			return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -72,14 +73,14 @@ func (a *app) jobsList(t tool, filter ops.JobFilter) error {
 
 func (a *app) printJobs(views []ops.JobView) error {
 	if a.json() {
-		return printJSON(a.stdout, list(views))
+		return print.JSON(a.stdout, print.List(views))
 	}
-	out := a.newTable(whole("NAME"), col("SCHEDULE"), wide("ZONE"), instant("NEXT"), column{heading: "LAST", wide: true, instant: true},
-		whole("LAST OUTCOME"), instant("LAST SUCCESS"), wide("OWNER"), col("STATE"))
+	out := a.newTable(print.Whole("NAME"), print.Col("SCHEDULE"), print.Wide("ZONE"), print.Instant("NEXT"), print.Column{Heading: "LAST", Wide: true, Instant: true},
+		print.Whole("LAST OUTCOME"), print.Instant("LAST SUCCESS"), print.Wide("OWNER"), print.Col("STATE"))
 	for _, j := range views {
-		out.row(j.Name, schedule(j), zone(j), out.at(j.Next), out.at(j.Last), word(j.LastOutcome), out.at(j.LastSuccess), j.Owner, state(j, out.at))
+		out.Row(j.Name, schedule(j), zone(j), out.At(j.Next), out.At(j.Last), word(j.LastOutcome), out.At(j.LastSuccess), j.Owner, state(j, out.At))
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 // schedule returns when a job runs.
@@ -121,15 +122,15 @@ func (a *app) jobsGet(t tool) error {
 	}
 	a.warnLeftAlone(j.UnknownFormat)
 	if a.json() {
-		return printJSON(a.stdout, j)
+		return print.JSON(a.stdout, j)
 	}
 	cells := []string{"name", j.Name, "schedule", schedule(j), "time zone", zone(j),
-		"next", stamp(j.Next), "last", stamp(j.Last), "last outcome", word(j.LastOutcome), "last success", stamp(j.LastSuccess), "owner", j.Owner,
-		"state", state(j, stamp)}
-	cells = append(append(cells, given("no node", j.NoNode)...), "paused", paused(j), "held by", j.Open, "generation", j.Generation, "revision", j.Revision)
-	cells = append(cells, given("superseded", strings.Join(j.Superseded, ", "), "standby", strings.Join(j.Standby, ", "))...)
+		"next", print.Stamp(j.Next), "last", print.Stamp(j.Last), "last outcome", word(j.LastOutcome), "last success", print.Stamp(j.LastSuccess), "owner", j.Owner,
+		"state", state(j, print.Stamp)}
+	cells = append(append(cells, print.Given("no node", j.NoNode)...), "paused", paused(j), "held by", j.Open, "generation", j.Generation, "revision", j.Revision)
+	cells = append(cells, print.Given("superseded", strings.Join(j.Superseded, ", "), "standby", strings.Join(j.Standby, ", "))...)
 	cells = append(cells, "shards", fmt.Sprint(j.Shards))
-	return pairs(a.stdout, append(append(cells, policies(j)...), "counts", tally(j.Counts), "history", history(j))...)
+	return print.Pairs(a.stdout, append(append(cells, policies(j)...), "counts", tally(j.Counts), "history", history(j))...)
 }
 
 // policies are the names and values of a job's policies. A policy that does not apply is "-".
@@ -163,7 +164,7 @@ func policies(j ops.JobView) []string {
 	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", bound(j.StartAt), "end at", bound(j.EndAt), "jitter", lasting(j.Jitter), "runs", ofMaxRuns(j),
 		"overlap", j.Overlap.String(), "catch up", catchUp, "start within", lasting(j.StartWithin), "on crash", onCrash,
 		"timeout", lasting(j.Timeout), "stall after", stallAfter(j), "ttl", lasting(j.TTL), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
-		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", stamp(j.Stored), "success in", lasting(j.Expect.SuccessWithin)}
+		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", print.Stamp(j.Stored), "success in", lasting(j.Expect.SuccessWithin)}
 }
 
 // stallAfter returns the time without progress and its consequence; "" for never.
@@ -212,7 +213,7 @@ func times(n int) string {
 func (a *app) warnLeftAlone(n int) {
 	if n > 0 {
 		a.say("%s of the history cannot be read by this version and %s left alone; ledger verify names them",
-			many(int64(n), "record"), map[bool]string{true: "is", false: "are"}[n == 1])
+			print.Many(int64(n), "record"), map[bool]string{true: "is", false: "are"}[n == 1])
 	}
 }
 
@@ -223,9 +224,9 @@ func paused(j ops.JobView) string {
 	}
 	until := "it is resumed"
 	if !j.Pause.Until.IsZero() {
-		until = stamp(j.Pause.Until)
+		until = print.Stamp(j.Pause.Until)
 	}
-	return fmt.Sprintf("since %s until %s by %s: %s", stamp(j.Pause.Since), until, j.Pause.Author, j.Pause.Reason)
+	return fmt.Sprintf("since %s until %s by %s: %s", print.Stamp(j.Pause.Since), until, j.Pause.Author, j.Pause.Reason)
 }
 
 // history returns where the recorded history begins.
@@ -234,7 +235,7 @@ func history(j ops.JobView) string {
 	case j.HistoryFrom.IsZero():
 		return ""
 	case !j.TrimmedTo.IsZero():
-		return "from " + stamp(j.TrimmedTo) + ", what was before is dropped"
+		return "from " + print.Stamp(j.TrimmedTo) + ", what was before is dropped"
 	}
-	return "from " + stamp(j.HistoryFrom)
+	return "from " + print.Stamp(j.HistoryFrom)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -26,5 +27,5 @@ func TestLastSuccess(t *testing.T) {
 	if j := views[0]; j.LastOutcome != 0 || !j.LastSuccess.IsZero() {
 		t.Errorf("of a job that never ran: %s, %v", j.LastOutcome, j.LastSuccess)
 	}
-	p.wants(exitDone, "failed        "+(&table{zone: time.UTC}).at(ended), "", "jobs", "list")
+	p.wants(exitDone, "failed        "+(&print.Table{Zone: time.UTC}).At(ended), "", "jobs", "list")
 }

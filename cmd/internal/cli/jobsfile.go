@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/jobs/spec"
@@ -137,5 +138,5 @@ func jobsOfJSON(text []byte) (found []fileJob, err error) {
 }
 
 func notJobs(line int, key string) error {
-	return fmt.Errorf("line %d: %s is not known here; the file has a list jobs", line, quote(key))
+	return fmt.Errorf("line %d: %s is not known here; the file has a list jobs", line, print.Quote(key))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -116,7 +117,7 @@ func standing(r ops.RunView) string {
 
 // ending is how a run ended, and why, in a line.
 func ending(r ops.RunView, most int) string {
-	why := because(r, most, stamp)
+	why := because(r, most, print.Stamp)
 	switch {
 	case why == "":
 		return r.Outcome.String()
@@ -136,7 +137,7 @@ func because(r ops.RunView, most int, at func(time.Time) string) string {
 		reason = strings.TrimLeft(strings.TrimPrefix(reason, ops.OutcomePending), ": ")
 	}
 	var parts []string
-	for _, part := range []string{reason, r.Note, firstLine(r.Error, most)} {
+	for _, part := range []string{reason, r.Note, print.FirstLine(r.Error, most)} {
 		if part != "" {
 			parts = append(parts, part)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
@@ -124,7 +125,7 @@ func TestShownJobs(t *testing.T) {
 	}
 	j := decode[ops.JobView](t, p.env, "jobs", "pause", "full", "--reason", "x", "--until", "+1h")
 	p.wants(exitDone, "paused until "+ops.FormatTime(j.Pause.Until)+", no node", "", "jobs", "list", "-o", "wide")
-	p.wants(exitDone, "paused until "+(&table{zone: time.UTC}).at(j.Pause.Until)+", no node", "", "jobs", "list")
+	p.wants(exitDone, "paused until "+(&print.Table{Zone: time.UTC}).At(j.Pause.Until)+", no node", "", "jobs", "list")
 }
 
 // TestWaitNamesTheNextAttempt does not wait for it.

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -30,7 +31,7 @@ func (j *fileJob) read(n *yaml.Node, path string) *spec.Node {
 	}
 	for _, p := range pairsOf(n) {
 		if tag := p.key.ShortTag(); tag != "!!str" && tag != "!!timestamp" {
-			j.faults = append(j.faults, spec.Fault{Setting: path, Line: p.key.Line, Msg: "the key " + quote(p.key.Value) + " is no text; write it in quotes"})
+			j.faults = append(j.faults, spec.Fault{Setting: path, Line: p.key.Line, Msg: "the key " + print.Quote(p.key.Value) + " is no text; write it in quotes"})
 			continue
 		}
 		value := j.read(p.value, strings.TrimPrefix(path+"."+p.key.Value, "."))

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -48,7 +48,7 @@ func (a *app) ledgerVerify(t tool, filter ops.VerifyFilter, since when) (err err
 		return t.near(filter.Job, err)
 	}
 	if a.json() {
-		err = printJSON(a.stdout, x)
+		err = print.JSON(a.stdout, x)
 	} else {
 		_, err = a.stdout.Write([]byte(violationText(x.Violations)))
 	}
@@ -59,7 +59,7 @@ func (a *app) ledgerVerify(t tool, filter ops.VerifyFilter, since when) (err err
 		a.say("left alone: %s: %s", s.Key, s.What)
 	}
 	for _, o := range x.Overdue {
-		a.say("overdue: %s: %s from %s to %s: %s", o.Job, many(o.Count, "tick"), stamp(o.First), stamp(o.Last), o.Why)
+		a.say("overdue: %s: %s from %s to %s: %s", o.Job, print.Many(o.Count, "tick"), print.Stamp(o.First), print.Stamp(o.Last), o.Why)
 	}
 	return a.verdict(x, lastLoss(t, filter.Since))
 }
@@ -74,7 +74,7 @@ func lastLoss(t tool, since time.Time) string {
 	}
 	for _, row := range list.Items {
 		if row.Action == "records lost" && strings.HasPrefix(row.Target, "partition") { // and no drain
-			return fmt.Sprintf("; Redis had lost records of %s by %s, and what was lost is not checked", row.Target, stamp(row.At))
+			return fmt.Sprintf("; Redis had lost records of %s by %s, and what was lost is not checked", row.Target, print.Stamp(row.At))
 		}
 	}
 	return ""
@@ -84,9 +84,9 @@ func lastLoss(t tool, since time.Time) string {
 func violationText(found []ops.Violation) string {
 	var b strings.Builder
 	for _, v := range found {
-		fmt.Fprintf(&b, "%-5s  %s  %s\n", v.Promise, cell(v.Job), cell(v.What))
+		fmt.Fprintf(&b, "%-5s  %s  %s\n", v.Promise, print.Cell(v.Job), print.Cell(v.What))
 		for _, e := range v.Evidence {
-			fmt.Fprintf(&b, "       %s\n", cell(e))
+			fmt.Fprintf(&b, "       %s\n", print.Cell(e))
 		}
 	}
 	return b.String()
@@ -95,16 +95,16 @@ func violationText(found []ops.Violation) string {
 // verdict prints that all promises hold, and the part that a loss left unchecked, or returns the
 // violations.
 func (a *app) verdict(x ops.Verification, loss string) error {
-	checked := fmt.Sprintf("%s, %s, %s", many(x.Checked.Jobs, "job"), many(x.Checked.Rows, "row"), many(x.Checked.Ticks, "tick"))
+	checked := fmt.Sprintf("%s, %s, %s", print.Many(x.Checked.Jobs, "job"), print.Many(x.Checked.Rows, "row"), print.Many(x.Checked.Ticks, "tick"))
 	var wrong []string
 	broken, unverified := sorted(x)
 	if broken > 0 {
-		wrong = append(wrong, "the promises do not hold in the recorded history: "+many(broken, "violation"))
+		wrong = append(wrong, "the promises do not hold in the recorded history: "+print.Many(broken, "violation"))
 	}
 	if n := len(unverified); n > 0 {
 		names := unverified[:min(n, 10)]
 		wrong = append(wrong, fmt.Sprintf("%s cannot be verified, because what is stored of it cannot be read by this version: %s%s",
-			many(int64(n), "job"), strings.Join(names, ", "), map[bool]string{true: ", ..."}[n > len(names)]))
+			print.Many(int64(n), "job"), strings.Join(names, ", "), map[bool]string{true: ", ..."}[n > len(names)]))
 	}
 	if len(wrong) == 0 {
 		a.say("%s: the promises held%s", checked, loss)
@@ -126,16 +126,4 @@ func sorted(x ops.Verification) (broken int64, unverified []string) {
 	}
 	slices.Sort(unverified)
 	return broken, slices.Compact(unverified)
-}
-
-// many is a number of things, with commas between the thousands.
-func many(n int64, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits + " " + thing
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -171,7 +172,7 @@ func (b books) dump(t *testing.T) []string {
 
 func TestMany(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 rows", 1: "1 row", 12: "12 rows", 999: "999 rows", 1000: "1,000 rows", 81233: "81,233 rows", 1234567: "1,234,567 rows"} {
-		if got := many(n, "row"); got != want {
+		if got := print.Many(n, "row"); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/scheduler/notify"
@@ -115,7 +116,7 @@ func readLimited(name string, limit int64) ([]byte, error) {
 	if size := new(boundedfile.SizeError); errors.As(err, &size) {
 		return nil, fmt.Errorf("is larger than %d KiB; name the right file, or shorten this one", limit>>10)
 	}
-	return data, plainPathError(err)
+	return data, print.PlainPathError(err)
 }
 
 // applyFlags sets the values of flags.

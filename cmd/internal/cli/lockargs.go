@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 )
@@ -31,7 +32,7 @@ func (h *helpFlag) Set(text string) (err error) {
 
 // dashMissing explains the missing --; args begin with NAME and the command's first word.
 func dashMissing(args []string) error {
-	return fmt.Errorf("-- is missing, and without it the command's flags are taken for ours; write %s %s -- %s ...", lockName, quote(args[0]), quote(args[1]))
+	return fmt.Errorf("-- is missing, and without it the command's flags are taken for ours; write %s %s -- %s ...", lockName, print.Quote(args[0]), print.Quote(args[1]))
 }
 
 // wantsCommand checks the arguments of lock: NAME -- COMMAND ...
@@ -45,7 +46,7 @@ func wantsCommand(cmd *cobra.Command, args []string) error {
 	case dash < 0:
 		return errors.New("-- and COMMAND are missing: lock NAME -- COMMAND ...")
 	case dash > 1:
-		return fmt.Errorf("unexpected argument %s in front of --", quote(args[1]))
+		return fmt.Errorf("unexpected argument %s in front of --", print.Quote(args[1]))
 	case len(args) == 1 || args[1] == "":
 		return errors.New("COMMAND is missing behind --")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -32,7 +33,7 @@ func (a *app) locksReleaseCommand() *cobra.Command {
 			}
 			token, err := strconv.ParseInt(text, 10, 64)
 			if err != nil || token <= 0 {
-				return usagef("--token %s is not a token; locks get %s shows it", quote(text), args[0])
+				return usagef("--token %s is not a token; locks get %s shows it", print.Quote(text), args[0])
 			}
 			o.Author, o.Holder = a.author(author), thisProcess("escapement locks release")
 			return a.inspect(func(t tool) error { return a.locksRelease(t, token, o) })(cmd, args)
@@ -75,14 +76,14 @@ func (a *app) locksRelease(t tool, token locking.Token, o ops.ReleaseOptions) er
 		err = a.awaitLease(t, l)
 	case ops.ReleaseTaken:
 		a.say("lock %q is taken from %s, which is told at its next renewal, or in %s; until then it may work on, and only a token above %d tells others from it",
-			l.Name, l.Who(), brief(l.TTL), token)
+			l.Name, l.Who(), print.Brief(l.TTL), token)
 	default:
 		a.say("lock %q is taken from %s, and could not be given back: it is free in %s", l.Name, l.Who(), 3*lockMargin)
 	}
 	if err != nil || !a.json() {
 		return err
 	}
-	return printJSON(a.stdout, releasedJSON{r.Lock.Name, r.Lock.Kind, r.Lock.Token, r.Did != ops.ReleaseLapses})
+	return print.JSON(a.stdout, releasedJSON{r.Lock.Name, r.Lock.Kind, r.Lock.Token, r.Did != ops.ReleaseLapses})
 }
 
 // allHeld returns every lock held by the name of l.
@@ -103,7 +104,7 @@ func (a *app) awaitLock(t tool, l ops.LockView) error {
 			longest = allHeld(now)[i].TTL
 		}
 	}
-	a.say("lock %q: %s is asked to end; it hears of it at its next renewal, and the lock is free in %s at most", l.Name, l.Who(), brief(longest))
+	a.say("lock %q: %s is asked to end; it hears of it at its next renewal, and the lock is free in %s at most", l.Name, l.Who(), print.Brief(longest))
 	var last ops.LockView
 	err := a.until(t, longest+releasedLate, "lock "+strconv.Quote(l.Name), func() (over bool, err error) {
 		last, err = t.in.GetLock(t.ctx, l.Name)
@@ -152,7 +153,7 @@ func (a *app) until(t tool, most time.Duration, what string, look func() (over b
 		case err != nil && !errors.Is(err, locking.ErrUnreachable):
 			return err
 		case most > 0 && time.Since(began) > most:
-			return cmp.Or(err, fmt.Errorf("%s is still held after %s by the same grant, which is asked to end: look again with locks get", what, brief(most)))
+			return cmp.Or(err, fmt.Errorf("%s is still held after %s by the same grant, which is asked to end: look again with locks get", what, print.Brief(most)))
 		case err != nil && !told:
 			told = true
 			a.say("Redis does not answer; still waiting for %s, until interrupted: %v", what, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -51,13 +52,13 @@ func (a *app) locksList(t tool, f ops.LockFilter) error {
 		a.sayMore(len(found.Items), found.Next)
 	}
 	if a.json() {
-		return errors.Join(printJSON(a.stdout, list(found.Items)), a.sayLacks(unread))
+		return errors.Join(print.JSON(a.stdout, print.List(found.Items)), a.sayLacks(unread))
 	}
-	out := a.newTable(whole("NAME"), whole("KIND"), whole("TOKEN"), whole("LEFT"), whole("WAITERS"), col("NODE"), col("HOLDER"), wide("OWNER"))
+	out := a.newTable(print.Whole("NAME"), print.Whole("KIND"), print.Whole("TOKEN"), print.Whole("LEFT"), print.Whole("WAITERS"), print.Col("NODE"), print.Col("HOLDER"), print.Wide("OWNER"))
 	for _, l := range found.Items {
-		out.row(l.Name, kindOf(l), tokenCell(l.Token), leftOf(l), number(l.Waiters), l.Node, holder(l), l.Owner)
+		out.Row(l.Name, kindOf(l), print.Number(l.Token), leftOf(l), print.Number(l.Waiters), l.Node, holder(l), l.Owner)
 	}
-	return errors.Join(out.flush(), a.sayLacks(unread))
+	return errors.Join(out.Flush(), a.sayLacks(unread))
 }
 
 // lockFlags are the arguments and flags behind the fields that the library refuses.
@@ -78,13 +79,13 @@ func (a *app) locksGet(t tool) error {
 		return asInput(unread)
 	}
 	if a.json() {
-		return errors.Join(printJSON(a.stdout, l), unread)
+		return errors.Join(print.JSON(a.stdout, l), unread)
 	}
 	for i, l := range allHeld(l) {
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		if err := pairs(a.stdout, "name", l.Name, "kind", kindOf(l), "holder", holder(l), "owner", l.Owner, "token", tokenCell(l.Token),
+		if err := print.Pairs(a.stdout, "name", l.Name, "kind", kindOf(l), "holder", holder(l), "owner", l.Owner, "token", print.Number(l.Token),
 			"left", leftOf(l), "waiters", strconv.Itoa(l.Waiters), "node", l.Node, "run", l.Run); err != nil {
 			return err
 		}
@@ -109,7 +110,7 @@ func leftOf(l ops.LockView) string {
 	if l.Kind == ops.LockKind && l.TTL == 0 {
 		return ""
 	}
-	return brief(l.TTL)
+	return print.Brief(l.TTL)
 }
 
 // holder returns the lock's holder, and whether it was ordered to end.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
@@ -106,7 +107,7 @@ func (p *planted) shard(job jobs.Job, shard int) string {
 func jsonOf(t *testing.T, l ops.LockView) string {
 	t.Helper()
 	var b strings.Builder
-	if err := printJSON(&b, l); err != nil {
+	if err := print.JSON(&b, l); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -186,13 +187,13 @@ func TestLocksReleaseRun(t *testing.T) {
 	p := plant(t, yearly)
 	run := p.granted(yearly, "1")
 	l := decode[ops.LockView](t, p.env, "locks", "get", "yearly")
-	p.wants(exitRefused, "", "run "+run+" on n1 with token "+tokenCell(l.Token), "locks", "release", "yearly", "--token", "1")
-	p.wants(exitRefused, "", "without --force the run is cancelled", "locks", "release", "yearly", "--token", tokenCell(l.Token), "--force")
+	p.wants(exitRefused, "", "run "+run+" on n1 with token "+print.Number(l.Token), "locks", "release", "yearly", "--token", "1")
+	p.wants(exitRefused, "", "without --force the run is cancelled", "locks", "release", "yearly", "--token", print.Number(l.Token), "--force")
 	p.wants(exitDone, "running", "", "runs", "get", run)
 
 	code, words := make(chan int, 1), &heard{}
 	go func() {
-		code <- new(app).Run([]string{"locks", "release", "yearly", "--token", tokenCell(l.Token)}, strings.NewReader(""), words, words, p.env)
+		code <- new(app).Run([]string{"locks", "release", "yearly", "--token", print.Number(l.Token)}, strings.NewReader(""), words, words, p.env)
 	}()
 	eventually(t, "the run is told", func() bool { return strings.Contains(words.String(), "is cancelled; waiting") })
 	p.wants(exitDone, "to be cancelled by ann: locks release", "", "runs", "get", run)

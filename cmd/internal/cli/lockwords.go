@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 )
@@ -32,7 +33,7 @@ func notHad(name string, wait time.Duration, listed bool, err error) error {
 		}
 		until := ""
 		if held.Until > 0 { // else unknown
-			until = ", for " + brief(held.Until) + " more unless it is renewed"
+			until = ", for " + print.Brief(held.Until) + " more unless it is renewed"
 		}
 		if listed {
 			waited += ", and locks get shows who has it"
@@ -44,11 +45,6 @@ func notHad(name string, wait time.Duration, listed bool, err error) error {
 
 // who names a holder: its own text, or its owner value.
 func who(holder, owner string) string { return cmp.Or(holder, "owner "+owner) }
-
-// brief is a time left, to the tenth of a second.
-func brief(d time.Duration) string {
-	return spec.FormatDuration(max(0, d).Round(100 * time.Millisecond))
-}
 
 // notStarted returns why a command was not run; the exit code is the one a shell has for that.
 func (a *app) notStarted(command string, err error) error {
@@ -65,6 +61,6 @@ func (a *app) notStarted(command string, err error) error {
 	case started != nil:
 		err = started.Err
 	}
-	a.say("command %s %s: %v", quote(command), words, err)
+	a.say("command %s %s: %v", print.Quote(command), words, err)
 	return endedError(code)
 }

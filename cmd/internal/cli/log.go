@@ -3,19 +3,17 @@ package cli
 import (
 	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
-)
 
-// logTime is RFC 3339 in UTC with milliseconds, as everywhere in the outputs.
-const logTime = "2006-01-02T15:04:05.000Z07:00"
+	"github.com/escapement/escapement/cmd/internal/print"
+)
 
 // setZerolog sets zerolog's settings of the whole process, which every logger here shares.
 var setZerolog = sync.OnceFunc(func() {
-	zerolog.TimeFieldFormat = logTime
+	zerolog.TimeFieldFormat = print.TimeFormat
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit, for people: lag=1.2ms
 	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
 })
@@ -27,7 +25,7 @@ func newLogger(w io.Writer, cfg Log) *slog.Logger {
 	if o, ok := w.(*logWriter); ok {
 		o.setFormat(cfg)
 	}
-	console := cfg.Format == "console" || cfg.Format == "auto" && isTerminal(w)
+	console := cfg.Format == "console" || cfg.Format == "auto" && print.IsTerminal(w)
 	if console {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: true, TimeFormat: "15:04:05.000", TimeLocation: time.UTC}
 	}
@@ -40,17 +38,4 @@ func newLogger(w io.Writer, cfg Log) *slog.Logger {
 		handler = millisHandler{handler}
 	}
 	return slog.New(handler)
-}
-
-// isTerminal reports whether w is a character device, such as a terminal, or ends there.
-func isTerminal(w io.Writer) bool {
-	if o, ok := w.(*logWriter); ok {
-		w = o.out
-	}
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/escapement/escapement/cmd/internal/print"
 )
 
 const (
@@ -49,6 +51,9 @@ func newLogWriter(out io.Writer) *logWriter {
 	return w
 }
 
+// Unwrap returns the writer behind w.
+func (w *logWriter) Unwrap() io.Writer { return w.out }
+
 // outlive makes the process go on without a reader of stdout or stderr: a reader that hangs delays nothing, and a reader that is
 // gone does not end the process. SIGPIPE is received, not ignored, so that it still ends the commands that the process starts.
 func (a *app) outlive() {
@@ -82,7 +87,7 @@ func (w *logWriter) Write(p []byte) (int, error) {
 
 // setFormat makes the report of dropped lines have the form of the log.
 func (w *logWriter) setFormat(cfg Log) {
-	if cfg.Format == "auto" && isTerminal(w) {
+	if cfg.Format == "auto" && print.IsTerminal(w) {
 		cfg.Format = "console"
 	}
 	var b bytes.Buffer // guarded by mu

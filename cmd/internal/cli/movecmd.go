@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/move"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -145,7 +146,7 @@ func (a *app) moveStatus(t moveTool) error {
 func (a *app) showMove(t moveTool, s move.Status) error {
 	var err error
 	if a.json() {
-		err = printJSON(a.stdout, s)
+		err = print.JSON(a.stdout, s)
 	} else {
 		err = a.printMove(s)
 	}
@@ -166,7 +167,7 @@ func nextWords(t moveTool, s move.Status) string {
 		case s.From.Running == 1:
 			return "1 run goes on; next: move seal again, or with --cancel-running; move abort undoes it all"
 		case s.From.Running > 1:
-			return many(s.From.Running, "run") + " go on; next: move seal again, or with --cancel-running; move abort undoes it all"
+			return print.Many(s.From.Running, "run") + " go on; next: move seal again, or with --cancel-running; move abort undoes it all"
 		case slices.Contains([]string{"opening", "open"}, s.To.State):
 			return "the other side is being opened, and " + t.from + " has lost its note of the move; next: move seal again, then move open"
 		}
@@ -190,7 +191,7 @@ func nextWords(t moveTool, s move.Status) string {
 }
 
 func (a *app) printMove(s move.Status) error {
-	out := a.newTable(whole("SIDE"), whole("STATE"), column{heading: "SINCE", wide: true, instant: true}, wide("PARTITIONS"), col("GATES"), whole("JOBS"), whole("RUNNING"), whole("PENDING"), col("ADDRESS"))
+	out := a.newTable(print.Whole("SIDE"), print.Whole("STATE"), print.Column{Heading: "SINCE", Wide: true, Instant: true}, print.Wide("PARTITIONS"), print.Col("GATES"), print.Whole("JOBS"), print.Whole("RUNNING"), print.Whole("PENDING"), print.Col("ADDRESS"))
 	for _, side := range []struct {
 		word string
 		move.Side
@@ -205,10 +206,10 @@ func (a *app) printMove(s move.Status) error {
 		if side.Since != nil {
 			since = ops.FormatTime(*side.Since)
 		}
-		out.row(side.word, side.State, since, fmt.Sprint(side.Partitions), strings.Join(gates, ", "),
+		out.Row(side.word, side.State, since, fmt.Sprint(side.Partitions), strings.Join(gates, ", "),
 			fmt.Sprint(side.Jobs), fmt.Sprint(side.Running), fmt.Sprint(side.Pending), side.Address)
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 func (a *app) movePlan(t moveTool) error {
@@ -217,10 +218,10 @@ func (a *app) movePlan(t moveTool) error {
 		return err
 	}
 	if a.json() {
-		err = printJSON(a.stdout, p)
+		err = print.JSON(a.stdout, p)
 	} else {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
-		err = pairs(a.stdout, "namespace", p.Namespace, "from", p.From, "to", p.To, "move under way", cmp.Or(p.ID, "none"),
+		err = print.Pairs(a.stdout, "namespace", p.Namespace, "from", p.From, "to", p.To, "move under way", cmp.Or(p.ID, "none"),
 			"partitions", fmt.Sprintf("%d, there %d", p.FromPartitions, p.ToPartitions), "jobs", n(p.Jobs), "running", n(p.Running), "pending", n(p.Pending), "open ticks", n(p.Ticks),
 			"rows", n(p.Rows), "unique keys", n(p.Unique), "events", n(p.Events), "drained names", n(p.Drains), "bytes", n(p.Bytes), "copy and open take about", spec.FormatDuration(time.Duration(p.Seconds)*time.Second), "clocks differ by", spec.FormatDuration(time.Duration(p.SkewMS)*time.Millisecond),
 			"stays behind", strings.Join(p.StaysBehind, "; "))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -45,7 +46,7 @@ func (a *app) nodesList(t tool) error {
 		a.sayFull(t)
 	}
 	if a.json() {
-		err = printJSON(a.stdout, list(views))
+		err = print.JSON(a.stdout, print.List(views))
 	} else {
 		closed, _ := t.in.Closed(t.ctx) // its error is printed below the list
 		err = a.printNodes(views, closed != "")
@@ -61,32 +62,32 @@ func alive(n ops.NodeView) bool { return n.State != "gone" }
 
 // printNodes prints nodes of a namespace, which a move may have closed.
 func (a *app) printNodes(views []ops.NodeView, closed bool) error {
-	out := a.newTable(whole("NAME"), whole("STATE"), col("GENERATION"), whole("JOBS"), whole("OWNED"), whole("RUNNING"), whole("CLOCK"), wide("VERSION"),
-		column{heading: "SEEN", wide: true, instant: true}, wide("ID"), col("NOTE"))
+	out := a.newTable(print.Whole("NAME"), print.Whole("STATE"), print.Col("GENERATION"), print.Whole("JOBS"), print.Whole("OWNED"), print.Whole("RUNNING"), print.Whole("CLOCK"), print.Wide("VERSION"),
+		print.Column{Heading: "SEEN", Wide: true, Instant: true}, print.Wide("ID"), print.Col("NOTE"))
 	for _, n := range views {
-		out.row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
-			spec.FormatDuration(n.ClockOffset), n.Version, out.at(n.Seen), n.ID, out.nodeNote(n, closed))
+		out.Row(n.Name, n.State, n.Generation, strconv.Itoa(n.Jobs), strconv.Itoa(n.Owned), strconv.Itoa(n.Running),
+			spec.FormatDuration(n.ClockOffset), n.Version, out.At(n.Seen), n.ID, nodeNote(out, n, closed))
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 // nodeNote returns the work that a node does not do, and why.
-func (t *table) nodeNote(n ops.NodeView, closed bool) string {
+func nodeNote(t *print.Table, n ops.NodeView, closed bool) string {
 	var notes []string
 	if closed && alive(n) {
 		notes = append(notes, "closed by a move")
 	}
 	if n.Superseded > 0 {
-		notes = append(notes, many(int64(n.Superseded), "job")+" superseded by another definition")
+		notes = append(notes, print.Many(int64(n.Superseded), "job")+" superseded by another definition")
 	}
 	if n.Standby > 0 && n.State != "standby" {
-		notes = append(notes, many(int64(n.Standby), "job")+" on standby")
+		notes = append(notes, print.Many(int64(n.Standby), "job")+" on standby")
 	}
 	if n.Trouble != "" {
 		notes = append(notes, "in trouble: "+n.Trouble)
 	}
 	if r := n.ConfigRefused; r != nil {
-		notes = append(notes, "configuration refused since "+t.at(r.At)+": "+r.Text)
+		notes = append(notes, "configuration refused since "+t.At(r.At)+": "+r.Text)
 	}
 	if note := drainNote(n.Drain); note != "" {
 		notes = append(notes, note)
@@ -182,7 +183,7 @@ func (a *app) nodeStands(t tool, words string) error {
 	if err = a.sayUnheard(err); err != nil {
 		return fmt.Errorf("node %s %s: %w", t.args[0], words, err)
 	}
-	return printJSON(a.stdout, list(slices.DeleteFunc(views, func(n ops.NodeView) bool { return n.Name != t.args[0] })))
+	return print.JSON(a.stdout, print.List(slices.DeleteFunc(views, func(n ops.NodeView) bool { return n.Name != t.args[0] })))
 }
 
 // awaitRest waits until nothing runs on a drained node, through outages of Redis too.
@@ -226,7 +227,7 @@ func (a *app) sayRuns(t tool) bool {
 		}
 	}
 	if running > 0 {
-		a.say("waiting for %s on %s", many(int64(running), "run"), t.args[0])
+		a.say("waiting for %s on %s", print.Many(int64(running), "run"), t.args[0])
 	}
 	return running > 0
 }

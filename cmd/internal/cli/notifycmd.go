@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/notify"
 )
@@ -43,7 +44,7 @@ func (a *app) notifyTest(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		i := slices.Index(names, args[0])
 		if i < 0 {
-			return fmt.Errorf("%w: %s has no target %s%s; it has: %s", errNoTarget, a.flags.config, quote(args[0]), spec.DidYouMean(args[0], names), orNone(names))
+			return fmt.Errorf("%w: %s has no target %s%s; it has: %s", errNoTarget, a.flags.config, print.Quote(args[0]), spec.DidYouMean(args[0], names), orNone(names))
 		}
 		targets = targets[i : i+1]
 	}
@@ -61,13 +62,13 @@ func (a *app) notifyTest(cmd *cobra.Command, args []string) error {
 		tested = append(tested, one)
 	}
 	if a.json() {
-		err = printJSON(a.stdout, tested)
+		err = print.JSON(a.stdout, tested)
 	} else {
-		out := a.newTable(whole("TARGET"), whole("SENT"), col("ERROR"))
+		out := a.newTable(print.Whole("TARGET"), print.Whole("SENT"), print.Col("ERROR"))
 		for _, one := range tested {
-			out.row(one.Target, fmt.Sprint(one.Sent), one.Error)
+			out.Row(one.Target, fmt.Sprint(one.Sent), one.Error)
 		}
-		err = out.flush()
+		err = out.Flush()
 	}
 	if len(failed) > 0 {
 		err = errors.Join(err, fmt.Errorf("not taken by %s", strings.Join(failed, ", ")))

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -172,7 +173,7 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 			return err
 		}
 		if a.json() {
-			return printJSON(a.stdout, removedJSON{t.args[0], true})
+			return print.JSON(a.stdout, removedJSON{t.args[0], true})
 		}
 		a.say("job %s is removed, with its history", t.args[0])
 		return nil
@@ -191,7 +192,7 @@ func (a *app) operated(t tool, words string) error {
 		return fmt.Errorf("job %s %s: %w", t.args[0], words, err)
 	}
 	if a.json() {
-		return printJSON(a.stdout, j)
+		return print.JSON(a.stdout, j)
 	}
 	if j.Pause != nil {
 		words = "is paused " + paused(j)

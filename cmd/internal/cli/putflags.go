@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 )
@@ -54,7 +55,7 @@ func (f *settingFlag) Set(text string) error {
 		for _, pair := range splitComma(text) {
 			key, value, is := strings.Cut(pair, "=")
 			if !is || key == "" {
-				return fmt.Errorf("%s is not KEY=VALUE", quote(pair))
+				return fmt.Errorf("%s is not KEY=VALUE", print.Quote(pair))
 			}
 			f.list.Keys, f.list.Items = append(f.list.Keys, &spec.Node{Kind: spec.NodeText, Text: key}), append(f.list.Items, &spec.Node{Kind: spec.NodeText, Text: value})
 		}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 )
@@ -130,7 +131,7 @@ func workDiffers(path string, was, is reflect.Value, secret bool) (list []string
 	case secret:
 		return []string{path + " changed"}
 	}
-	return []string{path + " " + quote(was.String()) + " -> " + quote(is.String())}
+	return []string{path + " " + print.Quote(was.String()) + " -> " + print.Quote(is.String())}
 }
 
 // alike reports whether two values are equal. A list or map without an element is equal to none.

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -25,7 +25,7 @@ func (a *app) runsCommand() *cobra.Command {
 	list := a.command("list [--job NAME] [--since T] [--outcome O] [--after PLACE] [--limit N]", "list runs, and ticks that did not run", wants(),
 		func(cmd *cobra.Command, args []string) error {
 			if words := append([]string{ops.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
-				return usagef("--outcome %s is not one of %s%s", quote(filter.Outcome), strings.Join(words, ", "), spec.DidYouMean(filter.Outcome, words))
+				return usagef("--outcome %s is not one of %s%s", print.Quote(filter.Outcome), strings.Join(words, ", "), spec.DidYouMean(filter.Outcome, words))
 			}
 			filter.Limit = a.limit(cmd, filter.Limit)
 			from, err := since.when()
@@ -83,30 +83,30 @@ func (a *app) runsList(t tool, filter ops.RunFilter, since when, zone *time.Loca
 
 func (a *app) printRuns(views []ops.RunView, zone *time.Location) error {
 	if a.json() {
-		return printJSON(a.stdout, list(views))
+		return print.JSON(a.stdout, print.List(views))
 	}
-	columns := []column{instant("TICK"), whole("JOB"), whole("SHARD"), whole("OUTCOME"), wide("ATTEMPT"), wide("TRIGGER"), whole("NODE"), wide("TOKEN"),
-		whole("LAG"), whole("DURATION"), whole("RUN, OR WHY NOT"), wide("WHY")}
+	columns := []print.Column{print.Instant("TICK"), print.Whole("JOB"), print.Whole("SHARD"), print.Whole("OUTCOME"), print.Wide("ATTEMPT"), print.Wide("TRIGGER"), print.Whole("NODE"), print.Wide("TOKEN"),
+		print.Whole("LAG"), print.Whole("DURATION"), print.Whole("RUN, OR WHY NOT"), print.Wide("WHY")}
 	const shards, runs = 2, 10
 	// The column is shown where a run has shards.
-	columns[shards].wide = !slices.ContainsFunc(views, func(r ops.RunView) bool { return r.Shards > 1 })
+	columns[shards].Wide = !slices.ContainsFunc(views, func(r ops.RunView) bool { return r.Shards > 1 })
 	out := a.newTable(columns...)
-	out.zone = zone
-	if out.wide {
-		out.columns[runs].heading = "RUN"
+	out.Zone = zone
+	if out.Wide {
+		out.Columns[runs].Heading = "RUN"
 	}
 	most := 0
-	if out.cuts {
+	if out.Cuts {
 		most = 40
 	}
 	for _, r := range views {
 		run := r.Run
-		if !out.wide {
-			run = runOrWhyNot(r, most, out.at)
+		if !out.Wide {
+			run = runOrWhyNot(r, most, out.At)
 		}
-		out.row(out.ticks(r), r.Job, shard(r), outcome(r)+percent(r.Progress), number(r.Attempt), r.Trigger, r.Node, tokenCell(r.Token), started(r, r.Lag), started(r, r.Duration), run, because(r, most, out.at))
+		out.Row(ticksIn(out, r), r.Job, shard(r), outcome(r)+print.Percent(r.Progress), print.Number(r.Attempt), r.Trigger, r.Node, print.Number(r.Token), started(r, r.Lag), started(r, r.Duration), run, because(r, most, out.At))
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 // shard names a run's part of a tick: "2 of 16", from 0, and "all 16" for the tick as a whole.
@@ -128,31 +128,23 @@ func outcome(r ops.RunView) string {
 	return r.Outcome.String()
 }
 
-// number is a count; none yet, or none at all, is "-".
-func number(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
 func (a *app) runsGet(t tool) error {
 	r, err := t.in.GetRun(t.ctx, t.args[0])
 	if err != nil {
 		return err
 	}
 	if a.json() {
-		return printJSON(a.stdout, r)
+		return print.JSON(a.stdout, r)
 	}
 	cells := []string{"run", r.Run, "job", r.Job, "tick", ticks(r), "shard", shard(r), "of", r.Of, "param", r.Param, "trigger", r.Trigger,
 		"outcome", outcome(r), "reason", r.Reason, "note", r.Note, "error", r.Error,
-		"node", r.Node, "token", tokenCell(r.Token), "attempt", number(r.Attempt), "tries", number(r.Tries), "next attempt", r.NextAttempt,
-		"generation", r.Generation, "due", stamp(r.Due), "started", stamp(r.Started), "ended", stamp(r.Ended),
-		"lag", started(r, r.Lag), "duration", started(r, r.Duration), "progress", progress(r.Progress), "payload", firstLine(string(r.Payload), 200)}
-	if err := pairs(a.stdout, cells...); err != nil || r.Output == "" {
+		"node", r.Node, "token", print.Number(r.Token), "attempt", print.Number(r.Attempt), "tries", print.Number(r.Tries), "next attempt", r.NextAttempt,
+		"generation", r.Generation, "due", print.Stamp(r.Due), "started", print.Stamp(r.Started), "ended", print.Stamp(r.Ended),
+		"lag", started(r, r.Lag), "duration", started(r, r.Duration), "progress", print.Progress(r.Progress), "payload", print.FirstLine(string(r.Payload), 200)}
+	if err := print.Pairs(a.stdout, cells...); err != nil || r.Output == "" {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "\n%s", output(r.Output, isTerminal(a.stdout)))
+	_, err = fmt.Fprintf(a.stdout, "\n%s", print.Output(r.Output, print.IsTerminal(a.stdout)))
 	return err
 }
 
@@ -200,7 +192,7 @@ func (a *app) runsCancel(t tool, o ops.CancelOptions) error {
 		words = "it had ended so already"
 	}
 	if a.json() {
-		return printJSON(a.stdout, run)
+		return print.JSON(a.stdout, run)
 	}
 	a.say("run %s is cancelled: %s", t.args[0], words)
 	return nil
@@ -252,23 +244,23 @@ func ticks(r ops.RunView) string {
 	case r.Mark():
 		return ""
 	case r.Until.IsZero() || r.Count == nil || *r.Count < 2:
-		return stamp(r.Tick)
+		return print.Stamp(r.Tick)
 	}
-	return fmt.Sprintf("%s to %s (%d)", stamp(r.Tick), stamp(r.Until), *r.Count)
+	return fmt.Sprintf("%s to %s (%d)", print.Stamp(r.Tick), print.Stamp(r.Until), *r.Count)
 }
 
-// ticks returns the tick of a row; for a range, where there is little room, the first tick and the
+// ticksIn returns the tick of a row; for a range, where there is little room, the first tick and the
 // count.
-func (t *table) ticks(r ops.RunView) string {
+func ticksIn(t *print.Table, r ops.RunView) string {
 	switch {
 	case r.Mark():
 		return ""
-	case r.Count != nil && *r.Count > 1 && t.wide:
-		return fmt.Sprintf("%s to %s (%d)", t.at(r.Tick), t.at(r.Until), *r.Count)
+	case r.Count != nil && *r.Count > 1 && t.Wide:
+		return fmt.Sprintf("%s to %s (%d)", t.At(r.Tick), t.At(r.Until), *r.Count)
 	case r.Count != nil && *r.Count > 1:
-		return fmt.Sprintf("%s x%d", t.at(r.Tick), *r.Count)
+		return fmt.Sprintf("%s x%d", t.At(r.Tick), *r.Count)
 	}
-	return t.at(r.Tick)
+	return t.At(r.Tick)
 }
 
 // started returns a duration that only a run that began has.
@@ -277,14 +269,6 @@ func started(r ops.RunView, d time.Duration) string {
 		return ""
 	}
 	return spec.FormatDuration(d)
-}
-
-// tokenCell is a token in a table; "" for none.
-func tokenCell(t int64) string {
-	if t == 0 {
-		return ""
-	}
-	return strconv.FormatInt(t, 10)
 }
 
 // word is an outcome in a table; "" for none.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -44,7 +45,7 @@ func (a *app) runsLogs(t tool, follow bool) error {
 		return err
 	}
 	if a.json() {
-		return printJSON(a.stdout, loggedJSON{run.Run, run.Output})
+		return print.JSON(a.stdout, loggedJSON{run.Run, run.Output})
 	}
 	if follow {
 		return a.runsFollow(t, run)
@@ -53,7 +54,7 @@ func (a *app) runsLogs(t tool, follow bool) error {
 		a.say("run %s has written nothing%s", run.Run, map[bool]string{true: " yet"}[run.Ended.IsZero()])
 		return nil
 	}
-	_, err = io.WriteString(a.stdout, output(run.Output, isTerminal(a.stdout)))
+	_, err = io.WriteString(a.stdout, print.Output(run.Output, print.IsTerminal(a.stdout)))
 	return err
 }
 
@@ -76,7 +77,7 @@ func (a *app) runsFollow(t tool, run ops.RunView) error {
 		if cut && shown != "" {
 			a.say("what comes now does not follow at once: the run was tried again, or has written more than %d KiB since", jobs.MaxOutput>>10)
 		}
-		if _, err := io.WriteString(a.stdout, printable(more, isTerminal(a.stdout))); err != nil {
+		if _, err := io.WriteString(a.stdout, print.Printable(more, print.IsTerminal(a.stdout))); err != nil {
 			return err
 		}
 		if shown = text; !run.Ended.IsZero() {

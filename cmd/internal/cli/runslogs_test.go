@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -71,10 +72,10 @@ func TestOverlap(t *testing.T) {
 // TestPrintable: a terminal gets no escape sequence, in whatever pieces it comes; a pipe gets every byte.
 func TestPrintable(t *testing.T) {
 	const text = "a\tb\x1b[2J\nc\n"
-	if got := printable(text, true); got != "a\tb\\x1b[2J\nc\n" {
+	if got := print.Printable(text, true); got != "a\tb\\x1b[2J\nc\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := printable(text, false); got != text {
+	if got := print.Printable(text, false); got != text {
 		t.Errorf("got %q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -34,13 +35,13 @@ func setText(v reflect.Value, words []string, text string) error {
 		n, err := strconv.Atoi(text)
 		v.SetInt(int64(n))
 		if err != nil {
-			return fmt.Errorf("%s is not a whole number", quote(text))
+			return fmt.Errorf("%s is not a whole number", print.Quote(text))
 		}
 		return nil
 	case v.Kind() == reflect.String:
 		v.SetString(text)
 		if len(words) > 0 && !slices.Contains(words, text) {
-			return fmt.Errorf("%s is not one of %s%s", quote(text), strings.Join(words, ", "), spec.DidYouMean(text, words))
+			return fmt.Errorf("%s is not one of %s%s", print.Quote(text), strings.Join(words, ", "), spec.DidYouMean(text, words))
 		}
 		return nil
 	default:
@@ -53,7 +54,7 @@ func setFlat(v reflect.Value, words []string, text string) error {
 	switch v.Kind() {
 	case reflect.Slice:
 		if bracketed(text) {
-			return fmt.Errorf("%s has brackets; a list is written here without them: a:1,b:2", quote(text))
+			return fmt.Errorf("%s has brackets; a list is written here without them: a:1,b:2", print.Quote(text))
 		}
 		v.Set(reflect.ValueOf(splitComma(text)))
 		return nil
@@ -62,10 +63,10 @@ func setFlat(v reflect.Value, words []string, text string) error {
 		for _, pair := range splitComma(text) {
 			key, value, ok := strings.Cut(pair, "=")
 			if !ok || key == "" {
-				return fmt.Errorf("%s is not KEY=VALUE; write KEY=VALUE,KEY=VALUE", quote(pair))
+				return fmt.Errorf("%s is not KEY=VALUE; write KEY=VALUE,KEY=VALUE", print.Quote(pair))
 			}
 			if _, twice := m[key]; twice {
-				return fmt.Errorf("%s is given twice", quote(key))
+				return fmt.Errorf("%s is given twice", print.Quote(key))
 			}
 			m[key] = value
 		}
@@ -92,6 +93,3 @@ func splitComma(text string) []string {
 	}
 	return list
 }
-
-// quote puts a user's text into a message.
-func quote(text string) string { return strconv.Quote(spec.Clip(text)) }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
@@ -52,7 +53,7 @@ func (c *checker) mode() {
 	}
 	switch {
 	case r.Mode == modeSentinel && !masterPattern.MatchString(r.MasterName):
-		c.fault("redis.master_name", "%s is not a master's name; write the one that `sentinel monitor NAME ...` gives the sentinels", quote(r.MasterName))
+		c.fault("redis.master_name", "%s is not a master's name; write the one that `sentinel monitor NAME ...` gives the sentinels", print.Quote(r.MasterName))
 	case r.Mode != modeSentinel && r.MasterName != "":
 		c.fault("redis.master_name", "belongs to redis.mode: sentinel, and the mode is %s; leave it empty, or change the mode", r.Mode)
 	}
@@ -97,9 +98,9 @@ func (c *checker) servers(r Redis) {
 		path := fmt.Sprintf("redis.addrs[%d]", i)
 		switch {
 		case !hostPort(addr):
-			c.fault(path, "%s is not %s HOST:PORT; write one like 10.0.0.1:%s", quote(addr), whose, port)
+			c.fault(path, "%s is not %s HOST:PORT; write one like 10.0.0.1:%s", print.Quote(addr), whose, port)
 		case slices.Contains(r.Addrs[:i], addr):
-			c.fault(path, "%s is given twice; keep one", quote(addr))
+			c.fault(path, "%s is given twice; keep one", print.Quote(addr))
 		}
 	}
 }

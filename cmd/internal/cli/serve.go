@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -119,7 +120,7 @@ func healthHandler[N node](nodes []N) http.Handler {
 		for _, n := range nodes {
 			if err := n.Ready(); err != nil {
 				for _, reason := range ops.Causes(err) {
-					why = append(why, n.Name()+": "+harmless(reason.Error()))
+					why = append(why, n.Name()+": "+print.Harmless(reason.Error()))
 				}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -64,7 +65,7 @@ func (a *app) putJobs(t tool, list []jobs.Job, o ops.PutOptions) error {
 	}
 	if a.json() {
 		shown, bad := storedDocuments(stored, true)
-		return errors.Join(bad, printJSON(a.stdout, shown), err)
+		return errors.Join(bad, print.JSON(a.stdout, shown), err)
 	}
 	for _, s := range stored {
 		if o.DryRun {
@@ -112,7 +113,7 @@ func (a *app) jobsDeleteCommand() *cobra.Command {
 			a.say("jobs that follow %s have no more ticks: %s; delete them too, or let them follow another", t.args[0], strings.Join(followers, ", "))
 		}
 		if a.json() {
-			return printJSON(a.stdout, removedJSON{t.args[0], true})
+			return print.JSON(a.stdout, removedJSON{t.args[0], true})
 		}
 		a.say("job %s is deleted, with its history", t.args[0])
 		return nil
@@ -146,11 +147,11 @@ func (a *app) jobsExportCommand() *cobra.Command {
 		}
 		file := map[string]any{"jobs": list}
 		if a.json() {
-			return errors.Join(printJSON(a.stdout, file), err)
+			return errors.Join(print.JSON(a.stdout, file), err)
 		}
 		text, bad := yamlOf(file)
 		if bad == nil {
-			_, bad = io.WriteString(a.stdout, printable(string(text), isTerminal(a.stdout)))
+			_, bad = io.WriteString(a.stdout, print.Printable(string(text), print.IsTerminal(a.stdout)))
 		}
 		return errors.Join(bad, err)
 	}))

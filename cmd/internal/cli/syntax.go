@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
 
@@ -119,7 +119,7 @@ func unquoted(lines []string, stopped int) (line int, words string) {
 			value := text[m[2]:m[3]]
 			words = "a value that begins with " + value[:1] + " stands in quotes"
 			if strings.HasSuffix(text[:m[0]], "schedule") {
-				words += ": " + quote(strings.TrimSpace(value))
+				words += ": " + print.Quote(strings.TrimSpace(value))
 			}
 			return i + 1, words
 		}
@@ -128,14 +128,4 @@ func unquoted(lines []string, stopped int) (line int, words string) {
 		}
 	}
 	return 0, ""
-}
-
-// plainPathError drops the file's name, which the fault has already, and the name of the system
-// call.
-func plainPathError(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

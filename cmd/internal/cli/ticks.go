@@ -6,6 +6,7 @@ import (
 
 	"io"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -23,5 +24,5 @@ func tickLine(e scheduler.RunEvent) string {
 		shard = fmt.Sprintf("  shard %d of %d", e.Shard, e.Shards)
 	}
 	return fmt.Sprintf("%-12s  tick %s%s  node %s  token %d  lag %.1fms",
-		e.Job, e.Tick.UTC().Format(logTime), shard, e.Node, e.Token, float64(e.Lag)/float64(time.Millisecond))
+		e.Job, e.Tick.UTC().Format(print.TimeFormat), shard, e.Node, e.Token, float64(e.Lag)/float64(time.Millisecond))
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
@@ -113,37 +110,4 @@ func (a *app) sayFull(t tool) {
 	if t.full() {
 		a.say("Redis is full: nodes cannot say that they live, and nothing is claimed; %s", redisconn.FreeMemory)
 	}
-}
-
-// pairs writes names and values one below the other; names and values alternate. The further lines of a value stand below its first.
-func pairs(w io.Writer, cells ...string) error {
-	tabs := newTabs(w)
-	for i := 0; i+1 < len(cells); i += 2 {
-		first, more, _ := strings.Cut(strings.TrimRight(cells[i+1], "\n"), "\n")
-		fmt.Fprintf(tabs, "%s\t%s\n", cell(cells[i]), cell(first))
-		for line := range strings.SplitSeq(more, "\n") {
-			if more != "" {
-				fmt.Fprintf(tabs, "\t%s\n", harmless(line))
-			}
-		}
-	}
-	return tabs.Flush()
-}
-
-// given leaves out the names whose value is empty: "no node -" reads as if there were none.
-func given(cells ...string) (some []string) {
-	for i := 0; i+1 < len(cells); i += 2 {
-		if cells[i+1] != "" {
-			some = append(some, cells[i], cells[i+1])
-		}
-	}
-	return some
-}
-
-// stamp is an instant, or nothing.
-func stamp(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return ops.FormatTime(at)
 }

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/escapement/escapement/cmd/internal/print"
 )
 
 // build is the version of this program; it is also the answer of /version.
@@ -42,7 +44,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return a.command("version", "say which build this is", wants(), func(*cobra.Command, []string) error {
 		b := thisBuild()
 		if a.json() {
-			return printJSON(a.stdout, b)
+			return print.JSON(a.stdout, b)
 		}
 		changes := ""
 		if b.Modified {

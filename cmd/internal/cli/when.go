@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/jobs/spec"
 )
@@ -94,7 +95,7 @@ func parseWhen(flag, text string, zone *time.Location, side int) (when, error) {
 	}
 	d, err := spec.ParseDuration(strings.TrimLeft(text, "+-"))
 	if err != nil || d < 0 || len(text)-len(strings.TrimLeft(text, "+-")) > 1 {
-		return when{}, usagef("%s %s is neither a time such as 2026-11-24, 2026-11-24 22:00 or 2026-11-24T22:00:00Z, nor a duration such as 10m, -10m, +10m or 2d", flag, quote(text))
+		return when{}, usagef("%s %s is neither a time such as 2026-11-24, 2026-11-24 22:00 or 2026-11-24T22:00:00Z, nor a duration such as 10m, -10m, +10m or 2d", flag, print.Quote(text))
 	}
 	if text[0] == '-' || text[0] != '+' && side == ago {
 		d = -d

@@ -1,4 +1,4 @@
-package cli
+package print
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// printJSON writes one value and a line end. A nil list is written as []. Characters that would
+// JSON writes one value and a line end. A nil list is written as []. Characters that would
 // move a terminal's cursor, or change the direction of text, are written as escapes, which mean the
 // same in JSON.
-func printJSON[T any](w io.Writer, v T) error {
+func JSON[T any](w io.Writer, v T) error {
 	text, err := ops.Encode(v)
 	if err != nil {
 		return err
@@ -51,24 +51,24 @@ func unprinted(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
 }
 
-// list is v, or an empty list that JSON writes as [] and not as null.
-func list[T any](v []T) []T {
+// List is v, or an empty list that JSON writes as [] and not as null.
+func List[T any](v []T) []T {
 	if v == nil {
 		return []T{}
 	}
 	return v
 }
 
-// cell is one value of a table; nothing is "-".
-func cell(text string) string {
+// Cell is one value of a table; nothing is "-".
+func Cell(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return harmless(text)
+	return Harmless(text)
 }
 
-// harmless escapes control characters, and characters that change the direction of text.
-func harmless(text string) string {
+// Harmless escapes control characters, and characters that change the direction of text.
+func Harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
@@ -83,17 +83,17 @@ func harmless(text string) string {
 	return b.String()
 }
 
-// harmlessLines is harmless for a text of several lines.
-func harmlessLines(text string) string {
+// HarmlessLines is Harmless for a text of several lines.
+func HarmlessLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = harmless(line)
+		lines[i] = Harmless(line)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// firstLine cuts a text to a line's worth; with a most of 0 all its lines become one.
-func firstLine(text string, most int) string {
+// FirstLine cuts a text to a line's worth; with a most of 0 all its lines become one.
+func FirstLine(text string, most int) string {
 	text = strings.TrimSpace(text)
 	if most == 0 {
 		return strings.ReplaceAll(text, "\n", " ")
@@ -105,17 +105,17 @@ func firstLine(text string, most int) string {
 	return text
 }
 
-// output returns a run's output, with a line end.
-func output(text string, terminal bool) string {
+// Output returns a run's output, with a line end.
+func Output(text string, terminal bool) string {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return printable(text, terminal)
+	return Printable(text, terminal)
 }
 
-// printable is a part of a run's output. For a terminal, characters that move its cursor or change
+// Printable is a part of a run's output. For a terminal, characters that move its cursor or change
 // its state are escaped.
-func printable(text string, terminal bool) string {
+func Printable(text string, terminal bool) string {
 	if !terminal {
 		return text
 	}
@@ -125,7 +125,7 @@ func printable(text string, terminal bool) string {
 		if i := strings.IndexAny(text, "\n\t"); i >= 0 {
 			part = text[:i]
 		}
-		b.WriteString(harmless(part))
+		b.WriteString(Harmless(part))
 		if text = text[len(part):]; text != "" {
 			b.WriteByte(text[0])
 			text = text[1:]

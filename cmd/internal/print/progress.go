@@ -1,4 +1,4 @@
-package cli
+package print
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// percent is how far a run is, behind its outcome in a table: " 60%", or " 120" without a known
+// Percent is how far a run is, behind its outcome in a table: " 60%", or " 120" without a known
 // total; "" without reported progress.
-func percent(p *ops.ProgressView) string {
+func Percent(p *ops.ProgressView) string {
 	switch {
 	case p == nil:
 		return ""
@@ -18,20 +18,20 @@ func percent(p *ops.ProgressView) string {
 	return fmt.Sprintf(" %d%%", int64(100*float64(p.Done)/float64(p.Total)))
 }
 
-// progress returns how far a run is, in words.
-func progress(p *ops.ProgressView) string {
+// Progress returns how far a run is, in words.
+func Progress(p *ops.ProgressView) string {
 	if p == nil {
 		return ""
 	}
 	text := fmt.Sprint(p.Done)
 	if p.Total > 0 {
-		text += fmt.Sprintf(" of %d,%s", p.Total, percent(p))
+		text += fmt.Sprintf(" of %d,%s", p.Total, Percent(p))
 	}
 	if p.Note != "" {
 		text += ", " + p.Note
 	}
 	if !p.End.IsZero() {
-		text += "; it would end at " + stamp(p.End)
+		text += "; it would end at " + Stamp(p.End)
 	}
 	return text
 }

@@ -1,4 +1,4 @@
-package cli
+package print
 
 import (
 	"context"
@@ -14,41 +14,41 @@ import (
 	"github.com/escapement/escapement/jobs/boundedfile"
 )
 
-// errFileThere is returned for output that would replace a file.
-var errFileThere = errors.New("there is a file already; name another one")
+// ErrFileThere is returned for output that would replace a file.
+var ErrFileThere = errors.New("there is a file already; name another one")
 
-// outFile is where a command's output goes, behind symbolic links. A device or a pipe gets it as it
+// OutFile is where a command's output goes, behind symbolic links. A device or a pipe gets it as it
 // is written; a file appears when it is complete.
-type outFile struct {
+type OutFile struct {
 	path    string
 	replace bool // a file that is there
 	through bool // a device or a pipe
 	pipe    bool
 }
 
-// findOutFile looks where output goes. An error that wraps errFileThere: a file is there, and
+// FindOutFile looks where output goes. An error that wraps ErrFileThere: a file is there, and
 // replace is not set.
-func findOutFile(name string, replace bool) (outFile, error) {
+func FindOutFile(name string, replace bool) (OutFile, error) {
 	info, err := boundedfile.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		to, err := linkEnd(name)
-		return outFile{path: to, replace: replace}, err
+		return OutFile{path: to, replace: replace}, err
 	}
 	if err != nil {
-		return outFile{}, err
+		return OutFile{}, err
 	}
 	mode := info.Mode()
 	pipe := mode&fs.ModeNamedPipe != 0
 	switch {
 	case pipe, mode&fs.ModeDevice != 0:
-		return outFile{path: name, through: true, pipe: pipe}, nil
+		return OutFile{path: name, through: true, pipe: pipe}, nil
 	case !mode.IsRegular():
-		return outFile{}, fmt.Errorf("%s is neither a file nor a device nor a pipe", name)
+		return OutFile{}, fmt.Errorf("%s is neither a file nor a device nor a pipe", name)
 	case !replace:
-		return outFile{}, fmt.Errorf("%s: %w", name, errFileThere)
+		return OutFile{}, fmt.Errorf("%s: %w", name, ErrFileThere)
 	}
 	to, err := filepath.EvalSymlinks(name)
-	return outFile{path: to, replace: replace}, err
+	return OutFile{path: to, replace: replace}, err
 }
 
 // maxLinks bounds the symbolic links of a name, as the kernel does.
@@ -69,8 +69,8 @@ func linkEnd(name string) (string, error) {
 	return "", &fs.PathError{Op: "write", Path: name, Err: syscall.ELOOP}
 }
 
-// write has the file written, which only its owner can read. An incomplete file is removed.
-func (t outFile) write(ctx context.Context, write func(io.Writer) error) error {
+// Write has the file written, which only its owner can read. An incomplete file is removed.
+func (t OutFile) Write(ctx context.Context, write func(io.Writer) error) error {
 	if t.through {
 		return t.writeThrough(ctx, write)
 	}
@@ -92,26 +92,38 @@ func (t outFile) write(ctx context.Context, write func(io.Writer) error) error {
 	return t.failed(os.Rename(temp.Name(), t.path))
 }
 
+// WriteNew has a new file written in its place, with the given mode: an incomplete file stays.
+func (t OutFile) WriteNew(mode fs.FileMode, write func(io.Writer) error) error {
+	if t.through {
+		return t.writeThrough(context.Background(), write)
+	}
+	f, err := t.create(mode)
+	if err != nil {
+		return err
+	}
+	return t.failed(errors.Join(write(f), f.Close()))
+}
+
 // create makes the file, which must not be there.
-func (t outFile) create(mode fs.FileMode) (*os.File, error) {
+func (t OutFile) create(mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(t.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s: %w", t.path, errFileThere)
+		return nil, fmt.Errorf("%s: %w", t.path, ErrFileThere)
 	}
 	return f, t.failed(err)
 }
 
 // failed is the error of a call for the file.
-func (t outFile) failed(err error) error {
+func (t OutFile) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("write %s: %w", t.path, plainPathError(err))
+	return fmt.Errorf("write %s: %w", t.path, PlainPathError(err))
 }
 
 // writeThrough writes to a device or a pipe, until ctx ends. A pipe without a reader is refused: a
 // writer would wait for ever.
-func (t outFile) writeThrough(ctx context.Context, write func(io.Writer) error) error {
+func (t OutFile) writeThrough(ctx context.Context, write func(io.Writer) error) error {
 	flags := os.O_WRONLY
 	if t.pipe {
 		flags |= syscall.O_NONBLOCK

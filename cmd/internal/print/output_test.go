@@ -1,4 +1,4 @@
-package cli
+package print
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 func TestJSONIsHarmless(t *testing.T) {
 	value := map[string]string{"note": "a\u009b31m\u202ered\u2066\x7f\x1b[2J é\u4e16 \n\ttab <b>"}
 	var b bytes.Buffer
-	if err := printJSON(&b, value); err != nil {
+	if err := JSON(&b, value); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range b.String() {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package print
 
 import (
 	"errors"
@@ -49,25 +49,25 @@ func TestOutFile(t *testing.T) {
 		{"pipe", false, "", ""},
 		{"to-null", false, "", ""},
 	} {
-		to, err := findOutFile(at(tt.name), tt.force)
+		to, err := FindOutFile(at(tt.name), tt.force)
 		if err == nil {
-			err = to.write(t.Context(), func(w io.Writer) error { _, err := io.WriteString(w, "backup of "+tt.name); return err })
+			err = to.Write(t.Context(), func(w io.Writer) error { _, err := io.WriteString(w, "backup of "+tt.name); return err })
 		}
 		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.err)
 		}
-		if strings.Contains(tt.err, "already") != (exitCode(err) == exitRefused) {
-			t.Errorf("%s: exit code %d", tt.name, exitCode(err))
+		if strings.Contains(tt.err, "already") != errors.Is(err, ErrFileThere) {
+			t.Errorf("%s: %v", tt.name, err)
 		}
 		if text, err := os.ReadFile(at(tt.file)); tt.file != "" && string(text) != "backup of "+tt.name {
 			t.Errorf("%s has %q, %v", tt.file, text, err)
 		}
 	}
-	slow, err := findOutFile(at("raced"), false)
+	slow, err := FindOutFile(at("raced"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := slow.write(t.Context(), func(io.Writer) error { return os.WriteFile(at("raced"), []byte("first"), 0o600) }); !errors.Is(err, errFileThere) {
+	if err := slow.Write(t.Context(), func(io.Writer) error { return os.WriteFile(at("raced"), []byte("first"), 0o600) }); !errors.Is(err, ErrFileThere) {
 		t.Errorf("a file that has come meanwhile: %v", err)
 	}
 	if text, err := os.ReadFile(at("raced")); string(text) != "first" {

@@ -1,4 +1,4 @@
-package cli
+package print
 
 import (
 	"testing"
@@ -18,8 +18,8 @@ func TestProgressInWords(t *testing.T) {
 		{&ops.ProgressView{Done: 119, Total: 200}, " 59%", "119 of 200, 59%"},
 		{&ops.ProgressView{Done: 120, Total: 200, Note: "page 120", End: end}, " 60%", "120 of 200, 60%, page 120; it would end at 2026-03-01T12:00:00.000Z"},
 	} {
-		if percent(x.p) != x.percent || progress(x.p) != x.text {
-			t.Errorf("%+v: %q, %q", x.p, percent(x.p), progress(x.p))
+		if Percent(x.p) != x.percent || Progress(x.p) != x.text {
+			t.Errorf("%+v: %q, %q", x.p, Percent(x.p), Progress(x.p))
 		}
 	}
 }
