@@ -238,7 +238,7 @@ func (w *watch) holders(ctx context.Context, all map[string]facts, late []ledger
 	if err != nil {
 		return err
 	}
-	held, err := inspect.Holders(ctx, w.l, w.roster, inspect.Some{Jobs: defined})
+	held, err := inspect.Holders(ctx, w.l, w.roster, inspect.Page{Jobs: defined})
 	for job, h := range held {
 		f := all[job]
 		f.noNode = h.NoNode

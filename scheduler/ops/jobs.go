@@ -77,7 +77,7 @@ func listJobs(ctx context.Context, c *conn, f JobFilter) (Page[JobView], error) 
 	if err != nil {
 		return Page[JobView]{}, err
 	}
-	shown, around, next, err := inspect.Page(ctx, l, f.Match, f.After, f.Limit)
+	shown, around, next, err := inspect.ReadPage(ctx, l, f.Match, f.After, f.Limit)
 	left, err := beside(err)
 	if err != nil {
 		return Page[JobView]{}, err
@@ -100,7 +100,7 @@ func jobNames(ctx context.Context, c *conn) ([]string, error) {
 }
 
 // jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
-func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []ledger.Stored, around inspect.Some) ([]JobView, error) {
+func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []ledger.Stored, around inspect.Page) ([]JobView, error) {
 	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err

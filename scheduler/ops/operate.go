@@ -104,7 +104,7 @@ func cancelRun(ctx context.Context, c *conn, id string, o CancelOptions) (did Ca
 	job = r.Job()
 	word, err := l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
 	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // it was handed back meanwhile, and goes on with another id
-		if r, _, err = inspect.Again(ctx, l, *r.Lease, id); err != nil {
+		if r, _, err = inspect.Refresh(ctx, l, *r.Lease, id); err != nil {
 			return "", job, cut(ctx, "cancel run "+id, err)
 		}
 		word, err = l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))

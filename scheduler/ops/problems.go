@@ -159,7 +159,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 	if err != nil {
 		return err
 	}
-	held, err := inspect.Holders(ctx, d.l, d.roster(), inspect.Some{Jobs: stored, Whole: true})
+	held, err := inspect.Holders(ctx, d.l, d.roster(), inspect.Page{Jobs: stored, Whole: true})
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func waitRun(ctx context.Context, c *conn, id string) (RunView, error) {
 		d := min(max(waited/10, waitEvery), waitMost)
 		wait.For(ctx, d)
 		waited += d
-		next, now, err := inspect.Again(ctx, l, *r.Lease, id)
+		next, now, err := inspect.Refresh(ctx, l, *r.Lease, id)
 		if over := ended(ctx); over != nil { // in the middle of a read that looks as if Redis did not answer
 			return v, fmt.Errorf("wait for run %s: %w", id, over)
 		}

@@ -74,7 +74,7 @@ const reasonLapsed = "lease lapsed, not reaped yet"
 
 // runViews shows runs, and how those in flight stand. Beside an error the views do not say that.
 func runViews(ctx context.Context, c *conn, l *ledger.Ledger, runs []inspect.Run) ([]RunView, error) {
-	s, err := inspect.Stand(ctx, l, c.roster(), runs)
+	s, err := inspect.Status(ctx, l, c.roster(), runs)
 	views := make([]RunView, len(runs))
 	for k, r := range runs {
 		v := runView(r)

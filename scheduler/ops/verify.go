@@ -82,7 +82,7 @@ func overdue(ctx context.Context, c *conn, l *ledger.Ledger, f VerifyFilter) (al
 	if err != nil {
 		return nil, err
 	}
-	held, err := inspect.Holders(ctx, l, c.roster(), inspect.Some{Jobs: stored, Whole: true})
+	held, err := inspect.Holders(ctx, l, c.roster(), inspect.Page{Jobs: stored, Whole: true})
 	if err != nil {
 		return nil, err
 	}

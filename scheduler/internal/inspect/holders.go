@@ -25,7 +25,7 @@ type Holding struct {
 
 // Holders says who holds some jobs. Who goes first for one depends on the others: where these are not all jobs, it is said by hashing
 // alone, which is right unless the hashing gives a node much more than its share.
-func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some Some) (map[string]Holding, error) {
+func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some Page) (map[string]Holding, error) {
 	around, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.JobsNeeded(l, names(some.Jobs)))
 	if err != nil {
 		return nil, err

@@ -12,30 +12,31 @@ import (
 // Few is how many jobs a namespace may have so that all are read, whichever are asked for: then it is known exactly who goes first.
 const Few = 1000
 
-// Some is some jobs, by name, or all there are.
-type Some struct {
+// Page is a part of the jobs, by name, or all jobs.
+type Page struct {
 	Jobs  []ledger.Stored
 	Whole bool // they are all, or all that can be read
 }
 
 // Around reads the named jobs, or all where there are few.
-func Around(ctx context.Context, l *ledger.Ledger, names []string) (Some, error) {
+func Around(ctx context.Context, l *ledger.Ledger, names []string) (Page, error) {
 	n, parts, left := l.Count(ctx)
 	if left != nil && !unreachable(left) {
-		return Some{}, left
+		return Page{}, left
 	}
 	if n <= Few {
 		all, err := l.JobsIn(ctx, parts)
-		return Some{all, true}, besides(left, err)
+		return Page{all, true}, besides(left, err)
 	}
 	all, err := l.Named(ctx, names)
-	return Some{Jobs: all}, besides(left, err)
+	return Page{Jobs: all}, besides(left, err)
 }
 
-// Page reads the first jobs by name behind after whose names have match in them, in any case, at most limit, 0 for all, and what else is to be known of who goes first for them. next is
-// the last name of the page where there are others behind it, also when that job was removed meanwhile. Beside an UnreachableError stand
-// those that can be read.
-func Page(ctx context.Context, l *ledger.Ledger, match, after string, limit int) (shown []ledger.Stored, around Some, next string, err error) {
+// ReadPage lists the jobs whose names contain match, in any case, behind the name after: at most
+// limit, 0 for all. around is what decides who goes first for them. next is the last name of the
+// page where more jobs are behind it, also when that job was removed meanwhile. With an
+// UnreachableError, the jobs of the reachable partitions are returned too.
+func ReadPage(ctx context.Context, l *ledger.Ledger, match, after string, limit int) (shown []ledger.Stored, around Page, next string, err error) {
 	n, parts, left := l.Count(ctx)
 	if left != nil && !unreachable(left) {
 		return nil, around, "", left

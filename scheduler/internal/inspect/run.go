@@ -111,9 +111,9 @@ func HistoryError(job string, err error) error {
 	return fmt.Errorf("history of job %s: %w; `ledger verify` names what is wrong", job, err)
 }
 
-// Again looks at a run that was in flight, and was asked for by id: at its own record alone as long as it has one, then at
+// Refresh reads a run again that was in flight, and was requested by id: its own record alone as long as there is one, then
 // what became of it. It also returns the id by which the run is known from now on.
-func Again(ctx context.Context, l *ledger.Ledger, was ledger.Run, id string) (Run, string, error) {
+func Refresh(ctx context.Context, l *ledger.Ledger, was ledger.Run, id string) (Run, string, error) {
 	now, err := inFlight(ctx, l, []string{was.Job}, was.ID)
 	if err != nil || now.ID() != "" {
 		return now, id, err

@@ -11,14 +11,14 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
-// Standing is how runs in flight stand by Redis' time Now, ms.
-type Standing struct {
+// RunStatus is the status of runs in flight at Redis' time Now, ms.
+type RunStatus struct {
 	Now   int64
 	Waits map[string]string // what keeps a pending run from being granted, by its id: the end of a sentence that begins with "pending"
 }
 
-// Stand looks how runs stand.
-func Stand(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, runs []Run) (s Standing, err error) {
+// Status reads why runs wait.
+func Status(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, runs []Run) (s RunStatus, err error) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Lease != nil }) {
 		return s, nil
 	}
