@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -72,7 +73,7 @@ func TestStep(t *testing.T) {
 				n.since = n.since.Add(-hold)
 			}
 			next := n.Step(t.Context())
-			if n.state() != c.want || n.Err() != c.err || next != map[bool]time.Duration{true: SampleEvery, false: AssertEvery}[c.want == Open] {
+			if n.state() != c.want || !errors.Is(n.Err(), c.err) || next != map[bool]time.Duration{true: SampleEvery, false: AssertEvery}[c.want == Open] {
 				t.Errorf("it is %v: %v, and checks again after %s", n.state(), n.Err(), next)
 			}
 			if asserted, restored := n.Servers(); asserted != n.fingerprint() || restored != asserted {
