@@ -9,7 +9,7 @@ import (
 type verb struct {
 	script string
 	args   []arg
-	forms  []form // what stands behind the arguments for each item of a batch: in the one form, or in one of several
+	forms  []form // the items of a batch, behind the arguments: all in one form, or each in one of several
 }
 
 // form is one way to spell an item.
@@ -48,7 +48,7 @@ const (
 	argsEnd   = "-- end of ARGV\n"
 )
 
-// replaceArgs is the script's text with its arguments as the table says.
+// replaceArgs is the script's text with its arguments from the table.
 func (v verb) replaceArgs(text string) (string, error) {
 	before, rest, begins := strings.Cut(text, argsBegin)
 	_, after, ends := strings.Cut(rest, argsEnd)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFresh: what was written is what the tables say.
+// TestFresh: the written files equal the tables' text.
 func TestFresh(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..")
 	all, err := files(root)

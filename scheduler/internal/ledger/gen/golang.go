@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// goCode is the Go codec of some records: for each a method that reads it into its struct, and for some one that writes it.
+// goCode is the Go codec of some records: for each a method that reads a record into its struct,
+// and for some a method that writes a record.
 func goCode(file string, some []record) ([]byte, error) {
 	var b strings.Builder
 	for _, r := range some {

@@ -13,7 +13,7 @@ type record struct {
 	mark    string // version of the format, and what else names the kind
 	key     string // where it is stored
 	doc     string // one sentence
-	absent  string // the record that none stands for; "" when there is no such
+	absent  string // the record that an absent text stands for; "" for none
 	typ     string // the Go struct that it is read into, which is declared beside its users
 	writes  string // the Go method that writes it; "" when only scripts do
 	unread  bool   // no script reads it

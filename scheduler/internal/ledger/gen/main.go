@@ -1,10 +1,12 @@
-// Command gen writes what follows from the tables of the ledger's records, keys and verbs: the Lua codecs in scripts/codec, the Go
-// codec in codec_gen.go and codec_beside_gen.go, and docs/storage.md. From that of the verbs: their arguments, in the scripts, in args_gen.go
-// and args_runs_gen.go.
+// Command gen writes the files that follow from the tables of the ledger's records, keys and verbs.
+// From records and keys: the Lua codecs in scripts/codec, the Go codec in codec_gen.go and
+// codec_beside_gen.go, and docs/storage.md. From verbs: their arguments, in the scripts, in
+// args_gen.go and args_runs_gen.go.
 //
 //	go generate ./scheduler/internal/ledger
 //
-// A record's layout is written in one place, records.go, and a script's arguments in verbs.go. A test fails when a written file is not what the tables say.
+// A record's layout is written in one place, records.go, and a script's arguments in verbs.go. A
+// test fails when a written file differs from its table.
 package main
 
 import (
@@ -34,7 +36,8 @@ const (
 	pageFile    = "docs/storage.md"
 )
 
-// files are all of them, by their names. Those of which only a part is written are read below the module's root.
+// files are all written files, by their names below the module's root. A file of which only a part
+// is written is read there first.
 func files(root string) (map[string][]byte, error) {
 	all := map[string][]byte{pageFile: page(keys, records)}
 	for _, f := range []struct {

@@ -63,7 +63,7 @@ func page(all []key, layouts []record) []byte {
 	return []byte(b.String())
 }
 
-// kindOf says what a mark holds besides the version.
+// kindOf returns the part of a mark besides the version.
 func kindOf(mark string) string {
 	if mark == "1" {
 		return ""

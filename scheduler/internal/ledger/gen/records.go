@@ -37,9 +37,9 @@ func (f field) as(doc string) field {
 var records = slices.Concat(ofRuns, beside)
 
 var (
-	// ofRuns are those of jobs and their runs.
+	// ofRuns are the records of jobs and their runs.
 	ofRuns = []record{entry, run, pending, tick, row, passed}
-	// beside are what happens to them.
+	// beside are the records of events, moves and operators' requests.
 	beside = []record{event, cancel, progress, wait, pause, backfill, gate, move, promotion, success, join}
 )
 

@@ -1,6 +1,7 @@
--- Notes which definitions the nodes of a generation hold, in chunks. A chunk that is stored is named by its digest alone.
+-- Notes which definitions the nodes of a generation hold, in chunks. A stored chunk is named by its
+-- digest alone.
 -- keys: chunks announced gate
--- Returns {'closed', 'state|move|words'}, or the digests of those that are not stored
+-- Returns {'closed', 'state|move|words'}, or the digests of the chunks that are not stored
 -- needs: lib/base lib/gate
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
@@ -9,7 +10,7 @@
 --   revision   of the nodes
 -- then for each item:
 --   digest     of a chunk
---   text       its text, '' to ask whether it is stored
+--   text       its text, '' to find out whether the digest is stored
 local now, skew, generation, revision = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local n = (#ARGV - 4) / 2
 local function item(i)
@@ -31,6 +32,6 @@ for i = 1, n do
   else
     added = added + redis.call('ZADD', k.announced, int(ms), digest .. '|' .. generation .. '|' .. revision)
   end
-  if added > 0 then redis.call('HINCRBY', k.chunks, 'changes', 1) end -- tidy goes by it
+  if added > 0 then redis.call('HINCRBY', k.chunks, 'changes', 1) end -- tidy looks for changes only
 end
 return missing

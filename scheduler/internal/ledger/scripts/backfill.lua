@@ -1,8 +1,10 @@
--- Begins a backfill of a job. It only notes what is to be run: nodes put the runs into pending, see feed.lua.
+-- Begins a backfill of a job. Only the backfill's record is written: nodes put its runs into
+-- pending, see feed.lua.
 -- keys: jobs backfills backfilled gate
 -- Arguments: backfillArgs in backfill.go.
--- Returns 'closed|state|move|words', 'under way|id' (another backfill of the job), or one word: begun (also when repeated), unknown (no such
--- job), stale (the job has another definition), many (as many backfills are under way beside the job as there may be), foreign.
+-- Returns 'closed|state|move|words', 'under way|id' (another backfill of the job), or one word:
+-- begun (also when repeated), unknown (no such job), stale (the job has another definition), many
+-- (the partition has as many backfills as are allowed), foreign.
 -- needs: lib/args lib/base lib/gate codec/entry codec/backfill
 local job = args.job
 local shut = closed(k.gate)

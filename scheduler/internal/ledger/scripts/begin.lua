@@ -1,9 +1,11 @@
--- Begins a promotion, or goes on with the same one that was interrupted: writes what is to be promoted with an epoch
--- of its own, and, if that is all jobs, the active generation.
+-- Begins a promotion, or resumes the same promotion after an interruption: writes the promotion
+-- with an epoch of its own and, for a promotion of all jobs, the active generation.
 -- keys: control
 -- Arguments: beginArgs in promote.go.
--- Returns {'begun' or 'resumed', epoch}, {'half', generation} when a promotion of all jobs has not ended and this is of some; {'stale', epoch} when another promotion has begun since, {'clock', redis ms},
--- {'closed', 'state|move|words'}, or {'unknown'} where there is no namespace.
+-- Returns {'begun' or 'resumed', epoch}, {'half', generation} when this promotion is of some jobs
+-- and a promotion of all jobs has not ended, {'stale', epoch} when another promotion has begun
+-- since, {'clock', redis ms}, {'closed', 'state|move|words'}, or {'unknown'} where there is no
+-- namespace.
 -- needs: lib/args lib/base codec/move codec/promotion
 local generation, pattern, cancel, least = args.generation, args.pattern, args.cancel and '1' or '', args.least
 local us, ms = clock()

@@ -1,8 +1,10 @@
--- Cancels a run for an operator. A run in flight gets a cancel flag, which its node reads at its next look. A pending run is recorded
--- as cancelled, unless a move has closed the partition. An open tick gets a flag for all its shards.
+-- Cancels a run for an operator. A run in flight gets a cancel flag, which its node reads with its
+-- next sweep. A pending run is recorded as cancelled, unless a move has closed the partition. An
+-- open tick gets one flag for all its shards.
 -- keys: jobs runs pending waiting kept recent cancels outbox followers history gate
 -- Arguments: cancelArgs in operate.go.
--- Returns one word: told, cancelled (also when repeated), ended, unknown, foreign; or 'closed|' and what closed() says.
+-- Returns one word: told (the flag is set), cancelled (also when repeated), ended, unknown,
+-- foreign; or 'closed|state|move|words'.
 -- needs: lib/args lib/gate lib/rows lib/cancels lib/history lib/shards codec/entry codec/run codec/tick codec/pending
 local job, id = args.job, args.run
 local us, ms = clock(args.now, args.skew)
@@ -25,7 +27,8 @@ local shut = closed(k.gate)
 local tick = tick_of(text)
 if tick then
   if tick.job ~= job then return 'unknown' end
-  -- guard:cancel-open-gate P7 behind a gate that a move has closed, no open tick is cancelled: it may go elsewhere
+  -- guard:cancel-open-gate P7 behind a gate that a move has closed, no open tick is cancelled: the
+  -- tick may be moved
   if shut then return 'closed|' .. shut end
   raise(k.cancels, id, ms, args.author, args.reason)
   return 'told'
@@ -33,7 +36,8 @@ end
 local p = pending_of(text)
 if not p then return 'foreign' end
 if p.job ~= job then return 'unknown' end
--- guard:cancel-gate P7 behind a gate that a move has closed, no pending run is cancelled: it may go elsewhere
+-- guard:cancel-gate P7 behind a gate that a move has closed, no pending run is cancelled: the run
+-- may be moved
 if shut then return 'closed|' .. shut end
 if unreadable(k.waiting, p.of) then return 'foreign' end
 p.token, p.node, p.name = '0', '', ''

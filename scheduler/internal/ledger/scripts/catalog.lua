@@ -1,15 +1,16 @@
--- Changes the catalog: stores jobs that are made at run time, deletes them, or stores again what Redis has lost.
+-- Changes the catalog: stores jobs that are made at run time, deletes them, or restores jobs that
+-- Redis has lost.
 -- keys: catalog catalogat catalogdropped
 -- Arguments: catalogArgs in catalog.go.
 -- Returns for each item a word and a version:
---   done       what was asked for is stored or deleted, with this version
---   same       the job is stored as it is here, with this version: nothing has changed
---   differs    the job that is stored has this version, not the one that was asked for; '0' when none is stored
+--   done       the job is stored or deleted as wanted, with this version
+--   same       the very same job is stored, with this version: nothing has changed
+--   differs    the stored job has this version and not the expected one; '0' when no job is stored
 --   newer      the job was stored or deleted with this later version
 -- needs: lib/args lib/base
 local us, ms = clock(args.now, args.skew)
 
--- The version of a change is Redis' time, and larger than that of every change that is known here.
+-- The version of a change: Redis' time, and above every version in the catalog.
 local function fresh()
   local last = 0
   for _, key in ipairs({k.catalogat, k.catalogdropped}) do
@@ -36,7 +37,7 @@ end
 
 -- Whether a job is stored with this very text.
 local function is_stored(job, version, text)
-  -- guard:put-same P8 a put of what is stored changes nothing
+  -- guard:put-same P8 a put of the stored text changes nothing
   if text ~= '' and redis.call('HGET', k.catalog, job) == '1|' .. version .. '|' .. text then return true end
   return false
 end
@@ -46,12 +47,12 @@ for _, c in ipairs(args.items) do
   local is = redis.call('ZSCORE', k.catalogat, c.job) or '0'
   local gone = redis.call('ZSCORE', k.catalogdropped, c.job) or '0'
   local word, at = 'done', tonumber(c.version) or 0
-  if at > 0 then -- known by its version: Redis may have lost it
+  if at > 0 then -- restoring a known version, which Redis may have lost
     local latest = math.max(tonumber(is), tonumber(gone))
     if latest > at then word, at = 'newer', latest
     elseif latest < at then set(c.job, at, c.text) end
   elseif c.was ~= '' and tonumber(c.was) ~= tonumber(is) then
-    -- somebody else has changed the job: it is not overwritten
+    -- the job was changed since the caller read its version: no overwrite
     word, at = 'differs', tonumber(is)
   elseif is_stored(c.job, is, c.text) then
     word, at = 'same', tonumber(is)

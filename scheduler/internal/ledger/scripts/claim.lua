@@ -1,44 +1,50 @@
--- Claims a batch: each item asks "may I run this?" and gets an answer of its own. An item is
--- the next tick of a job (kind t), a pending run (kind p), or a shard of an open tick, which is a pending run as
--- well (kind s). Asked again with the same run id by the same node, a claim gives the same grant. A tick of a
--- sharded job, or a pending run of one, is not granted but opened: its shards are pending then, at once.
+-- Claims a batch. Each item is the next tick of a job (kind t), a pending run (kind p), or a shard
+-- of an open tick, which is a pending run as well (kind s), and gets its own answer. A claim that
+-- the same node repeats with the same run id gives the same grant. A sharded job's tick or pending
+-- run is not granted but opened: its shards are pending from then on.
 -- keys: jobs due runs leases pending waiting kept recent cancels outbox followers gate incarnation histories
--- Returns {'clock', redis ms} and does nothing when the caller's idea of time is wrong, {'server', id} when it knows
--- another epoch. Else first one text: for each item the token of a plain tick that was granted for the time that
--- a lease begins with, or '', parted by commas. Then the server's clock, ms, and four for each item whose text is '': word, token, value, record
+-- Returns {'clock', redis ms} and does nothing when the caller's clock is wrong, {'server', id}
+-- when the caller is of another epoch. Else first one text: for each item, the token of a plain
+-- tick that was granted for a lease's first period, or '', parted by commas. Then the server's
+-- clock, ms, and for each item whose text is '' four values: word, token, value, record
 --   granted     token, ms left, record of the run (kind t: its attempt, '' for 1)
---   opened      '', cursor, tick     the tick is open, by this claim or by another one of the same tick: the id of its
---                                    shard i is tick .. '.' .. i
---   skipped     '', cursor, ''       the job is held: the tick was recorded as skipped(overlap)
---   passed      '', cursor, ''       nothing to run: the passes were recorded; of a pending run its outcome was, and
---                                    stands here, 'outcome,reason'; 'max_runs' when the job has had as many ticks as are run
---   stale       '', cursor, 'pause|busy'   the cursor is another one, or passes and tick do not fit
---                                    these windows, or the pending run is gone: plan again
---   early       '', redis ms, ''     the tick is not due in the next 500 ms, or what is passed is not due yet
---   held        '', run, ''          another run holds the job, and the tick has to wait for it, or is not due: ask again;
---                                    'a pause' when that holds a pending run, 'full outbox' when too
---                                    many events wait for followers, 'full partition' when too many runs wait
+--   opened      '', cursor, tick     the tick is open, by this claim or by another one of the same
+--                                    tick: the id of its shard i is tick .. '.' .. i
+--   skipped     '', cursor, ''       another run holds the job: the tick was recorded as
+--                                    skipped(overlap)
+--   passed      '', cursor, ''       no run: the passes were recorded; for a pending run its
+--                                    outcome was recorded and is the record here, 'outcome,reason';
+--                                    'max_runs' when the job has had as many runs as its bound
+--                                    allows
+--   stale       '', cursor, 'pause|busy'   the stored cursor is another one, passes or tick do
+--                                    not fit these windows, or the pending run is gone: plan again
+--   early       '', redis ms, ''     the tick is not due in the next 500 ms, or a passed tick is
+--                                    not due yet
+--   held        '', run, ''          another run holds the job, and the tick has to wait or is not
+--                                    due: claim again; in the run's place: 'a pause' when a pause
+--                                    holds a pending run, 'full outbox' when too many events wait
+--                                    for followers, 'full partition' when too many runs wait
 --   superseded  '', digest, ''       another definition is the stored one
---   closed      '', 'state|move|words', ''   a move has closed the partition: it grants nothing
+--   closed      '', 'state|move|words', ''   a move has closed the partition: no grants
 --   unknown     '', '', ''           no such job
---   foreign     '', '', ''           a record that this version does not understand
+--   foreign     '', '', ''           a record that this version cannot read
 -- needs: token lib/base lib/epoch lib/gate
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
---   node       id of the node that asks
---   name       its name
+--   node       id of the calling node
+--   name       the node's name
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the epoch that the caller knows, '' for any
+--   server     id of the caller's epoch, '' for any
 --   short      how long a lease lasts at most until it is renewed, ms
--- then for each item, if it is a tick that passes none and has no shards, of a schedule that has more:
+-- then for each item, if it is a tick without shards and without passes, and not the schedule's last one:
 --   terms      'ttl ms|overlap mode (s q r a)|most attempts|trigger'
 --   job        the job's name
 --   digest     of the caller's definition
 --   run        id of the run to be
---   tick       to run, and the cursor that the caller sees, ms
---   next       where the cursor goes, ms
+--   tick       the tick to run, equal to the cursor that the caller has read, ms
+--   next       the cursor after the claim, ms
 -- then for each item, if it is any other, which begins with one letter:
 --   kind       t(ick), p(ending run), or s(hard)
 --   job        the job's name
@@ -48,15 +54,16 @@
 --   mode       overlap mode: s q r a
 --   most       how often the tick may be granted before a crash ends it
 --   bound      of a tick: how many of the job's ticks are run; 0 for no bound
---   from       of a tick: the cursor the caller sees, ms; of a pending run: a reason for which to record it
---              as missed instead, or ''. It is for runs that follow another job's and that nobody was granted yet, and
---              for ticks that were handed back
---   passes     of a tick: ticks that will not run, from 'from' on without a gap, each
+--   from       of a tick: the cursor that the caller has read, ms; of a pending run: '', or the reason to
+--              record the run as missed. The reason counts only for a follower's run that was never granted, and for a
+--              tick that was handed back
+--   passes     of a tick: the ticks that will not run, from 'from' on without a gap, each
 --              'outcome,reason,first,last,count,next' and ended by ';'
---   tick       of a tick: what to run, ms, '' for none
---   next       of a tick: where the cursor goes, ms, '' for none
+--   tick       of a tick: the tick to run, ms, '' for none
+--   next       of a tick: the cursor after the claim, ms, '' for none
 --   trigger    of a tick: why it runs
---   parts      of a job with several shards, but of a shard: 'N,param,param,...', the params escaped; else ''
+--   parts      of a tick or pending run of a job with several shards: 'N,param,param,...', the params
+--              escaped; else ''
 local now, skew, node, name, keep, keep_for, server, short = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local PLAIN, TERMS, JOB, DIGEST, RUN, TICK, NEXT = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
 local HEAD, OTHER = 8, 14
@@ -79,7 +86,7 @@ shut = closed_by(gate)
 local OUTBOX_MAX, PENDING_MAX = 10000, 10000
 local GUARD = 60000000 -- redisconn.TokenGuardMicros
 local n = #k.histories
-local names, at = {}, {} -- of each item: its job, and where it stands in ARGV
+local names, at = {}, {} -- by item: the job's name, and the item's first place in ARGV
 local a = HEAD + 1
 for i = 1, n do
   names[i], at[i] = ARGV[a + JOB], a
@@ -88,9 +95,9 @@ end
 local raw = redis.call('HMGET', k.jobs, unpack(names))
 local followed = redis.call('EXISTS', k.followers) == 1 and redis.call('HMGET', k.followers, unpack(names)) or {}
 local saved, due, runs, leases = {}, {}, {}, {}
-local granted, untils = int(ms), {} -- when a lease ends that is granted now, by ttl
+local granted, untils = int(ms), {} -- by ttl: the end of a lease that is granted now
 
--- When a lease ends that is granted now, of a tick that is due at an instant.
+-- The end of a lease that is granted now, for a tick that is due at an instant.
 local function lapses(at, ttl)
   local from = math.max(ms, at)
   local till = from == ms and untils[ttl]
@@ -104,7 +111,8 @@ local function lapses(at, ttl)
   return till
 end
 
--- Whether the tick at an instant is not to be granted yet, or ticks up to another one not to be passed.
+-- Whether it is too early to grant the tick at an instant, or to pass the ticks up to another
+-- instant.
 local function early(at, passed)
   -- guard:tick-due P1 nothing is granted long before it is due by Redis' clock, and nothing is passed before
   if at > ms + AHEAD or passed > ms then return true end
@@ -128,13 +136,13 @@ end
 -- needs: claim/plain
 
 -- The slow path handles every item that is left.
-if twice then raw = redis.call('HMGET', k.jobs, unpack(names)) end -- a second item of one job must see what the first was granted
+if twice then raw = redis.call('HMGET', k.jobs, unpack(names)) end -- for the second item of a job
 local out, place = {concat(tokens, ','), granted}, {}
 local entries, changed, over, taken = {}, {}, {}, {}
 saved, due, runs, leases = {}, {}, {}, {}
 for j, i in ipairs(left) do place[i] = j * 4 - 1 end
 
--- The item that stands at a place.
+-- The item whose arguments begin at a place.
 local function item(a)
   if #ARGV[a] == 1 then return other(a) end
   local ttl, mode, most, trigger = match(ARGV[a], '^(%d+)|(%l)|(%d+)|(.*)$')
@@ -145,7 +153,8 @@ end
 
 -- needs: codec/entry claim/tick claim/pending
 
--- What takes away comes last: a Redis that has no memory left refuses what adds, and then nothing is done.
+-- Removals come last: a Redis out of memory refuses the additions, and then nothing has been
+-- removed.
 local function flush()
   if #runs > 0 then
     redis.call('HSET', k.runs, unpack(runs))
@@ -162,13 +171,13 @@ end
 for _, i in ipairs(left) do
   local c = item(at[i])
   local job, id = c.job, c.run
-  if entries[job] then flush() end -- a second item of one job must see what the first was granted
+  if entries[job] then flush() end -- a second item of one job reads the first one's grant
   local e = entries[job] or entry_of(raw[i])
   entries[job] = e
   local known = false
-  -- guard:claim-repeated P1 a claim that is asked again finds its grant, so that a lost reply costs no tick
+  -- guard:claim-repeated P1 a repeated claim finds its grant, so that a lost reply costs no tick
   if e then known = repeated(i, e, id, c.kind, c.mode) end
-  if known then -- and answered
+  if known then -- answered above
   elseif shut then answer(i, 'closed', '', shut, '')
   elseif not raw[i] then answer(i, 'unknown', '', '', '')
   elseif not e then answer(i, 'foreign', '', '', '')

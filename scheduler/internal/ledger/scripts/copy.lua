@@ -1,4 +1,5 @@
--- Begins a copy of a move into a partition, or ends all of them: from then on nothing of one before it is written.
+-- Begins a copy of a move into a partition, or ends all copies: earlier copies write nothing from
+-- then on.
 -- KEYS[1] gate
 -- ARGV[1] id of the move  ARGV[2] number of the copy
 -- Returns 'done' (also when repeated), 'stale' (a later copy has begun), or the gate of a partition that this move does not fill.

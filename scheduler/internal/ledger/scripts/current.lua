@@ -1,8 +1,9 @@
--- Registers those jobs of a stored chunk whose stored definitions are the chunk's and are there, as define does for each of them. A node
--- that starts again names its chunks, and need not name the jobs.
+-- Registers the jobs of a stored chunk whose stored definitions equal the chunk's, as define does
+-- for each job. A restarted node names its chunks in place of its jobs.
 -- keys: jobs defs due chunks gate
--- Returns {'closed', 'state|move|words'}, or {} when the chunk is not stored, else one text: 'job=cursor' for each job that is
--- registered, 'job=-' where its schedule has no more; parted by commas
+-- Returns {'closed', 'state|move|words'}, or {} when the chunk is not stored, else one text:
+-- 'job=cursor' for each registered job, 'job=-' where the schedule has no next tick; parted by
+-- commas
 -- needs: lib/newer lib/gate codec/entry
 -- ARGV, written by gen from verbs.go:
 --   digest     of a chunk
@@ -27,7 +28,7 @@ for i, job in ipairs(names) do
     end
     if e.cursor == '' then
       redis.call('ZREM', k.due, job)
-    elseif tonumber(redis.call('ZSCORE', k.due, job) or '') ~= tonumber(e.cursor) then -- it was postponed
+    elseif tonumber(redis.call('ZSCORE', k.due, job) or '') ~= tonumber(e.cursor) then -- the job was postponed
       redis.call('ZADD', k.due, e.cursor, job)
     end
     out[#out + 1] = job .. '=' .. (e.cursor == '' and '-' or e.cursor)

@@ -1,25 +1,26 @@
 -- Registers definitions: creates the entry of a new job, or replaces the stored definition by
--- compare-and-set on its digest and cursor, after recording the old schedule's ticks that
--- nobody will run any more.
+-- compare-and-set on its digest and cursor, after recording the old schedule's ticks that will not
+-- run any more.
 -- keys: jobs defs due kept recent outbox followers joins anew gate incarnation histories
--- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or seven for each item: word, cursor, digest, revision,
--- definition, latest instant accounted for, and '1' when the definition that was asked for is stored
+-- Returns {'clock', redis ms}, {'closed', 'state|move|words'}, or seven for each item: word,
+-- cursor, digest, revision, definition, latest instant accounted for, and '1' when the item's
+-- definition is stored
 --   created    cursor of the new entry
 --   same       the definition is the current one
 --   replaced   cursor of the replaced entry
 --   missing    the definition is not stored, and is to be sent: nothing has changed
---   differs    another definition is current, or another cursor, or meanwhile a tick came due
---              that the caller did not count: the current entry and definition
---   standby    nothing is stored, and another generation is the one that makes new jobs; or a later promotion
---              has come here than the one that this is part of
---   foreign    a record that this version does not understand
+--   differs    another definition or cursor is current, or a tick came due since that the caller
+--              did not count: the current entry and definition
+--   standby    nothing is stored: another generation makes the new jobs, or the partition has had a
+--              later promotion than the caller's
+--   foreign    a record that this version cannot read
 -- needs: lib/base lib/epoch lib/newer lib/gate lib/windows lib/history lib/outbox lib/joined codec/entry
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   epoch      of the promotion that this is part of, '' for a node's own definitions
+--   epoch      of the promotion that sends the definitions, '' for a node's own definitions
 -- then for each item:
 --   job        the job's name
 --   digest     of the caller's definition
@@ -27,11 +28,11 @@
 --   cursor     first tick of the new schedule, ms, '' for none
 --   was_digest expected digest, '' to create only
 --   was_cursor expected cursor, ms, '' for none
---   last       last tick of the old schedule that nobody will run, ms
---   count      how many there are of those
---   upcoming   first tick of the old schedule after those, ms, '' for none
+--   last       last tick of the old schedule that is due and will not run, ms
+--   count      how many ticks of the old schedule are due and will not run
+--   upcoming   first tick of the old schedule that the caller does not count as due, ms, '' for none
 --   old        the old schedule
---   generation of the caller, or that is promoted
+--   generation of the caller, or the promoted one
 --   same       '1' when the schedule is the old one
 --   text       the definition, '' where it may be stored already
 local now, skew, keep, keep_for, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -74,7 +75,8 @@ end
 -- Whether a definition is stored, or comes with the call.
 local function at_hand(c) return c.text ~= '' or redis.call('HEXISTS', k.defs, c.digest) == 1 end
 
--- Notes that a job's entry was lost: another epoch begins, in which nodes report its runs. The counts are those of its rows.
+-- Another epoch begins when a job's entry was lost: nodes then report its runs. The counts are made
+-- anew from the job's rows.
 local function entry_lost(e, history)
   end_epoch()
   for _, text in ipairs(redis.pcall('LRANGE', history, 0, -1)) do
@@ -89,7 +91,8 @@ local function entry_lost(e, history)
   end
 end
 
--- Where a new job begins: with its next tick, or at the cursor that nodes reported after Redis lost the job.
+-- The cursor of a new job: its next tick, or the cursor that nodes reported after Redis lost the
+-- job.
 local function begins(c)
   local field = c.job .. '|' .. c.digest
   local reported = string.match(redis.call('HGET', k.anew, field) or '', '^1?|(%d+)$')
@@ -109,19 +112,19 @@ local function unfit(c, e)
   -- guard:define-cursor P2 old ticks that were claimed meanwhile are not accounted for twice
   if e.cursor ~= c.was_cursor then return true end
   if c.upcoming ~= '' and tonumber(c.upcoming) <= ms then return true end
-  -- guard:define-ahead P1 the cursor never goes back to what was accounted for
+  -- guard:define-ahead P1 the cursor never goes back to ticks that were accounted for
   if c.cursor ~= '' and (tonumber(c.cursor) <= ms or tonumber(c.cursor) <= (tonumber(e.last) or 0)) then return true end
   return false
 end
 
--- Carries on the row of the change before this one, when no tick came due since: that row then leads from the definition before both to the
--- new one. Returns false when there is no such row.
+-- Extends the row of the previous change, when no tick came due since: the row then leads from the
+-- definition before both changes to the new one. Returns false when there is no such row.
 local function changed_again(key, c)
   local tail = redis.pcall('LINDEX', key, -1)
   local r = type(tail) == 'string' and range_of(tail)
   if not r or r.reason ~= 'definition replaced' or r.count ~= '0' or c.count ~= '0' or r.next ~= c.was_cursor then return false end
   if r.prev == '' or r.next == '' or c.cursor == '' then return false end
-  local stays = c.same == '1' and r.prev == r.next and r.note == c.old -- a tick that is due goes on
+  local stays = c.same == '1' and r.prev == r.next and r.note == c.old -- the due tick stays
   if not stays and tonumber(r.prev) <= ms then return false end
   r.next, r.at = c.cursor, int(ms)
   redis.call('LSET', key, -1, range_text(r))
@@ -129,9 +132,10 @@ local function changed_again(key, c)
   return true
 end
 
--- Whether the job is another generation's: a later promotion has come here, or the job is new and not for this generation to make.
+-- Whether the job belongs to another generation: the partition has had a later promotion, or the
+-- job is new and this generation is not the active one.
 local function standby(c, exists)
-  -- guard:promotion-epoch P7 what an older promotion sends changes nothing
+  -- guard:promotion-epoch P7 an older promotion changes nothing
   if epoch ~= '' and epoch ~= gate.epoch then return true end
   -- guard:active-generation P7 only the active generation makes new jobs
   if epoch == '' and not exists and c.generation ~= gate.generation then return true end
@@ -163,7 +167,7 @@ for i = 1, n do
     answer(i, 'missing', none, '')
   elseif e.digest == c.digest then
     if newer(c.revision, e.revision) then e.revision = c.revision end
-    store(c, e) -- also for 'due', in which the job may have been postponed
+    store(c, e) -- also writes 'due': the job may have been postponed
     answer(i, 'same', e, '')
   elseif unfit(c, e) then
     stays(i, e, c.digest)
@@ -171,8 +175,9 @@ for i = 1, n do
     answer(i, 'missing', none, '')
   else
     if c.same == '1' then c.was_cursor, c.cursor, c.last, c.count = e.cursor, e.cursor, '', '0' end
-    -- A step of the chain even when no old tick was due (count 0), and when the old schedule had
-    -- no more ticks ('' to cursor). It may lead back: to before the old cursor, not before e.last.
+    -- A step of the chain even when no old tick was due (count 0), and when the old schedule had no
+    -- more ticks ('' to cursor). The step may lead back: to before the old cursor, not before
+    -- e.last.
     if not changed_again(k.histories[i], c) and not append_range(k.histories[i], k.kept, {prev = c.was_cursor, next = c.cursor, at = int(ms),
       tick = c.was_cursor, last = c.last, count = c.count, outcome = 'superseded', reason = 'definition replaced', note = c.old}, e, ms, keep, keep_for) then
       answer(i, 'foreign', none, '')

@@ -1,7 +1,7 @@
--- Replaces the names that are drained, which the roster keeps, by those of the other side of a move.
+-- Replaces the roster's drained names by the names of the other side of a move.
 -- keys: control drains
 -- Arguments: drainsArgs in movecontrol.go.
--- Returns 'done', or the move that is noted here instead.
+-- Returns 'done', or the move that is noted here.
 -- needs: lib/args codec/move
 local text = redis.call('HGET', k.control, 'move')
 local m = move_of(text)

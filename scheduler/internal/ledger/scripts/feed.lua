@@ -1,10 +1,13 @@
--- Takes a backfill on: counts its runs that have ended, and puts runs of its next ticks into pending while fewer of them than its
--- parallel have not ended, or than the history has room for. All of it happens at once, and only if the backfill is what the caller saw: so a tick gets one run, whoever
--- calls, and whenever a caller dies.
+-- Advances a backfill in one atomic step: counts its ended runs, and puts runs of its next ticks
+-- into pending, up to the backfill's parallel and the partition's room. Nothing is done unless the
+-- stored backfill is the one that the caller has read, so a tick gets one run, for any number of
+-- callers and whenever a caller dies.
 -- keys: jobs runs leases pending waiting recent history backfills backfilled gate incarnation
 -- Arguments: feedArgs in backfill.go.
--- Returns {'closed|state|move|words'}, {'server'} (the caller knows another epoch, or this call has begun one), {word, backfill as it is now}, or {word}: fed, put (runs were put into pending), ended (it
--- is over); stale (the backfill is another one now), superseded (the caller has another definition than the stored one), unknown, foreign.
+-- Returns {'closed|state|move|words'}, {'server'} (the caller is of another epoch, or this call has
+-- begun one), {word, the backfill now}, or {word}: fed, put (runs were put into pending), ended
+-- (the backfill is over); stale (the stored backfill is another one), superseded (the stored
+-- definition is another one than the caller's), unknown, foreign.
 -- needs: lib/args lib/gate lib/base lib/epoch lib/lost lib/windows lib/history codec/row codec/entry codec/pending codec/backfill
 local job = args.job
 local shut = closed(k.gate)
@@ -16,13 +19,15 @@ local text = redis.call('HGET', k.jobs, job)
 if not text then return {'unknown'} end
 local e, b = entry_of(text), backfill_of(args.seen)
 if not e or not b then return {'foreign'} end
--- guard:backfill-seen P1 a tick of a backfill is put in by who has seen that it was not
+-- guard:backfill-seen P1 a tick of a backfill is put in only by a caller that has read that the
+-- tick was not
 if redis.call('HGET', k.backfills, job) ~= args.seen then return {'stale'} end
 if e.digest ~= args.digest then return {'superseded'} end
 if type(redis.pcall('LLEN', k.history)) ~= 'number' then return {'foreign'} end -- the key holds no list
 
--- Looks for the runs of some ticks. An entry of list is a tick, then the ids that its run may have. Returns two tables by the entry's
--- number: the id of a run that has not ended, and the outcome of a run that has. An entry without a run is in neither.
+-- Looks for the runs of some ticks. An entry of list is a tick, then the ids that its run may have.
+-- Returns two tables by the entry's number: the id of a run that has not ended, and the outcome of
+-- a run that has ended. An entry without a run is in neither.
 local function look(list)
   local ids, outcomes, wanted, left = {}, {}, {}, 0
   for i, one in ipairs(list) do
@@ -56,7 +61,7 @@ local function put_in(tick, id, start)
   redis.call('ZADD', k.pending, int(start), id)
 end
 
--- guard:backfill-run-lost P2 a run of a backfill that has lost its record is not counted as lost before nodes have reported it
+-- guard:backfill-run-lost P2 a backfill's run without a record is not lost before nodes report
 for _, list in ipairs({args.going, args.ticks}) do
   for _, one in ipairs(list) do
     for n, record in ipairs(redis.call('HMGET', k.runs, unpack(one, 2))) do
@@ -70,7 +75,7 @@ if restored then b.state = 'going' end
 local ids, outcomes = look(args.going)
 for i, one in ipairs(args.going) do
   local lost = restored and not ids[i] and not outcomes[i] and one[2] == b.id .. '-' .. one[1]
-  -- guard:backfill-restored P2 a run of a backfill that waited, and that Redis has lost, waits again
+  -- guard:backfill-restored P2 a waiting run of a backfill that Redis has lost is pending again
   if lost then
     put_in(one[1], one[2], ms - #args.going - #args.ticks + i)
     ids[i] = one[2]
@@ -86,13 +91,13 @@ if b.next ~= '' and not paused(e, ms) then
   while at <= #args.ticks and #going < args.at_once and put < room do
     local tick, id = args.ticks[at][1], args.ticks[at][2]
     local had = nil
-    -- guard:backfill-once P1 a tick whose run a failover has not lost, though it has lost that the tick was put in, gets no other run
+    -- guard:backfill-once P1 a tick whose run a failover did not lose gets no second run
     had = ids[at] or outcomes[at]
     if had and ids[at] then going[#going + 1] = tick .. '=' .. had
     elseif had then count(b, had, 1)
     else
       put = put + 1
-      put_in(tick, id, ms - #args.ticks + at) -- they start in the order of their ticks
+      put_in(tick, id, ms - #args.ticks + at) -- runs start in the order of their ticks
       going[#going + 1] = tick .. '=' .. id
     end
     at = at + 1

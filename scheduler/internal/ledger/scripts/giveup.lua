@@ -1,8 +1,9 @@
--- Gives up the ticks of a job that follows several others, those that are older than the history is kept: what was not decided by then has
--- been missed.
+-- Gives up a follower's undecided ticks that are older than history.keep_for, or too many: such a
+-- tick is recorded as missed. The job follows several jobs.
 -- keys: jobs kept recent outbox followers joins history gate
 -- Arguments: giveUpArgs in follow.go.
--- Returns 'closed|state|move|words', or one word: done, unknown (no such job), full (the job's own followers cannot be told now), foreign.
+-- Returns 'closed|state|move|words', or one word: done, unknown (no such job), full (the outbox has
+-- no room for the job's own followers), foreign.
 -- needs: lib/args lib/gate lib/joined codec/entry
 local job = args.job
 local shut = closed(k.gate)

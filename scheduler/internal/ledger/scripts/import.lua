@@ -1,26 +1,27 @@
--- Writes one document, all of it or nothing: of a job that a move brings into a partition that it fills, or of a backup's job
--- that is not there. Repeated by a move it writes the same.
+-- Writes one document, all of it or nothing: a job that a move brings into a partition it fills, or
+-- a backup's job that does not exist yet. A repeat by a move writes the same.
 -- KEYS[1] gate  KEYS[2] jobs  KEYS[3...] keys of the partition
--- ARGV[1] job, '' for what belongs to none  ARGV[2] id of the move, '' for a backup  ARGV[3] number of the move's copy
--- then for each thing to do: D(elete), H(ash), N (field of a hash, when it is not there), Z (sorted set; the higher score stays), R(ows, to a list), L(ine of a list,
---   unless it is its last one), the key's place
+-- ARGV[1] job, '' for records of no job  ARGV[2] id of the move, '' for a backup
+-- ARGV[3] number of the move's copy
+-- then for each write: D(elete), H(ash), N (field of a hash, if absent), Z (sorted set; the higher
+--   score stays), R(ows, to a list), L(ine of a list, unless equal to its last one), the key's place
 --   in KEYS, the number of values, and the values
--- Returns 'done', 'exists', 'stale' (a later copy has begun), 'closed|state|move|words', or the gate of a partition that this
--- move does not fill.
+-- Returns 'done', 'exists', 'stale' (a later copy has begun), 'closed|state|move|words', or the
+-- gate of a partition that this move does not fill.
 -- needs: lib/gate codec/gate
 local job, move, copy = ARGV[1], ARGV[2], ARGV[3]
 if move == '' then
   local shut = closed(KEYS[1])
   -- guard:import-gate P7 a backup brings nothing into a partition that a move has closed
   if shut then return 'closed|' .. shut end
-  -- guard:import-new P1 a job that is there is never set back to where a backup knew it
+  -- guard:import-new P1 a backup never overwrites an existing job
   if redis.call('HEXISTS', KEYS[2], job) == 1 then return 'exists' end
 else
   local text = redis.call('GET', KEYS[1])
   local g = gate_of(text)
   -- guard:import-filling P7 a move writes only into a partition that it fills
   if not text or not g or g.state ~= 'filling' or g.move ~= move then return text or 'none' end
-  -- guard:import-copy P7 a copy that was given up for a later one writes nothing more
+  -- guard:import-copy P7 a copy that a later one has replaced writes nothing more
   if string.match(g.words, ', copy (%d+)$') ~= copy then return 'stale' end
 end
 local at = 4

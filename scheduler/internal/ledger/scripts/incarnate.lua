@@ -1,8 +1,8 @@
--- Gives a partition an incarnation where it has none, or where it has one that the caller names. Nodes that knew another one report what
--- they know before anything is granted.
+-- Gives a partition an incarnation where there is none, or where the caller names the present one.
+-- Nodes of another incarnation report their runs and cursors before anything is granted.
 -- keys: gate incarnation
 -- Arguments: incarnateArgs in epoch.go.
--- Returns the partition's incarnation, or '' where there is no gate and none is to be made
+-- Returns the partition's incarnation, or '' where there is no gate and the caller wants none made
 -- needs: lib/args lib/base codec/gate
 local gate, held = redis.call('GET', k.gate), redis.call('GET', k.incarnation)
 if not gate and not args.open then return '' end

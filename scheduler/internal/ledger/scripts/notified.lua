@@ -1,7 +1,8 @@
--- Notes what people were told of jobs, and what waits to be sent, for the one who holds the notifiers' lock.
+-- Notes which events of jobs were sent, and which messages wait, for the holder of the notifiers'
+-- lock.
 -- keys: notified
 -- Arguments: notifiedArgs in notified.go.
--- Returns 'done', or 'stale' when somebody with a greater token has written before.
+-- Returns 'done', or 'stale' when a holder with a greater token has written before.
 -- needs: lib/args
 local was = redis.call('HGET', k.notified, ':token')
 if was and tonumber(was) > tonumber(args.token) then return 'stale' end

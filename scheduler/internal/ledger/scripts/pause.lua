@@ -1,9 +1,10 @@
--- Pauses a job: ticks that nobody has claimed yet, and those up to the end, will be recorded as
--- paused. Or ends a pause: ticks from now on run again. A pause that begins before the ticks of the
--- one before it were accounted for goes on from that one's beginning.
+-- Pauses a job: its unclaimed ticks, up to the pause's end, will be recorded as paused. Or ends a
+-- pause: ticks from now on run again. A pause that begins before the ticks of the previous pause
+-- were accounted for starts at the previous one's beginning.
 -- keys: jobs pauses gate
 -- Arguments: pauseArgs in operate.go.
--- Returns 'closed|state|move|words', or one word: done, over (the end lies behind), unknown, foreign.
+-- Returns 'closed|state|move|words', or one word: done, over (the end is in the past), unknown,
+-- foreign.
 -- needs: lib/args lib/gate lib/windows codec/entry codec/pause
 local job, till = args.job, args.till or ''
 local shut = closed(k.gate)

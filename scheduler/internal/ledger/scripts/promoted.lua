@@ -1,7 +1,7 @@
--- Ends a promotion, if it is still the one that is under way.
+-- Ends a promotion, if it is still under way.
 -- keys: control
 -- Arguments: promotedArgs in promote.go.
--- Returns 1: it has ended; 0: another one is under way, or none
+-- Returns 1: the promotion has ended; 0: another promotion is under way, or none
 -- needs: lib/args
 if redis.call('HGET', k.control, 'promoting') ~= args.promotion then return 0 end
 redis.call('HDEL', k.control, 'promoting')

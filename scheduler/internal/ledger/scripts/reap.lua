@@ -1,7 +1,8 @@
--- Settles, as abandoned, runs whose lease lapsed: only if the run is the one seen, its beat has
--- not moved since, and 'until' has passed. A lease whose end lies farther ahead than any renewal by this clock can have set it was renewed
--- by a clock that was taken back: it gets its ttl from now on, which is more than its holder has. The caller has seen the clock of the named
--- server run steadily; another server does nothing. Attempts that are left follow.
+-- Settles, as abandoned, runs whose lease lapsed: only if the beat has not moved since the caller
+-- read it, and 'until' has passed. An 'until' farther ahead than any renewal by this clock can have
+-- set was stored by a clock that was taken back: the lease then ends a ttl from now, which is later
+-- than its holder believes. The caller has read the clock of the named server run steadily; another
+-- server does nothing. A next attempt follows where attempts are left.
 -- keys: jobs runs leases pending waiting kept recent cancels outbox followers gate incarnation histories
 -- Returns {'clock', redis ms}, or one word for each item: reaped, alive, gone, foreign.
 -- needs: lib/epoch lib/finish lib/rows codec/run codec/entry
@@ -10,7 +11,7 @@
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the epoch that the caller knows, '' for any
+--   server     id of the caller's epoch, '' for any
 -- then for each item:
 --   job        the job's name
 --   id         id of the run
@@ -42,7 +43,7 @@ for i = 1, n do
   local alive, most = false, r and ms + r.ttl + AHEAD
   -- guard:lease-clipped P6 a lease does not outlive a clock that was taken back
   if r and e and tonumber(r.until_) > most then shorten(id, r) end
-  -- guard:reap-beat P4 a lease that was renewed since it was seen is alive
+  -- guard:reap-beat P4 a lease that was renewed since the caller read it is alive
   if r and r.beat ~= c.beat then alive = true end
   -- guard:reap-until P4 a lease is reaped only when its time is over
   if r and tonumber(r.until_) >= ms then alive = true end

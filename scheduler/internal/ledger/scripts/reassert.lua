@@ -1,23 +1,25 @@
--- After a failover or a restart of Redis, a node reports the runs that it was granted. Runs that Redis has lost are restored, each
--- with its step of the cursor.
+-- After a failover or a restart of Redis, a node reports its granted runs. Runs that Redis has lost
+-- are restored, each with its step of the cursor.
 -- keys: jobs runs leases pending waiting kept recent cancels outbox followers due gate incarnation histories
--- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else two
--- for each item: word, cursor
---   known       the ledger has it
---   restored    the ledger has it again
---   ended       its end is recorded
---   lost        it was granted again, or its tick is accounted for in another way: the caller's is over
---   behind      the cursor stands before its tick, and not where the gap begins: other nodes may know why. Repeat
+-- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is wrong about
+-- either, else two for each item: word, cursor
+--   known       the ledger has the run
+--   restored    the ledger has the run again
+--   ended       the run's end is recorded
+--   lost        the run was granted again, or its tick is accounted for in another way: the
+--               caller's run is over
+--   behind      the cursor lies before the run's tick, and not where the gap begins: other nodes
+--               may report the ticks between. Repeat
 --   superseded  another definition is the stored one
 --   unknown     no such job
---   foreign     a record that this version does not understand
+--   foreign     a record that this version cannot read
 -- needs: lib/base lib/epoch lib/windows lib/history lib/rows lib/outbox lib/shards codec/entry codec/run codec/pending codec/tick
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the epoch that the caller knows, '' for any
+--   server     id of the caller's epoch, '' for any
 -- then for each item:
 --   job        the job's name
 --   digest     of the caller's definition
@@ -41,14 +43,15 @@ if clock_off(ms, now, skew) then return {'clock', int(ms)} end
 local here = epoch_at(server_id())
 if elsewhere(server, here) then return {'server', here} end
 
--- Sets the cursor to behind a tick. Returns 'restored', or what is to be answered instead.
+-- Sets the cursor behind a tick. Returns 'restored', or the answer to give in its place.
 local function step(i, e, c, tick, nxt)
   local cursor, at = tonumber(e.cursor), tonumber(tick)
-  if at > ms + AHEAD then return 'lost' end -- the clock here stands before it: nothing is accounted for that is not due
+  if at > ms + AHEAD then return 'lost' end -- Redis' clock is before the tick: nothing is accounted for that is not due
   if not cursor or cursor > at then
-    -- A job that was created since knows nothing of the tick, and no other node can have run it.
+    -- A job that was created since has no record of the tick, and no other node can have run the
+    -- tick.
     local known = tonumber(e.base)
-    if not known then known = (tonumber(e.last) or 0) < at and math.huge or 0 end -- it had no schedule at first
+    if not known then known = (tonumber(e.last) or 0) < at and math.huge or 0 end -- the job had no schedule at first
     if known <= at then return 'lost' end
     -- guard:apart-is-accounted P1 a job that was created anew does not go back to a tick whose run was restored
     if e.base ~= '' and (tonumber(e.last) or 0) < at then e.last = tick end
@@ -72,16 +75,17 @@ local function step(i, e, c, tick, nxt)
   return 'restored'
 end
 
--- Whether what goes by that id, a run or an open tick, was granted after a run.
+-- Whether a run or an open tick of that id was granted after the run r.
 local function later(id, r)
   local other = run_of(redis.call('HGET', k.runs, id))
   local t = not other and tick_of(redis.call('HGET', k.waiting, id))
   return other and tonumber(other.token) > tonumber(r.token) or t and tonumber(t.granted) > tonumber(r.granted)
 end
 
--- Takes away what is left of a run under other ids: those that it had before, as it was handed back or had crashed, and that is
--- lost, or the one under which it waits since its node handed it back and was not answered. Else it would be granted again. Returns whether there was one, and so the step of the cursor; and whether an
--- attempt before it is going, whose end will be told. Or 'lost' when the run was granted anew.
+-- Removes a lost run's records under other ids, which would be granted again: ids before the run
+-- was handed back or had crashed, or the id of a hand-back whose reply its node did not get.
+-- Returns whether there was a record, and with it the step of the cursor; and whether an earlier
+-- attempt is in flight, whose end is still to come. Or 'lost' when the run was granted anew.
 local function before(e, id, r)
   local older, earlier = {}, false
   for _, held in ipairs({{k.runs, k.leases, run_of}, {k.waiting, k.pending, pending_of}}) do
@@ -109,23 +113,25 @@ end
 local function whole(i, e, c, r)
   local text = redis.call('HGET', k.waiting, r.of)
   if tick_of(text) then return 'restored' end
-  local asked = pending_of(text) -- then it was not opened yet
+  local asked = pending_of(text) -- pending: the tick was not opened yet
   if text and not asked then return 'foreign' end
-  -- Of a job that was defined anew since, nobody knows which shards of the tick have ended. The chain tells that of its own ticks only:
-  -- a job that follows another has none, and the first tick of a schedule may lie behind a run by hand.
+  -- For a job that was defined anew since, it is unknown which shards of the tick have ended. The
+  -- chain shows that only for the job's own ticks: a follower's ticks have no chain, and the first
+  -- tick of a schedule may lie behind a run by hand.
   local chained = r.request == '' and r.trigger ~= 'after'
   local anew = not asked and chained and (e.base == '' or tonumber(e.base) > tonumber(r.granted))
   if c.parts == '' or anew or find_row(k.histories[i], r.of) then return 'lost' end
   local p = asked or {job = r.job, tick = r.tick, attempt = r.attempt, prev = '', next = '', trigger = r.trigger, request = r.request, payload = r.payload}
   if not asked and r.trigger == 'rerun' then
-    -- Whether it was a step, and which attempt the tick was, it does not say; another shard may.
+    -- The report has neither the tick's attempt nor whether it was a step of the cursor; another
+    -- shard may.
     return c.gap == '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) and 'behind' or 'lost'
   end
-  -- It may have been a run by itself first, that was handed back before its job had shards.
+  -- The tick may have been a run by itself first, handed back before its job had shards.
   local one = {job = r.job, tick = r.tick, shard = '0', shards = '1', attempt = r.attempt, token = r.token, request = r.request, of = '', prev = '', next = ''}
   local found = not asked and before(e, r.of, one)
   if found == 'lost' then return 'lost' end
-  if asked then -- its step was made
+  if asked then -- the cursor's step was made
   elseif found then p.prev, p.next = one.prev, one.next
   elseif r.trigger == 'schedule' or r.trigger == 'catch_up' then
     local word = step(i, e, c, r.tick, c.next)
@@ -138,7 +144,8 @@ local function whole(i, e, c, r)
   return 'restored'
 end
 
--- Whether the history knows of an attempt of the run's tick; and of this very one, that ended under another id.
+-- Whether the history has an attempt of the run's tick; and whether it has this attempt, under
+-- another id.
 local function recorded(key, r)
   local first = false
   for _, row in ipairs(redis.pcall('LRANGE', key, 0, -1)) do
@@ -158,12 +165,12 @@ local function place(i, e, c, r, asked)
   local id = c.id
   local first, over = recorded(k.histories[i], r)
   if over then return 'lost' end
-  if asked and r.of == '' or e.open == id then return 'restored' end -- the job still waits for it
+  if asked and r.of == '' or e.open == id then return 'restored' end -- the job still waits for the run
   if r.of ~= '' then
     local word = whole(i, e, c, r)
     return word == 'restored' and before(e, id, r) == 'lost' and 'lost' or word
   end
-  local ahead = r.prev ~= '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) -- then nothing of it is there
+  local ahead = r.prev ~= '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) -- nothing of it is stored
   if ahead then return step(i, e, c, r.tick, r.next) end
   local found, earlier = before(e, id, r)
   if found == 'lost' then return 'lost' end
@@ -172,29 +179,33 @@ local function place(i, e, c, r, asked)
     return 'restored'
   end
   if r.prev ~= '' then return step(i, e, c, r.tick, r.next) end
-  -- All attempts before it are lost, and with them the step: then it is this one's.
+  -- All attempts before this one are lost, and with them the step of the cursor: the step is this
+  -- one's.
   if tonumber(e.cursor) <= tonumber(r.tick) and (c.gap == '' or c.next == '') then return 'behind' end
   local word = step(i, e, c, r.tick, c.next)
   if word == 'restored' then r.prev, r.next = r.tick, c.next end
   return word
 end
 
--- The run that was granted last holds the job: the holder before it has ended, though Redis has lost that end.
+-- The run that was granted last holds the job: the previous holder has ended, and Redis has lost
+-- that end.
 local function hold(e, id, r)
   if r.of ~= '' or r.mode == 'a' or e.open == id or later(e.open, r) then return end
   e.open, e.busy = id, ''
 end
 
--- Notes for the audit that what came before a restored run may be lost: the end of the attempt before it, or that attempt.
--- It stands among the counts, and is none: the latest tick of which a shard, or an attempt after the first, was restored.
+-- Notes for the audit that rows before a restored run may be lost: the end of the previous attempt,
+-- or the whole attempt. 'retold' is kept among the counts and is none: the latest tick of which a
+-- shard, or an attempt after the first, was restored.
 local function note(e, r)
   if r.attempt == '1' and r.of == '' then return end
   local was = tonumber(string.match(',' .. e.counts, ',retold=(%d+)') or 0)
   if tonumber(r.tick) > was then count(e, 'retold', tonumber(r.tick) - was) end
 end
 
--- Whether the row of a run that ended at an instant may have left the history: rows leave when found are more than are kept, or
--- when they are too old, and those that ended later are there. In a shorter history the row was lost, and the end has to be reported.
+-- Whether the row of a run that ended at an instant may have left the history: rows leave when they
+-- are too many or too old, and later rows are present then. In a shorter history the row was lost,
+-- and the end has to be reported.
 local function trimmed(key, ended)
   if ended == '' or redis.call('LLEN', key) < tonumber(keep) and tonumber(ended) >= ms - tonumber(keep_for) then return false end
   local oldest = redis.call('LINDEX', key, 0)
@@ -202,7 +213,8 @@ local function trimmed(key, ended)
   return at and tonumber(at) > tonumber(ended)
 end
 
--- Gives an entry that was lost, and made anew, what a run that is there says of the job: its step, its token, and that it holds the job.
+-- Completes an entry that was lost and made anew from the record of its run: the cursor's step, the
+-- token, and the run as the job's holder.
 local function anew(i, e, c, r)
   if tonumber(e.token) >= tonumber(r.token) then return 'restored' end
   if r.prev ~= '' and e.cursor ~= '' and tonumber(e.cursor) <= tonumber(r.tick) then
@@ -228,7 +240,7 @@ local function reassert(i, c)
   if not was then
     if find_row(k.histories[i], id) or trimmed(k.histories[i], c.ended) then return 'ended', e.cursor end
     local asked = redis.call('HGET', k.waiting, id)
-    if tick_of(asked) then return 'lost', e.cursor end -- opened since, as a definition with shards wants it
+    if tick_of(asked) then return 'lost', e.cursor end -- opened since, under a definition with shards
     if asked and not pending_of(asked) then return 'foreign', '' end
     local word = place(i, e, c, r, asked)
     if word == 'apart' then r.prev, r.next, word = '', '', 'restored' end
@@ -239,7 +251,7 @@ local function reassert(i, c)
     note(e, r)
     e.token = int(math.max(e.token, r.token))
     redis.call('HSET', k.jobs, job, entry_text(e))
-    if r.of ~= '' then r.payload = '' end -- it is the tick's
+    if r.of ~= '' then r.payload = '' end -- kept with the tick
   else
     r = was
     local word = anew(i, e, c, r)

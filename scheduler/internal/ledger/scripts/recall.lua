@@ -1,27 +1,28 @@
--- After a failover or a restart of Redis, a node reports the cursors of jobs. A job that Redis has lost begins at the reported cursor, so
--- that the ticks since then are run or recorded as after any outage.
+-- After a failover or a restart of Redis, a node reports the cursors of jobs. A job that Redis has
+-- lost begins at the reported cursor: the ticks since then are run or recorded as after any outage.
 -- keys: jobs due anew kept recent outbox followers gate incarnation histories
--- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is mistaken about either, else three for
--- each item that is to be reported with a gap: its number from 1, word, where the gap ends or begins
---   after   a run that was restored accounts for the tick: report the first tick behind it
+-- Returns {'clock', redis ms} or {'server', id} and does nothing when the caller is wrong about
+-- either, else three for each item to be reported again with a gap: its number from 1, word, the
+-- gap's end or beginning
+--   after   a restored run accounts for the tick: report the first tick behind it
 --   before  the job was created and has been claimed since: the gap ends where its chain begins
---   behind  the cursor stands before the caller's, in a Redis that has not lost the job: the gap begins there, if the runs that
---           nodes were granted do not account for it
+--   behind  the cursor lies before the caller's, in a Redis that has not lost the job: the gap
+--           begins there, unless granted runs account for it
 -- needs: lib/base lib/epoch lib/windows lib/history lib/outbox codec/entry
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the epoch that the caller knows, '' for any
+--   server     id of the caller's epoch, '' for any
 -- then for each item:
 --   job        the job's name
 --   digest     of the caller's definition
 --   cursor     the job's cursor before the failover, ms
---   opened     the cursor after a tick that nodes have begun in shards, ms, where it stood before that one;
---              else ''
---   heard      '1' when the job stood there, so that all ticks before the cursor are accounted for
---   sharded    '1' when ticks of the job are begun in shards, of which nodes know some each
+--   opened     the cursor behind a sharded tick that nodes have opened, ms, where 'cursor' lies before that
+--              tick; else ''
+--   heard      '1' when Redis had this cursor: all ticks before the cursor are accounted for
+--   sharded    '1' when ticks of the job are opened in shards: each node has reported some shards only
 --   gap        'from,last,count': ticks that Redis has lost, to be recorded as missed; '' for none
 local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local n = (#ARGV - 5) / 7
@@ -44,17 +45,19 @@ local entries = redis.call('HMGET', k.jobs, unpack(names))
 local marks, heard_at = redis.call('HMGET', k.anew, unpack(fields)), redis.call('HMGET', k.anew, unpack(heards))
 local noted, saved, due, out = {}, {}, {}, {}
 
--- Notes a reported cursor, and in a field of its own, which older versions do not read, that the job stood there.
+-- Notes a reported cursor. Whether Redis had that cursor is noted in a field of its own, which
+-- older versions do not read.
 local function note(i, made, cursor)
   local at = #noted
   noted[at + 1], noted[at + 2] = fields[i], made .. '|' .. cursor
   if items[i].heard == '1' then noted[at + 3], noted[at + 4] = heards[i], cursor end
 end
 
--- Whether a report changes nothing beside the one that counts. The latest counts; one of where the job stood before any that is worked out.
+-- Whether the reported cursor yields to one that was reported before. A cursor that Redis had
+-- outweighs any cursor that a node worked out; among equals the latest counts.
 local function outweighed(c, at, reported, heard)
   if reported == '' then return false end
-  -- guard:worked-out-yields P2 a cursor that a node has worked out passes no tick of which another node knows that it was not granted
+  -- guard:worked-out-yields P2 a worked-out cursor passes no tick that another node saw ungranted
   if heard ~= (c.heard == '1') and c.sharded ~= '1' then return heard end
   return at <= tonumber(reported)
 end
@@ -64,7 +67,8 @@ local function save(i, e)
   due[#due + 1], due[#due + 2] = e.cursor, names[i]
 end
 
--- Records the ticks of a gap that begins at a cursor and ends before another one. Returns the last tick, or false.
+-- Records the ticks of a gap that begins at a cursor and ends before another cursor. Returns the
+-- last tick, or false.
 local function fill(i, e, gap, begin, nxt)
   local from, last, num = string.match(gap, '^(%d+),(%d+),(%d+)$')
   if from ~= begin or tonumber(last) >= tonumber(nxt) then return false end
@@ -80,9 +84,10 @@ end
 local function recall(i, c)
   local made, reported = string.match(marks[i] or '|', '^(1?)|(%d*)$')
   local e = entry_of(entries[i])
-  local untouched = e and made == '1' and e.cursor == e.base -- nothing was claimed of it yet
+  local untouched = e and made == '1' and e.cursor == e.base -- no tick of the job was claimed yet
   local cursor = c.cursor
-  -- guard:opened-is-over P1 a tick in shards, of which an emptied Redis knows nothing, is not begun again
+  -- guard:opened-is-over P1 a sharded tick that an emptied Redis has no record of is not opened
+  -- again
   if c.opened ~= '' and (not entries[i] or untouched) then cursor = c.opened end
   local at = tonumber(cursor)
   if reported and outweighed(c, at, reported, heard_at[i] == reported) then return end

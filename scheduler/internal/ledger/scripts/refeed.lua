@@ -1,11 +1,12 @@
--- Stores again backfills that Redis has lost, as a node saw them last. Of what several nodes report the furthest counts.
+-- Restores backfills that Redis has lost, as nodes read them last. Of several nodes' reports the
+-- one with the most progress counts.
 -- keys: backfills backfilled gate incarnation
 -- Arguments: refeedArgs in refeed.go.
--- Returns how many were stored, as text, or server (the caller knows another epoch).
+-- Returns how many were stored, as text, or server (the caller is of another epoch).
 -- needs: lib/args lib/base lib/epoch codec/backfill
 if elsewhere(args.server, (epoch_at(server_id()))) then return 'server' end
 
--- Where a backfill stands: the tick from which on nothing was put into pending, and when it was looked at.
+-- The progress of a backfill: the first tick not put into pending, and the time of its last step.
 local function place(b) return tonumber(b.next) or math.huge, tonumber(b.looked) end
 
 local function further(b, other)

@@ -1,10 +1,13 @@
--- Delivers an event of an upstream tick to one follower, once. An end that the follower waits for makes a pending run with the same
--- tick; of a follower of several jobs, the last of their ends does. Any other outcome is recorded as skipped(upstream), unless the tick
--- has a run or a row. A job that stopped following before the delivery has missed the tick. None of these is a step of the job's own cursor, so its row has no prev.
+-- Delivers an event of an upstream tick to one follower, once. An end that the follower waits for
+-- makes a pending run with the same tick; for a follower of several jobs, the last upstream's end
+-- does. Any other outcome is recorded as skipped(upstream), unless the tick has a run or a row. A
+-- job that stopped following before the delivery has missed the tick. None of these is a step of
+-- the job's own cursor, so the row has no prev.
 -- keys: jobs defs runs pending waiting unique kept recent outbox followers joins history gate
 -- Arguments: relayArgs in follow.go, and the upstream's result.
--- Returns 'closed|state|move|words', or one word: relayed (also when repeated), unrelated (no such job, or no follower), full, foreign,
--- unheld (it waits), several (the follower is to be told of these ticks one by one; of gaps, one is none any more).
+-- Returns 'closed|state|move|words', or one word: relayed (also when repeated), unrelated (no such
+-- job, or no follower), full, foreign, unheld (the event waits), several (deliver these ticks one
+-- by one; of gaps, one overlaps a row or a run by now).
 -- needs: lib/args lib/gate lib/windows lib/history lib/outbox lib/waiting lib/joined codec/entry codec/run codec/pending
 local job, upstream, id, tick, last, num = args.job, args.upstream, args.run, args.tick, args.last, args.count
 local outcome, payload = args.outcome, bytes
@@ -19,7 +22,7 @@ local e = entry_of(text)
 if not e then return 'foreign' end
 local def = redis.call('HGET', k.defs, e.digest) or ''
 
--- The jobs that the follower follows, and after which ends of theirs it runs.
+-- The upstreams of the follower, and after which of their outcomes the follower runs.
 local function followed_jobs()
   if string.find(def, '"after":', 1, true) and string.find(def, '"' .. upstream .. '"', 1, true) then -- may be the text of a label
     local ok, d = pcall(cjson.decode, def)
@@ -48,7 +51,7 @@ if not follows then
 end
 if rows.err then return 'foreign' end
 
--- Whether the follower runs after ticks that ended so.
+-- Whether the follower runs after ticks with that outcome.
 local function wants(how)
   if how == 'succeeded' then return when ~= 'failed' end
   if how == 'skipped' or how == 'missed' then return when == 'any' end
@@ -60,7 +63,8 @@ if num > 1 and not args.rest and (several or idle and when == 'any') then return
 local followed = redis.call('HEXISTS', k.followers, job) == 1
 local full = followed and redis.call('ZCARD', k.outbox) >= OUTBOX_MAX
 
--- Records gaps as skipped, one row for each. One in which a row or a run lies by now is left as it is: the caller looks again.
+-- Records gaps as skipped, one row for each. A gap that a row or a run overlaps by now is left, and
+-- the caller looks again.
 local function skip(gaps)
   if full then return 'full' end
   local over, answer = passed_over(rows), 'relayed'
@@ -70,7 +74,8 @@ local function skip(gaps)
   if any(k.runs, run_of, job, note) or any(k.waiting, pending_of, job, note) then return 'foreign' end
   for _, gap in ipairs(gaps) do
     local free = true
-    -- guard:relay-gap P2 ticks that a follower has a row of, or a run, are not recorded as skipped beside that
+    -- guard:relay-gap P2 ticks that have a row of the follower, or a run, are not recorded as
+    -- skipped too
     if lie_among(over, tonumber(gap.first), tonumber(gap.last)) then free, answer = false, 'several' end
     if free then
       local nxt = gap.next or ''
@@ -89,7 +94,7 @@ local join
 if several then
   id = args.joined
   if num == 1 and not args.rest then
-    if full then return 'full' end -- what is given up is told, too
+    if full then return 'full' end -- a tick that is given up sends an event, too
     join = note_end(k, k.history, job, tick, ups, upstream, outcome, payload, e, ms, args.keep, args.keep_for)
     if join == 'foreign' then return 'foreign' end
     redis.call('HSET', k.jobs, job, entry_text(e))
@@ -108,7 +113,8 @@ local nobody = (args.unheld or args.holders) and not among(args.holders, e.diges
 local wanted = wants(outcome) and not args.rest
 local may_run = wanted and follows and (not nobody or not args.unheld)
 
--- Whether the tick has a run, also under a later id, or a row. A success by a rerun may still run after a failure was recorded.
+-- Whether the tick has a run, also under a later id, or a row. A success by a rerun may still run
+-- after a failure was recorded.
 local function ran()
   if num == 1 and redis.call('ZSCORE', k.unique, id) then return true end
   local going = num == 1 and (any(k.runs, run_of, job, same) or any(k.waiting, pending_of, job, same))
@@ -123,7 +129,7 @@ local function ran()
   return false
 end
 
--- What becomes of the tick is decided.
+-- Records the decision on the tick in its join.
 local function decided(state)
   if not join then return end
   join.state = state
@@ -131,11 +137,11 @@ local function decided(state)
   save_join(k.joins, job, tick, ups, join)
 end
 
-local mark = wanted and id or id .. ' ' .. outcome .. ' ' .. last -- of several ticks, after a rewind also of others
+local mark = wanted and id or id .. ' ' .. outcome .. ' ' .. last -- after a rewind, id may name other ticks
 local before = redis.call('ZSCORE', k.unique, mark) and true or ran()
 if before == 'foreign' then return 'foreign' end
--- guard:relay-once P1 a tick of the job that is followed leads to one run
-if before then -- an event that is delivered repeatedly is remembered on
+-- guard:relay-once P1 a tick of an upstream leads to one run
+if before then -- a repeated event is remembered longer
   redis.call('ZADD', k.unique, int(ms + args.remember), mark)
   decided(may_run and 'r' or 's')
   return 'relayed'

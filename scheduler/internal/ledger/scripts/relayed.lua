@@ -1,4 +1,4 @@
--- Removes an event from the outbox after it was delivered to all followers.
+-- Removes an event from the outbox after its delivery to all followers.
 -- keys: outbox gate incarnation
 -- Arguments: relayedArgs in follow.go.
 -- Returns done, or server and does nothing: another server may have lost the deliveries.

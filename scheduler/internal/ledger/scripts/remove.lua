@@ -1,9 +1,11 @@
--- Removes a job and all that is stored of it, but for its definitions, which tidy takes away when nobody announces them any
--- more, and for runs in flight: there must be none. Of its unique keys those are forgotten whose runs wait or stand in the history.
+-- Removes a job and its records. Two kinds stay: definitions, which tidy removes when no node
+-- announces them any more, and unique keys, except those of pending runs and of runs in the
+-- history. A job with a run in flight is not removed.
 -- keys: jobs pauses due runs pending waiting kept followers joins history cancels unique anew backfills backfilled gate
 -- Arguments: removeArgs in operate.go.
--- Returns 'closed|state|move|words', or one word: removed, held, unknown, foreign (a record of it that waits cannot be read),
--- used (it has another definition than the given one, or a history and is to have none).
+-- Returns 'closed|state|move|words', or one word: removed, held (a run is in flight), unknown,
+-- foreign (a pending record of the job cannot be read), used (the job has another definition than
+-- the given one, or has a history although the caller wants none).
 -- needs: lib/args lib/gate lib/waiting lib/joins codec/entry codec/row codec/run codec/pending codec/tick
 local shut = closed(k.gate)
 -- guard:remove-gate P7 a partition that a move has closed removes nothing
@@ -11,9 +13,9 @@ if shut then return 'closed|' .. shut end
 local job = args.job
 if redis.call('HEXISTS', k.jobs, job) == 0 then return 'unknown' end
 local e = entry_of(redis.call('HGET', k.jobs, job))
--- guard:remove-defined P2 a job that was stored again meanwhile, or is a program's, stays
+-- guard:remove-defined P2 a job that was stored again since, or is defined by a program, stays
 if args.digest and not (e and e.digest == args.digest) then return 'used' end
--- guard:remove-unused P2 what has run stays
+-- guard:remove-unused P2 a job with a history stays
 if args.unused and redis.call('LLEN', k.history) > 0 then return 'used' end
 if any(k.runs, run_of, job, function() return true end) then return 'held' end
 if any(k.waiting, pending_of, job, function() return false end) then return 'foreign' end
@@ -24,7 +26,7 @@ for i = 2, #all, 2 do
     redis.call('HDEL', k.waiting, all[i - 1])
     redis.call('HDEL', k.kept, 'g:' .. all[i - 1])
     redis.call('ZREM', k.pending, all[i - 1])
-    redis.call('HDEL', k.cancels, all[i - 1]) -- an open tick that somebody wanted ended
+    redis.call('HDEL', k.cancels, all[i - 1]) -- the cancel flag of an open tick
     redis.call('ZREM', k.unique, p.request)
   end
 end

@@ -1,21 +1,23 @@
--- Renews a batch of leases: moves 'until' to now + ttl and counts the beat. A lease that lapsed
--- and that nobody reaped is still its holder's and may be renewed. 'until' goes by Redis' clock, whatever the caller believes: for a node
--- that believes another clock the lease must not be over. How far a run is, is stored with its renewal alone: a run that was handed back
--- meanwhile leaves nothing. Where the lease stands in 'leases' goes by the caller's idea: the sweep finds
--- the lease when its node is dead, also if 'until' was stored by a clock that was taken back. See reap.lua.
+-- Renews a batch of leases: sets 'until' to now + ttl and counts the beat. A lapsed lease that was
+-- not reaped still belongs to its holder and may be renewed. 'until' is a time of Redis' clock,
+-- also for a caller with a wrong clock, whose lease must not be over. A run's progress is stored
+-- only with a renewal: a run that was handed back since leaves nothing. The score in 'leases' is a
+-- time of the caller's clock: the sweep finds a dead node's lease also if 'until' was stored by a
+-- clock that was taken back. See reap.lua.
 -- keys: runs leases kept gate incarnation
--- Returns {'server', id} and does nothing when the caller knows another epoch, else one text, a word for each item, parted by
--- commas: renewed, gone (also when somebody was granted the run since), or foreign.
+-- Returns {'server', id} and does nothing when the caller is of another epoch, else one text, a
+-- word for each item, parted by commas: renewed, gone (also when the run was granted anew since),
+-- or foreign.
 -- needs: lib/base lib/epoch lib/lost codec/run
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
---   server     id of the epoch that the caller knows, '' for any
+--   server     id of the caller's epoch, '' for any
 -- then for each item:
 --   run        id of the run
 --   token      its token, '' for any
 --   ttl        of the lease, ms
---   progress   how far it is, '' if it has not said
+--   progress   the run's progress, '' if none was reported
 local now, skew, server = ARGV[1], ARGV[2], ARGV[3]
 local n = (#ARGV - 3) / 4
 local function place(i) return 4 + (i - 1) * 4 end
@@ -29,7 +31,7 @@ if server ~= '' then
 end
 local sub, match = string.sub, string.match
 local ids, out, runs, leases, kept, size = {}, {}, {}, {}, {}, 0
-local tills, scores, beats = {}, {}, {} -- what was spelt out: when a lease ends and its place, by its ttl, and the beat after another one
+local tills, scores, beats = {}, {}, {} -- reused texts: by ttl, a lease's end and its score; by beat, the next beat
 for i = 1, n do ids[i] = ARGV[place(i) + RUN] end
 local held = redis.call('HMGET', k.runs, unpack(ids))
 for i = 1, n do
@@ -57,5 +59,5 @@ if size > 0 then
   redis.call('HSET', k.runs, unpack(runs))
   redis.call('ZADD', k.leases, unpack(leases))
 end
-if #kept > 0 then redis.pcall('HSET', k.kept, unpack(kept)) end -- nothing depends on it: the next renewal repeats it
+if #kept > 0 then redis.pcall('HSET', k.kept, unpack(kept)) end -- no check: the next renewal repeats it
 return table.concat(out, ',')

@@ -1,11 +1,13 @@
--- Puts the next attempt of a run that has ended into pending. Its id follows from the run's, so a
--- repeated request, and a crash that has led to it already, are one run. Attempts of one tick come one
--- after another, so that no number is given twice; so do those of a run by hand, which are told from a tick's by their request. The run may be a shard, or a sharded tick as a whole: then its next
--- attempt is opened as the definition then says.
+-- Puts the next attempt of an ended run into pending. The attempt's id follows from the run's, so a
+-- repeated request, or the attempt after a crash, is the same run. Attempts of one tick come one
+-- after another, so that no number is given twice; so do attempts of a run by hand, which have a
+-- request and a tick's have none. The run may be a shard, or a whole sharded tick: its next attempt
+-- is then opened under the current definition.
 -- keys: jobs runs pending waiting kept history gate
 -- Arguments: rerunArgs in operate.go.
--- Returns 'closed|state|move|words', or one word: queued (also when repeated), running (it has not ended), going (another attempt of its
--- tick has not ended, or is still to come since the cursor was set back), unknown, full, foreign.
+-- Returns 'closed|state|move|words', or one word: queued (also when repeated), running (the run has
+-- not ended), going (another attempt of its tick has not ended, or is still to come since a
+-- rewind), unknown, full, foreign.
 -- needs: lib/args lib/gate lib/base lib/windows lib/rows lib/waiting codec/entry codec/run codec/pending codec/tick
 local job, id, fresh = args.job, args.run, args.fresh
 local shut = closed(k.gate)
@@ -25,19 +27,20 @@ if under_way(k.runs, k.waiting, {id}) then return 'running' end
 local at, row = find_row(k.history, id)
 if not at then return 'unknown' end
 local tick, shard, shards, request, of = row.tick, row.shard, row.shards, row.request, row.of
-local attempt = row.kind == 'T' and row.tries or row.attempt -- the rows of its shards may have left the history before it
--- What is no shard may be opened, and then each shard gets the number of its attempt.
+local attempt = row.kind == 'T' and row.tries or row.attempt -- the shards' rows may have left the history first
+-- A run other than a shard may be opened, and then each shard gets the attempt's number.
 local whole = row.kind == 'T' or shards == '1'
 if whole then shard, shards = '0', '1' end
 
--- Whether a request is of the same kind: all attempts of a run by hand have one, and those of a tick have none.
+-- Whether a request is of the same kind: attempts of a run by hand have one, attempts of a tick
+-- none.
 local function alike(asked) return (asked == '') == (request == '') end
 
 local function same(r) return r.tick == tick and (whole or r.shard == shard or r.shards == '1') and alike(r.request) end
 
 local function payload()
   if of == '' then return redis.call('HGET', k.kept, 'p:' .. id) or '' end
-  local t = tick_of(redis.call('HGET', k.waiting, of)) -- of a shard that has ended before the others
+  local t = tick_of(redis.call('HGET', k.waiting, of)) -- a shard that has ended before its tick
   return t and t.payload or redis.call('HGET', k.kept, 'p:' .. of) or ''
 end
 

@@ -1,10 +1,12 @@
--- Makes the control record of a namespace that a move is going to fill; or burns the move there, so that it never will be.
+-- Makes the control record of a namespace that a move is going to fill; or burns the move there, so
+-- that the move can never fill it.
 -- keys: control notified
 -- Arguments: reserveArgs in movecontrol.go.
 -- Returns {word, move as it is noted}
 --   done        also when repeated
---   partitions  what was here before had another number of them, and nodes may still go by that
---   taken       a namespace is here that is none of this move's
+--   partitions  the namespace had another number of partitions before, and nodes may still use that
+--               number
+--   taken       another namespace is here
 -- needs: lib/args lib/base lib/newer codec/move
 local id = args.id
 local us, ms = clock()
@@ -23,5 +25,5 @@ local note = move_text({id = id, role = 'to', state = args.state, peer = args.pe
 redis.call('HSET', k.control, 'format', args.format, 'partitions', args.partitions, 'generation', args.generation, 'epoch', args.epoch,
   'move', note)
 redis.call('HDEL', k.control, 'copied', 'copies', 'before')
-redis.call('DEL', k.notified) -- what people were told when the namespace was here before
+redis.call('DEL', k.notified) -- the events that were sent while the namespace was here before
 return {'done', note}

@@ -1,19 +1,21 @@
--- Ends a batch of runs: releases the lease, records the outcome, once. The first terminal
--- outcome wins; asked again, a settle gives the answer it gave before.
+-- Ends a batch of runs: releases the lease and records the outcome, once. The first terminal
+-- outcome wins; a repeated settle gets its first answer.
 -- keys: jobs runs leases pending waiting kept recent cancels outbox followers gate incarnation histories
--- Returns {'server', id} and does nothing when the caller knows another epoch, else one text, a word for each item, parted by commas:
---   settled  recorded now, or already recorded by this same report
---   lost     another node ended the run before, and the report is kept in that row; or was granted it since
+-- Returns {'server', id} and does nothing when the caller is of another epoch, else one text, a
+-- word for each item, parted by commas:
+--   settled  recorded now, or recorded before by the same report
+--   lost     another node ended the run before, and the row keeps this late report; or the run was
+--            granted anew
 --   unknown  no such run (any more)
---   foreign  a record that this version does not understand
+--   foreign  a record that this version cannot read
 -- needs: lib/base lib/epoch lib/lost
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the epoch that the caller knows, '' for any
--- then for each item, if it is a run that succeeded at once and left nothing:
+--   server     id of the caller's epoch, '' for any
+-- then for each item, if it is a run that succeeded at its first try, without output or result:
 --   none       ''
 --   job        the job's name
 --   run        its id
@@ -21,21 +23,21 @@
 --   started    ms
 --   ended      ms
 -- then for each item, if it is any other:
---   outcome    how it ended
+--   outcome    the outcome's name
 --   job        the job's name
 --   run        its id
 --   token      the run's token, '' for any
---   reason     why it ended so
+--   reason     the reason of the outcome
 --   started    ms
 --   ended      ms
---   pause      of a try that another node makes again: how long the next attempt waits, ms; its node has
---              counted the attempts
+--   pause      of a try that another node repeats: the wait before the next attempt, ms; the reporting node
+--              has counted the attempts
 --   tries      how often the function was called
 --   error      the error's text
---   output     the last of its output
---   result     what it left for the jobs that follow, JSON, or ''
---   fresh      id of the next attempt, if this end asks for one and there are attempts left; of a run that
---              succeeded, id of the run whose checkpoint goes; or ''
+--   output     the end of the run's output
+--   result     the run's result for its followers, JSON, or ''
+--   fresh      id of the next attempt, if the outcome wants one and attempts are left; of a run that
+--              succeeded, id of the run whose checkpoint is deleted; or ''
 local now, skew, keep, keep_for, server = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local PLAIN, NONE, JOB, RUN, TOKEN, STARTED, ENDED = 6, 0, 1, 2, 3, 4, 5 -- how many, and their places
 local HEAD, OTHER = 5, 13
@@ -51,7 +53,7 @@ if server ~= '' then
   if elsewhere(server, here) then return {'server', here} end
 end
 local n = #k.histories
-local names, ids, at = {}, {}, {} -- of each item: its job, its run, and where it stands in ARGV
+local names, ids, at = {}, {}, {} -- by item: the job's name, the run, and the item's first place in ARGV
 local a = HEAD + 1
 for i = 1, n do
   names[i], ids[i], at[i] = ARGV[a + JOB], ARGV[a + RUN], a
@@ -64,14 +66,14 @@ end
 local watched = redis.call('EXISTS', k.followers, k.cancels) > 0
 local followed = watched and redis.call('HMGET', k.followers, unpack(names)) or {}
 
--- Whether a report is of another grant than the one that a token was given to.
+-- Whether a report is of another grant of the run.
 local function other_grant(token, its)
   -- guard:settle-mine P2 a run is ended by the node that holds its token
   if token ~= '' and token ~= its then return true end
   return false
 end
 
--- Stores what has changed, and then takes away the runs that have ended.
+-- Stores the changed entries, and then removes the ended runs.
 local function store(saved, ended_ids)
   redis.call('HSET', k.jobs, unpack(saved))
   -- guard:first-outcome P2 a run that has ended cannot end another way
@@ -87,7 +89,7 @@ if twice then raw, held = redis.call('HMGET', k.jobs, unpack(names)), redis.call
 local entries, ended_now = {}, {}
 saved, ended_ids = {}, {}
 
--- The report that stands at a place.
+-- The report whose arguments begin at a place.
 local function report(a)
   if ARGV[a] ~= '' then
     local c = other(a)
@@ -101,8 +103,8 @@ end
 
 local function late(i, id, outcome, ended)
   local at, row = find_row(k.histories[i], id)
-  if not at then return 'unknown' end -- also when it was handed back and ran under another id
-  -- guard:settle-repeated P2 a report that is repeated gets the answer it got before
+  if not at then return 'unknown' end -- also when the run was handed back and ran under another id
+  -- guard:settle-repeated P2 a repeated report gets its first answer
   if row.outcome == outcome then return 'settled' end
   if row.late == '' then
     row.late = outcome .. ' ' .. ended

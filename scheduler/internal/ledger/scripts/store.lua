@@ -1,11 +1,11 @@
 -- Stores definitions that no entry names yet, of a generation on standby.
 -- keys: defs gate
--- Returns {'closed', 'state|move|words'}, or the digests of those that are not stored
+-- Returns {'closed', 'state|move|words'}, or the digests of the definitions that are not stored
 -- needs: lib/gate
 -- ARGV, written by gen from verbs.go:
 -- then for each item:
 --   digest     of a definition
---   text       its text, '' to ask whether it is stored
+--   text       its text, '' to find out whether the digest is stored
 local n = (#ARGV - 0) / 2
 local function item(i)
   local a = 1 + (i - 1) * 2

@@ -1,20 +1,21 @@
--- Reads what is overdue or pending in a partition. It writes nothing.
+-- Reads the overdue and pending records of a partition. Writes nothing.
 -- keys: due leases runs pending waiting cancels outbox followers backfills jobs defs gate incarnation
--- Returns {job, cursor, ...}, {lapsed run, ...}, their records, {pending run, ...}, their records, {run, who wants it cancelled, ...},
--- the rows, the newest rows, {job that is followed, its followers, ...} of all rows, {backfill that is under way, ...},
--- {the partition's incarnation, '' when it or the gate is lost; names of keys that have fewer records than there must be, parted by commas}; of
--- these two nothing with skip_rows ''
+-- Returns {job, cursor, ...}, {lapsed run, ...}, their records, {pending run, ...}, their records,
+-- {run, its cancel flag, ...}, the rows, the newest rows, {upstream, its followers, ...} of all
+-- rows, {backfill under way, ...}, {the partition's incarnation, '' when it or the gate is lost;
+-- names of keys that have fewer records than there must be, parted by commas}; the last list is
+-- empty with skip_rows ''
 -- needs: codec/event codec/entry
 -- ARGV, written by gen from verbs.go:
 --   due_until  cursors until then, ms
 --   lapsed_until leases that lapsed until then, ms
 --   start_until runs that may start until then, ms
---   skip_due   how many cursors to pass over, '' not to read any
---   skip_lapsed the same of leases
---   skip_pending the same of runs
+--   skip_due   how many cursors to pass over, '' to read none
+--   skip_lapsed how many lapsed leases to pass over, '' to read none
+--   skip_pending how many pending runs to pass over, '' to read none
 --   most       most of each
---   skip_rows  how many rows of the outbox to pass over, '' to read neither those nor what is to be cancelled
---              nor backfills
+--   skip_rows  how many rows of the outbox to pass over, '' to read no outbox, no cancel flags and no
+--              backfills
 --   most_rows  most rows of the outbox
 --   both_ends  '1' to read its newest rows as well
 local due_until, lapsed_until, start_until, skip_due, skip_lapsed, skip_pending, most, skip_rows, most_rows,
@@ -39,7 +40,8 @@ if skip_rows ~= '' then
   if both_ends == '1' then newest = redis.call('ZRANGE', k.outbox, -most_rows, -1) end
 end
 
--- Whether a job has a next tick: one of the first 256 or so that Redis names. Jobs that follow, or whose schedule has no more, have none.
+-- Whether a job has a next tick, among the first 256 or so that HSCAN returns. Followers have none,
+-- and neither have jobs whose schedule is over.
 local function scheduled()
   local page = redis.call('HSCAN', k.jobs, '0', 'COUNT', 256)[2]
   for i = 2, #page, 2 do
@@ -49,8 +51,8 @@ local function scheduled()
   return false
 end
 
--- Names of keys that have fewer records than another key shows: each record of a job stands in jobs, defs and, with a next tick, in due; each
--- run in runs and leases.
+-- Names of keys that have fewer records than another key implies: a job has a record in jobs, in
+-- defs and, with a next tick, in due; a run has one in runs and in leases.
 local function lacks()
   local function size(command, key)
     local n = redis.pcall(command, key)

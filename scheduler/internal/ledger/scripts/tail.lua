@@ -1,7 +1,8 @@
--- Keeps what runs have written so far. It leaves with the run's row, and the end of the run replaces it.
+-- Keeps the latest output of runs in flight. It is deleted with the run's row, and the run's end
+-- replaces it.
 -- keys: runs kept
--- Arguments: tailArgs in tail.go; then for each run the last of what it wrote.
--- Returns how many are kept: not those of runs that have ended, that somebody was granted since, or whose records cannot be read.
+-- Arguments: tailArgs in tail.go; then for each run the end of its output.
+-- Returns how many are kept. A run that has ended, was granted anew or cannot be read keeps none.
 -- needs: lib/args codec/run
 local kept = 0
 for i, run in ipairs(args.runs) do

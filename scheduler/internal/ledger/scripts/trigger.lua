@@ -1,9 +1,10 @@
--- Puts one run by hand into pending. It is named by the caller's run id, so a repeated request
--- is one run. The cursor is not touched.
+-- Puts one run by hand into pending. Its id is the caller's, so a repeated request is one run. The
+-- cursor stays.
 -- keys: jobs runs pending waiting unique history gate
 -- Arguments: triggerArgs in trigger.go, and as bytes the payload.
--- Returns 'closed|state|move|words', or one word: queued (also when repeated), unknown (no such job), full, large (the payload,
--- while so many runs are due), 'unique full' (too many remembered ids), foreign.
+-- Returns 'closed|state|move|words', or one word: queued (also when repeated), unknown (no such
+-- job), full, large (the payload, while so many runs are due), 'unique full' (too many remembered
+-- ids), foreign.
 -- needs: lib/args lib/base lib/gate lib/rows lib/waiting codec/entry codec/pending
 local job, id = args.job, args.run
 local shut = closed(k.gate)
@@ -14,7 +15,7 @@ local text = redis.call('HGET', k.jobs, job)
 if not text then return 'unknown' end
 local e = entry_of(text)
 if not e then return 'foreign' end
--- guard:trigger-once P1 a request that is repeated is one run
+-- guard:trigger-once P1 a repeated request is one run
 if under_way(k.runs, k.waiting, {id, unpack(args.successors)}) or find_row(k.history, id, true) then return 'queued' end
 if args.remember then
   redis.call('ZREMRANGEBYSCORE', k.unique, '-inf', int(ms))
@@ -22,7 +23,7 @@ if args.remember then
   if redis.call('ZCARD', k.unique) >= args.many then return 'unique full' end
 end
 if redis.call('ZCARD', k.pending) >= args.most then return 'full' end
-if #bytes > 1024 and redis.call('ZCOUNT', k.pending, '-inf', int(ms)) >= 256 then return 'large' end -- sweeps read all that is due
+if #bytes > 1024 and redis.call('ZCOUNT', k.pending, '-inf', int(ms)) >= 256 then return 'large' end -- sweeps read every due run
 local at = args.at or int(ms)
 redis.call('HSET', k.waiting, id, pending_text({job = job, tick = at, shard = '0', shards = '1', attempt = '1',
   prev = '', next = '', trigger = 'manual', request = id, at = at, holds = '', of = '', param = '', payload = bytes}))

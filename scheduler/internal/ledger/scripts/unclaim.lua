@@ -1,16 +1,16 @@
--- Hands granted runs back whose function was never called: pending again, same attempt, under
--- a fresh run id. The old id is burnt: a delayed copy of its claim finds nothing to take. A run
--- that was to be cancelled is recorded as cancelled instead.
+-- Hands back granted runs whose function was never called: pending again, same attempt, under a
+-- fresh run id. The old id is burnt: a delayed copy of its claim finds nothing to take. A run with
+-- a cancel flag is recorded as cancelled.
 -- keys: jobs runs leases pending waiting kept recent cancels outbox followers gate incarnation histories
--- Returns {'server', id} and does nothing when the caller knows another epoch, else one word for each item: returned (also when repeated),
--- lost, foreign.
+-- Returns {'server', id} and does nothing when the caller is of another epoch, else one word for
+-- each item: returned (also when repeated), lost, foreign.
 -- needs: lib/epoch lib/lost lib/finish lib/rows codec/entry codec/run codec/pending
 -- ARGV, written by gen from verbs.go:
 --   now        the caller's idea of Redis' time, ms, 0 for none
 --   skew       tolerated difference, ms
 --   keep       rows to keep
 --   keep_for   age to keep, ms
---   server     id of the epoch that the caller knows, '' for any
+--   server     id of the caller's epoch, '' for any
 -- then for each item:
 --   job        the job's name
 --   id         id of the run
@@ -45,12 +45,12 @@ local function back(i, job, id, fresh, r, e)
     redis.call('ZADD', k.pending, r.at, fresh)
     local said = redis.call('HGET', k.kept, 'g:' .. id)
     if said then
-      redis.call('HSET', k.kept, 'g:' .. fresh, said) -- for the row, if the tick is missed for it
+      redis.call('HSET', k.kept, 'g:' .. fresh, said) -- for the row, if the tick is then missed
       redis.call('HDEL', k.kept, 'g:' .. id)
     end
     if e.open == id then
       e.open = fresh
-      free(e, r.mode, r.granted, ms, true) -- as for an attempt that follows: ticks meanwhile came due behind this one
+      free(e, r.mode, r.granted, ms, true) -- as for an attempt that follows: ticks came due behind this one
       redis.call('HSET', k.jobs, job, entry_text(e))
     end
   end

@@ -1,9 +1,9 @@
 -- Part of claim.lua: pending runs, and shards.
 -- needs: codec/pending lib/cancels lib/holder lib/shards claim/tick
 
--- A follower's pending run that no node was granted yet is recorded instead of run
--- when it is too late, when the job is paused, or when with overlap skip another run is going. Others wait.
--- Of the job's own, a tick that was handed back may be too late.
+-- A follower's pending run that was never granted is recorded in place of a grant when it is too
+-- late, when the job is paused, or when with overlap skip another run is going. Other pending runs
+-- wait. Of the job's own ticks, a handed-back one may be too late.
 local function skip_reason(e, p, id, mode, drop)
   -- guard:backfill-paused P2 a backfill waits while its job is paused
   if p.trigger == 'backfill' and paused(e, ms) then return 'held', 'a pause' end
@@ -24,7 +24,8 @@ end
 -- A shard of an open tick: only a cancel flag holds it back. Then it is recorded as cancelled.
 local function claim_shard(i, e, id, mode, p)
   if unreadable(k.waiting, p.of) then answer(i, 'foreign', '', '', '') return nil end
-  -- A tick that was opened with overlap allow does not hold the job; under another policy it has to, from now on.
+  -- A tick that was opened with overlap allow does not hold the job; under another policy it does
+  -- from now on.
   if mode ~= 'a' and e.open ~= '' and e.open ~= p.of and not dangling(e) then answer(i, 'held', '', e.open, '') return nil end
   if mode ~= 'a' and e.open ~= p.of then e.open = '' end
   local flag = wanted(k.cancels, id, p)
@@ -48,7 +49,7 @@ local function claim_pending(i, e, c)
   local text = redis.call('HGET', k.waiting, id)
   if not text then return stale(i, e) end
   local p = pending_of(text)
-  if not p and is_open(i, e, id) then return false end -- by a definition that had shards
+  if not p and is_open(i, e, id) then return false end -- opened by a definition that had shards
   if not p and tick_of(text) then return stale(i, e) end
   -- guard:foreign-record P8 a record of a newer version is left alone
   if not p then answer(i, 'foreign', '', '', '') return false end
@@ -64,7 +65,8 @@ local function claim_pending(i, e, c)
   if outcome == 'held' then answer(i, 'held', '', reason, '') return false end
   local waiter = outcome == 'skipped' and e.open or outcome == 'missed' and id or '' -- the run itself may have waited too long
   if outcome and not record(i, e, p.prev, p.tick, p.tick, 1, p.next, outcome, reason, waiter) then answer(i, 'foreign', '', '', '') return false end
-  -- guard:begun-whole P7 a tick that has begun as a whole goes on as one, also under a definition that has shards
+  -- guard:begun-whole P7 a tick that has begun as one run goes on as one, also under a definition
+  -- that has shards
   local begun = p.holds ~= '' and tonumber(p.attempt) > 1
   if not outcome and p.of == '' and p.shards == '1' and parts ~= '' and not begun then
     if partition_full(parts) then answer(i, 'held', '', 'full partition', '') return false end

@@ -1,15 +1,16 @@
 -- Part of claim.lua: the fast path.
 -- needs: lib/windows
 
--- The fast path: plain ticks of jobs that are idle, not paused and not rewound. It reads entries by patterns, and reads once what
--- the jobs of a batch share. All other items are left to the slow path, whose code is not loaded while nothing is left.
+-- The fast path: plain ticks of jobs that are idle, not paused and not rewound. Entries are read by
+-- patterns, and texts that the batch's jobs share are read once. The slow path handles all other
+-- items; its code is not loaded while there are none.
 local find, sub, match, concat = string.find, string.sub, string.match, table.concat
 local tokens, left, seen, twice, size = {}, {}, {}, false, 0
 local idle = '|' .. here .. '||' -- in an entry: this server gave the last token, and nothing holds the job
-local heads, mids = {}, {} -- what was read, by its text: of revision and token, of base and last
+local heads, mids = {}, {} -- by text: revision and token; base and last
 local terms, tick, nxt, can, mode, due_at, was, becomes, before, behind, ends
 
--- What grants of one tick and the same terms share.
+-- The texts that grants of one tick and the same terms share.
 local function share()
   local ttl, most, trigger
   can = false
@@ -23,14 +24,14 @@ local function share()
   heads, mids = {}, {}
 end
 
--- Of a revision and a last token: the new one, what stands in the entry from the revision to the server, and what stands in
--- the run from the tick on.
+-- From a revision and a last token: the new token, the entry's text from the revision to the
+-- server, and the run's text from the tick on.
 local function head_of(revision, token, rid)
   token = next_token(token, rid, us, here, GUARD)
   return {token, '|' .. revision .. '|' .. token .. '|' .. here .. '|', '|' .. tick .. '|0|1|1|' .. token .. behind}
 end
 
--- Of base and last: what stands in the entry from the base to the counts.
+-- From base and last: the entry's text from the base to the counts.
 local function mid_of(base) return '|' .. base .. '|' .. tick .. '||||' end
 
 -- Reads an entry from the digest's end on: head, mid and counts, or nil.
@@ -53,13 +54,13 @@ local function plain(s, at)
     match(s, '^|([^|]*)|(%d+)|([^|]*)||(%d*)|%d*||([%d,]*)||([^|]*)$', at)
   if not revision then return nil end
   if window ~= '' then
-    local since, till = pair(window) -- a tick in it is judged by the other path
+    local since, till = pair(window) -- the slow path decides on a tick in it
     if mode == 'a' or not since or mode ~= 's' and due_at >= since and due_at < till then return nil end
   end
   return head_of(revision, token, rid), mid_of(base), counts
 end
 
-local full -- whether the outbox is full; read when it matters
+local full -- whether the outbox is full; read when first needed
 local function no_room()
   if full == nil then full = redis.call('ZCARD', k.outbox) >= OUTBOX_MAX end
   return full

@@ -1,11 +1,11 @@
--- Part of claim.lua: whether what a claim passes fits.
+-- Part of claim.lua: whether a claim's passes fit.
 -- needs: claim/holder
 
--- Reads what a claim passes. Returns 'held' when ticks are passed as missed that wait behind a run which
--- is going ('early' if they are not due), and nil when that is no step from the cursor to the tick, or does
--- not fit the job's windows: what lies in the pause is passed as paused and nothing else is; of the
--- busy window's ticks only the latest runs, and the others are passed as overlapping, or as too
--- late for start_within.
+-- Reads a claim's passes. Returns 'held' when ticks that wait behind a run in flight are passed as
+-- missed ('early' if they are not due), and nil when the passes are no step from the cursor to the
+-- tick, or do not fit the job's windows. Ticks in the pause, and no other ticks, are passed as
+-- paused. Of the busy window's ticks only the latest runs; the rest are passed as overlapping, or
+-- as too late for start_within.
 local function steps(e, mode, from, passes, tick, nxt, trigger)
   local list, at, pf, pt, bf, bt, going, overlap = {}, from, nil, nil, nil, nil, nil, false
   local waits = mode == 'q' or mode == 'r'
@@ -38,9 +38,10 @@ local function steps(e, mode, from, passes, tick, nxt, trigger)
   end
   if tick == '' then return nxt == at and #list > 0 and list or nil end
   local t = tonumber(tick)
-  -- guard:tick-follows-passes P2 no tick vanishes between those that are passed and the one that runs
+  -- guard:tick-follows-passes P2 no tick vanishes between the passed ticks and the tick that runs
   if tick ~= at or (nxt ~= '' and tonumber(nxt) <= t) then return nil end
-  -- guard:pause-holds P2 a tick of a pause is recorded as paused, also for a caller that does not know the pause
+  -- guard:pause-holds P2 a tick of a pause is recorded as paused, also for a caller that has not
+  -- read the pause
   if pf and t >= pf and t < pt then return nil end
   local later = tonumber(nxt) or math.huge
   local latest = bf and t >= bf and t < bt

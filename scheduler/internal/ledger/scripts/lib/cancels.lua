@@ -1,14 +1,14 @@
 -- Cancel flags of runs.
 -- needs: lib/base codec/cancel
 
--- What a cancel flag says, as the reason of the run's end.
+-- The reason of a cancelled run's end, from its cancel flag.
 local function reason_of(flag)
   local c = cancel_of(flag)
   if not c or c.author == '' then return 'replaced' end
   return 'cancelled by ' .. c.author .. (c.reason ~= '' and ': ' .. c.reason or '')
 end
 
--- Asks the node of a run to end it.
+-- Sets a run's cancel flag, which the run's node reads.
 local function raise(cancels, id, ms, author, reason)
   redis.call('HSETNX', cancels, id, cancel_text({at = int(ms), author = author, reason = reason}))
 end

@@ -1,13 +1,13 @@
 -- Writing a job's history, and keeping it short.
 -- needs: lib/base lib/windows codec/row
 
--- How many rows of ticks that did not run a history keeps for each run that it may keep.
+-- How many rows of ticks that did not run a history keeps, for each run that it may keep.
 local APART_MOST = 4
 
--- How many lines 'recent' keeps at least, of those that were written.
+-- How many lines 'recent' keeps at least.
 local RECENT_MOST = 1000
 
--- Counts ticks and runs that ended so.
+-- Counts n ticks or runs with an outcome.
 local function count(e, outcome, n)
   local before, was, after = string.match(',' .. e.counts .. ',', '^(.*,' .. outcome .. '=)(%d+)(,.*)$')
   if before then
@@ -17,8 +17,8 @@ local function count(e, outcome, n)
   end
 end
 
--- Numbers that stand among the counts and are none: 'apart', how many rows of the history are of ticks that did not run, and 'won', when the
--- last run succeeded whose row has left, ms.
+-- Two numbers among the counts are no counts: 'apart', how many rows of the history are of ticks
+-- that did not run, and 'won', when the last run succeeded whose row has left, ms.
 local function noted(e, word) return tonumber(string.match(',' .. e.counts, ',' .. word .. '=(%d+)') or 0) end
 
 local function set_noted(e, word, n)
@@ -26,12 +26,12 @@ local function set_noted(e, word, n)
   if n ~= was then count(e, word, n - was) end
 end
 
--- Notes the last success of the runs whose rows leave.
+-- Notes the last success among runs whose rows leave.
 local function note_success(e, rows)
   for i = #rows, 1, -1 do
     local kind, _, shards, _, outcome = string.match(rows[i], ROW_OUTCOME)
     if outcome == 'succeeded' and (kind == 'T' or shards == '1') then
-      -- guard:success-noted P2 when a job last succeeded is known as long as the job is
+      -- guard:success-noted P2 the time of a job's last success is kept as long as the job
       set_noted(e, 'won', math.max(noted(e, 'won'), tonumber(string.match(rows[i], ROW_AT))))
       return
     end
@@ -47,7 +47,7 @@ local function push(key, row)
   return false
 end
 
--- Notes that rows of some jobs were written, 'a,b'. It is cut with every 200th line.
+-- Notes that rows of some jobs were written, 'a,b'. The list is cut with every 200th line.
 local function note_recent(ms, jobs)
   if redis.call('RPUSH', k.recent, int(ms) .. '|' .. jobs) >= RECENT_MOST + 200 then redis.call('LTRIM', k.recent, -RECENT_MOST, -1) end
 end
@@ -59,15 +59,17 @@ local function job_at(key) return string.match(key, '^[^}]*}:history:(.*)$') end
 local function due_to_trim(key, n, ms, keep_for)
   if n % 16 == 0 then return true end
   if n > 32 or n == 1 then return false end
-  local at = string.match(redis.call('LINDEX', key, '0'), ROW_AT) -- a number would have to be spelt first
+  local at = string.match(redis.call('LINDEX', key, '0'), ROW_AT) -- text: a number would have to be formatted first
   return at ~= nil and ms - at > keep_for + 0
 end
 
--- Keeps a history of n rows short: runs beyond keep leave at the head, and rows that are older than keep_for, at most 64 rows a time,
--- and e.base moves to where the remaining chain begins. Rows of ticks that did not run have a bound of their own. A superseded row moves the base to its end, also back (a replaced
--- definition may begin before the old cursor). Any other may stand after later steps, because its run took long or
--- waited: it moves the base only if its step does not lie before it. A row without prev is no step.
--- What is kept beside a row leaves with it.
+-- Keeps a history of n rows short: runs beyond keep leave at the head, as do rows older than
+-- keep_for, at most 64 rows a time, and e.base moves to the beginning of the remaining chain. Rows
+-- of ticks that did not run have a bound of their own. A superseded row moves the base to the row's
+-- end, also back: a replaced definition may begin before the old cursor. Any other row may stand
+-- after later steps, because its run took long or waited: it moves the base only if its step does
+-- not lie before the base. A row without prev is no step. Output, payload and checkpoint of a row
+-- leave with the row.
 local function trim(key, kept, n, e, ms, keep, keep_for)
   local over, apart, horizon = n - tonumber(keep), math.min(noted(e, 'apart'), n), ms - tonumber(keep_for)
   -- guard:runs-kept P2 rows of ticks that did not run push no run out of the history
@@ -95,7 +97,7 @@ local function trim(key, kept, n, e, ms, keep, keep_for)
     end
     return true
   end
-  local from, to = 0, math.min(63, math.max(0, over)) -- more are read only when the last of these is too old
+  local from, to = 0, math.min(63, math.max(0, over)) -- more rows are read only when the last of these is too old
   repeat
     local rows = redis.call('LRANGE', key, from, to)
     for i, old in ipairs(rows) do
@@ -128,9 +130,9 @@ local function append_range(key, kept, r, e, ms, keep, keep_for)
   return false
 end
 
--- Records ticks that did not run, [first, last], as one row; a row that carries on the one
--- before it, for the same reason, is merged into it. prev is first, or '' when this is no step of the
--- job's own cursor. Returns what append does.
+-- Records ticks that did not run, [first, last], as one row; a row that continues the previous row,
+-- for the same reason, is merged into it. prev is first, or '' when the row is no step of the job's
+-- own cursor. Returns what append does.
 local function pass(key, kept, e, prev, first, last, n, nxt, outcome, reason, note, ms, keep, keep_for)
   local tail = redis.pcall('LINDEX', key, -1)
   local r = type(tail) == 'string' and range_of(tail)

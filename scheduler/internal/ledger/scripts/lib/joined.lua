@@ -1,7 +1,7 @@
--- Noting how the upstreams of a job ended a tick, until it is decided what becomes of the tick.
+-- Notes how the upstreams of a job ended a tick, until the tick is decided.
 -- needs: lib/history lib/outbox lib/joins lib/severity codec/row
 
--- How many ticks a job knows at most.
+-- How many ticks of a job have a join at most.
 local JOINS_MAX = 1000
 
 local function save_join(joins, job, tick, ups, j)
@@ -13,7 +13,7 @@ local function save_join(joins, job, tick, ups, j)
   redis.call('HSET', joins, job .. '|' .. tick, join_text(j))
 end
 
--- What a tick has come to: the worst outcome of all upstreams; nil while it is not decided.
+-- The outcome of a tick: the worst outcome of all upstreams; nil while undecided.
 local function joined(j, ups, when)
   local worst, all = 'succeeded', true
   for _, name in ipairs(ups) do
@@ -22,7 +22,8 @@ local function joined(j, ups, when)
     elseif (SEVERITY[outcome] or 10) > SEVERITY[worst] then worst = outcome end
   end
   if SEVERITY[worst] > 8 or when == 'succeeded' and worst ~= 'succeeded' then return worst end
-  -- guard:join-complete P2 a job that follows several others runs when all of them have ended the tick
+  -- guard:join-complete P2 a job that follows several jobs runs when all of them have ended the
+  -- tick
   if not all then return nil end
   return worst
 end
@@ -37,7 +38,8 @@ local function joined_results(joins, job, tick, ups)
   return #parts > 0 and '{' .. table.concat(parts, ',') .. '}' or ''
 end
 
--- The ticks that rows of a history tell of: those that ran, and of others the first and the last of each row.
+-- The ticks in a history's rows: ticks that ran; and for each row of other ticks, the first and the
+-- last.
 local function passed_over(rows)
   local over = {ran = {}}
   for _, row in ipairs(rows) do
@@ -58,7 +60,7 @@ local function has_tick(over, at)
   return false
 end
 
--- Whether rows tell of a tick from first to last.
+-- Whether rows have a tick between first and last.
 local function lie_among(over, first, last)
   for at in pairs(over.ran) do
     if first <= at and at <= last then return true end
@@ -69,8 +71,8 @@ local function lie_among(over, first, last)
   return false
 end
 
--- Gives up a tick. One that was not decided is recorded as missed, unless a row tells of it. Returns false, and does nothing, for a
--- join of a newer version.
+-- Gives up a tick. An undecided tick is recorded as missed, unless it has a row. Returns false, and
+-- does nothing, for a join of a newer version.
 local function give_up_join(k, job, tick, e, history, over, ms, keep, keep_for)
   local j = read_join(k.joins, job, tick)
   if j == 'foreign' then return false end
@@ -83,7 +85,7 @@ local function give_up_join(k, job, tick, e, history, over, ms, keep, keep_for)
   return true
 end
 
--- Gives up all ticks of a job, which now follows others or none.
+-- Gives up all ticks of a job, whose upstreams have changed.
 local function give_up_joins(k, job, e, history, ms, keep, keep_for)
   local list, left = join_ticks(k.joins, job), {}
   if #list == 0 then return end
@@ -94,8 +96,8 @@ local function give_up_joins(k, job, e, history, ms, keep, keep_for)
   if #left == 0 then redis.call('HDEL', k.joins, job) else redis.call('HSET', k.joins, job, table.concat(left, ',')) end
 end
 
--- Gives up the oldest ticks of a job: those that are too old, and what is more than so many. Returns the others, and whether there were
--- any; nil when a join of a newer version is in the way.
+-- Gives up the oldest ticks of a job: ticks that are too old, and ticks beyond most. Returns the
+-- ticks left, and whether any were given up; nil when a join of a newer version is in the way.
 local function give_up_old(k, history, job, e, most, ms, keep, keep_for)
   local list, over = join_ticks(k.joins, job), nil
   while #list > 0 do
@@ -109,8 +111,8 @@ local function give_up_old(k, history, job, e, most, ms, keep, keep_for)
   return list, over ~= nil
 end
 
--- Notes how an upstream ended a tick, and gives up ticks that are too many or too old. A success stays one; its
--- result is that of the newest. Returns the join.
+-- Notes how an upstream ended a tick, and gives up ticks that are too many or too old. A success
+-- stays a success, with the result of the newest one. Returns the join.
 local function note_end(k, history, job, tick, ups, upstream, outcome, result, e, ms, keep, keep_for)
   local j = read_join(k.joins, job, tick)
   if j == 'foreign' then return j end

@@ -1,8 +1,10 @@
--- What a job that follows several others knows of how they ended a tick. In 'joins', JOB has the ticks that are known, oldest first;
--- JOB|TICK has the tick's join, and JOB|TICK|UPSTREAM the result of an upstream's success.
+-- The joins of a job that follows several jobs: how these ended a tick. In 'joins', JOB has the
+-- job's ticks, oldest first; JOB|TICK has the tick's join, and JOB|TICK|UPSTREAM the result of an
+-- upstream's success.
 -- needs: lib/base codec/join
 
--- The join of a tick, with the outcomes by upstream in 'by'; nil for none, 'foreign' for one that this version cannot read.
+-- The join of a tick, with the outcomes by upstream in 'by'; nil for none, 'foreign' when this
+-- version cannot read the join.
 local function read_join(joins, job, tick)
   local text = redis.call('HGET', joins, job .. '|' .. tick)
   if not text then return nil end
@@ -13,7 +15,7 @@ local function read_join(joins, job, tick)
   return j
 end
 
--- The ticks that a job knows, oldest first.
+-- The ticks of a job that have a join, oldest first.
 local function join_ticks(joins, job)
   local list = {}
   for tick in string.gmatch(redis.call('HGET', joins, job) or '', '%d+') do list[#list + 1] = tick end
@@ -26,7 +28,7 @@ local function forget_results(joins, job, tick, j)
   if #fields > 0 then redis.call('HDEL', joins, unpack(fields)) end
 end
 
--- Removes all that is known for a job.
+-- Removes all joins of a job.
 local function forget_joins(joins, job)
   for _, tick in ipairs(join_ticks(joins, job)) do
     local j = read_join(joins, job, tick)

@@ -1,15 +1,15 @@
 -- Rows of runs: making one, and finding one.
 -- needs: codec/row
 
--- The row of a run that has ended, or, with r.kind T, of a sharded tick. It is made of the run's own record.
+-- The row of an ended run or, with r.kind T, of a sharded tick, made of the run's own record.
 local function end_row(id, r, outcome, reason, started, ended, tries, err)
   r.kind, r.run, r.outcome, r.reason = r.kind or 'R', id, outcome, reason
   r.started, r.at, r.tries, r.late, r.error = started, ended, tries, '', err
   return row_text(r)
 end
 
--- Finds the row of a run by its id or, with asked, by the id that a person asked for; newest first.
--- Returns its index from the tail, and the row.
+-- Finds the row of a run by its id or, with asked, by a request's id; newest first. Returns its
+-- index from the tail, and the row.
 local function find_row(key, id, asked)
   local from = -1
   while true do

@@ -1,7 +1,7 @@
 -- Looking for runs in flight and pending runs.
 
--- Whether one of these runs is in flight or pending. A run that was handed back goes on under the next id, so callers pass
--- some of its later ids as well.
+-- Whether a run with one of these ids is in flight or pending. A run that was handed back goes on
+-- under the next id, so callers pass some of its later ids as well.
 local function under_way(runs, waiting, ids)
   for _, key in ipairs({runs, waiting}) do
     for _, record in ipairs(redis.call('HMGET', key, unpack(ids))) do
@@ -11,8 +11,9 @@ local function under_way(runs, waiting, ids)
   return false
 end
 
--- Whether one of a job's records in a hash of runs, read by run_of or pending_of, is as asked for; 'foreign'
--- when one names the job and cannot be read. It reads all runs of the partition: for what is done rarely.
+-- Whether ok holds for one of a job's records in a hash of runs, read by run_of or pending_of;
+-- 'foreign' when a record names the job and cannot be read. Reads all runs of the partition: for
+-- rare operations.
 local function any(key, read, job, ok)
   local found = false
   for _, text in ipairs(redis.call('HVALS', key)) do

@@ -1,15 +1,17 @@
 -- Part of settle.lua: the fast path.
 -- needs: lib/history codec/entry
 
--- The fast path: runs that succeeded, of ticks without shards. It reads records by patterns, and reads once what the runs of a batch
--- share. All other items are left to the slow path, whose code is not loaded while nothing is left.
+-- The fast path: runs that succeeded, of ticks without shards. Records are read by patterns, and
+-- texts that the batch's runs share are read once. The slow path handles all other items; its code
+-- is not loaded while there are none.
 local find, sub, match, byte, concat = string.find, string.sub, string.match, string.byte, table.concat
 local now = int(ms)
 local out, left, seen, twice = {}, {}, {}, false
 local saved, ended_ids, events, wrote, size = {}, {}, {}, {}, 0
-local tails, mids, more = {}, {}, {} -- what was read, by its text: a run from its tick on, base and last, counts
+local tails, mids, more = {}, {}, {} -- by text: a run from its tick on, base and last, counts
 
--- What runs share from the tick on, apart from when they ended: what stands in the row, and in the entry and the outbox.
+-- The texts that runs share from the tick on, apart from the time of their end: in the row, the
+-- entry and the outbox.
 local function tail_of(text)
   local tick, attempt, owner, token, prev, nxt, trigger, since, mode =
     match(text, '^|(%d+)|0|1|(%d+)|((%d+)|[^|]*|[^|]*)|%d+|(%d*)|(%d*)|([^|]*)||(%d+)|([sqra])|%d+|||$')
@@ -21,7 +23,7 @@ local function tail_of(text)
   }
 end
 
--- Reads a run from its job's end on; nil when it is no usual one.
+-- Reads a run from its job's end on; nil when the slow path has to.
 local function plain(r, job)
   local _, at = find(r, job, 1, true)
   if not at or sub(r, 1, 2) ~= '1|' then return nil end
@@ -34,7 +36,7 @@ local function plain(r, job)
   return tail
 end
 
--- Counts, with one more success; nil when they are none.
+-- Counts, with one more success; nil when the text has no counts.
 local function one_more(counts)
   if find(counts, '|', 1, true) then return nil end
   local digits, rest = match(counts, '^succeeded=(%d+)(.*)$')
@@ -44,7 +46,8 @@ local function one_more(counts)
   return e.counts
 end
 
--- The entry of a job that a run with this tail holds no longer, with one more success; nil when it is no usual one.
+-- The entry of a job after a run with this tail, with one more success; nil when the slow path has
+-- to write it.
 local function freed(s, id, tail)
   local head, mid, counts
   if tail.mode == 'a' then -- such a run does not hold its job
