@@ -67,7 +67,7 @@ func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[str
 	cursors := make(map[string]int64, len(c.Jobs))
 	for item := range strings.SplitSeq(said, ",") {
 		job, cursor, _ := strings.Cut(item, "=")
-		if _, ours := c.Jobs[job]; ours { // a chunk that is damaged may name others
+		if _, ours := c.Jobs[job]; ours { // a damaged chunk may name other jobs
 			cursors[job] = number(cursor) // of "-" it is 0
 		}
 	}
@@ -95,7 +95,7 @@ func (l *Ledger) ReadChunks(ctx context.Context, digests map[int][]string) (map[
 	return held, err
 }
 
-// eachChunk reads chunks of a partition, and counts those that this version cannot read.
+// eachChunk reads chunks of a partition, and counts the chunks that this version cannot read.
 func (l *Ledger) eachChunk(ctx context.Context, part int, digests []string, f func(digest string, held map[string]string, since int64)) (unknownFormat int, err error) {
 	for some := range slices.Chunk(digests, chunksPerCall) {
 		records, err := l.client.HMGet(ctx, l.keys[part].chunks, some...).Result()
@@ -138,8 +138,8 @@ func (l *Ledger) announcements(ctx context.Context, part int) (all []announcemen
 // Announced is a definition of a job that nodes held within AnnouncedFor.
 type Announced struct {
 	Job, Digest, Generation string
-	Revision                string // the newest of those who held it
-	Since                   int64  // when it was first announced as it is, ms: later ones come after it
+	Revision                string // the newest revision among its nodes
+	Since                   int64  // when it was first announced, ms: later definitions come after it
 	seen                    int64  // when it was last, ms
 }
 
@@ -152,8 +152,8 @@ func (a Announced) newer(b Announced) int {
 // the same one and was announced later.
 func (a Announced) Newer(b Announced) bool { return a.newer(b) > 0 }
 
-// Announced reads the definitions of all generations, each once, by job. An UnreachableError comes
-// with those of the other partitions.
+// Announced reads the definitions of all generations, each once, by job. With an UnreachableError,
+// the other partitions' definitions are returned too.
 func (l *Ledger) Announced(ctx context.Context) ([]Announced, error) {
 	var all []Announced
 	got := make([][]Announced, len(l.keys))
@@ -231,8 +231,8 @@ func (l *Ledger) store(ctx context.Context, part int, digests []string, text fun
 	return texts(reply), redisconn.Classify("store definitions", err)
 }
 
-// Definitions reads definitions of one partition by their digests. Those that are not stored are
-// left out.
+// Definitions reads definitions of one partition by their digests. The result lacks digests that
+// are not stored.
 func (l *Ledger) Definitions(ctx context.Context, part int, digests []string) (map[string]string, error) {
 	defs := make(map[string]string, len(digests))
 	err := l.definitions(ctx, part, digests, defs)

@@ -110,7 +110,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// TestAnnounce: what was announced reads back, the newest revision of each definition; what is stored is not sent again.
+// TestAnnounce: announced definitions read back, the newest revision of each; a stored chunk is not
+// sent again.
 func TestAnnounce(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		many, sent := held(3000, "1"), 0
@@ -200,8 +201,8 @@ func TestCurrentOfADamagedChunk(t *testing.T) {
 	})
 }
 
-// TestTidy: what nobody announced for 30 days leaves, with the definitions that no entry and no chunk names. What is used stays,
-// and what a newer version wrote.
+// TestTidy: chunks that were not announced for 30 days leave, with the definitions that no entry
+// and no chunk names. Used definitions stay, and so do records of a newer version.
 func TestTidy(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		k := r.led.keys[0]
@@ -225,7 +226,7 @@ func TestTidy(t *testing.T) {
 		r.pass(t, 20*24*time.Hour)
 		r.hold(t, "neo", "2", map[string]string{"b": "b-1", "x": "x-1"})
 		r.client.HSet(t.Context(), k.defs, "later", "2{what ever")
-		tidy(15, "a-1", "b-1", "later") // a-1 is current, though nobody announces it any more
+		tidy(15, "a-1", "b-1", "later") // a-1 is current, though it is no longer announced
 		if n := r.client.ZCard(t.Context(), k.announced).Val(); n != 1 {
 			t.Errorf("%d announcements are left", n)
 		}

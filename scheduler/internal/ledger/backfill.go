@@ -39,7 +39,7 @@ type Backfill struct {
 	Total          int64                  // ticks in the range when it began
 	Counts         map[jobs.Outcome]int64 // ticks that have ended
 	Going          []BackfillRun          // ticks whose runs have not ended
-	Began, Looked  int64                  // when it was asked for, and when a node last looked at it
+	Began, Looked  int64                  // the time of the request, and of its last step by a node
 	Ended          int64                  // 0 before
 	Author         string
 	By, Reason     string // who cancelled it, and why
@@ -137,7 +137,7 @@ func (l *Ledger) Backfill(ctx context.Context, b Backfill, digest string) (Statu
 type feedArgs struct {
 	clocked
 
-	Server string     `json:"server"` // id of the epoch that the caller knows, "" for any
+	Server string     `json:"server"` // id of the caller's epoch, "" for any
 	Job    string     `json:"job"`
 	Digest string     `json:"digest"`  // of the caller's definition
 	Seen   string     `json:"seen"`    // the backfill's record
@@ -148,7 +148,8 @@ type feedArgs struct {
 	AtOnce int        `json:"at_once"` // how many of its runs may wait or go
 }
 
-// The answers of Feed. With the last three nothing was done, nor with Elsewhere: somebody else has taken it on.
+// The answers of Feed. After Elsewhere, another node has fed the backfill; nothing was done then,
+// nor with the last three.
 const (
 	BackfillFed           Status = "fed"        // nothing was to be put into pending now
 	BackfillPut           Status = "put"        // runs of its next ticks are pending
@@ -168,10 +169,10 @@ func (l *Ledger) AtOnce(b Backfill, shards int) int {
 	return max(1, min(b.Parallel, l.cfg.Keep/2/rows))
 }
 
-// Feed takes a backfill on, as far as Parallel allows: next are its ticks from b.Next on, as the
-// definition with this digest and so many shards has them, up to one more than Parallel. It returns
-// the backfill as it is then. Half of the places of pending runs stay free for others. It returns ErrServer in another epoch than the one
-// that At names.
+// Feed advances a backfill, as far as Parallel allows: next are its ticks from b.Next on, by the
+// definition with this digest and so many shards, up to one more than Parallel. It returns the
+// backfill after the step. Half of the places of pending runs stay free for other runs. It returns
+// ErrServer in another epoch than At's.
 func (l *Ledger) Feed(ctx context.Context, b Backfill, digest string, shards int, next []int64) (Backfill, Status, error) {
 	args := feedArgs{
 		clocked: l.timed(ctx), Server: l.known, Job: b.Job, Digest: digest, Seen: b.record, Going: make([][]string, 0, len(b.Going)), Ticks: make([][]string, 0, len(next)),

@@ -59,8 +59,8 @@ func (r *rig) waits(t *testing.T, b Backfill) (ticks []int64) {
 	return ticks
 }
 
-// A backfill keeps so many runs pending or in flight as its parallel says, in order, and ends with the last of them. Its cursor and what
-// holds the job are not touched.
+// A backfill keeps as many runs pending or in flight as its parallel allows, in order, and ends
+// with the last of them. The job's cursor and holder are not touched.
 func TestBackfillFeeds(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -307,7 +307,8 @@ func TestBackfillFitsIntoTheHistory(t *testing.T) {
 	})
 }
 
-// Backfills leave half of a partition's pending places to others, and one whose job's history cannot be read changes nothing.
+// Backfills leave half of a partition's pending places free, and a backfill whose job's history
+// cannot be read changes nothing.
 func TestBackfillStandsBack(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

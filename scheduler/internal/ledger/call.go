@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// call calls a script that is called rarely. args is a struct, which lib/args.lua reads as JSON;
-// bytes go beside it. The keys are those of a tag and a job, see namedKeys.
+// call runs a rarely used script. args is a struct, which lib/args.lua reads as JSON; bytes go
+// beside it. The keys belong to a tag and a job, see namedKeys.
 func (s *script) call(ctx context.Context, client redis.Scripter, tag, job string, args any, bytes ...any) *redis.Cmd {
 	return s.Run(ctx, client, s.in(tag, job), append([]any{encoded(args)}, bytes...)...)
 }

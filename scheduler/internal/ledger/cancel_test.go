@@ -34,7 +34,7 @@ func TestCancel(t *testing.T) {
 		if left := must(r.led.Cancels(t.Context())); len(left) != 0 {
 			t.Errorf("the flag stays: %+v", left)
 		}
-		cancel("a", "r1", Cancelled, nil) // as it was asked for
+		cancel("a", "r1", Cancelled, nil) // repeated
 		r.complete(t, jobs.OutcomeSucceeded, tickClaim("a", "r2", 2))
 		cancel("a", "r2", "", ErrRefused)
 
@@ -85,8 +85,9 @@ func TestCancelOfWhatHoldsTheJob(t *testing.T) {
 	})
 }
 
-// An attempt that waits is cancelled: of one that a crash left the job was busy until then, as if it had run, so that of the ticks behind it
-// the latest runs; one that an operator asked for says nothing of its tick, which was told of when it ended.
+// A pending attempt is cancelled. After a crash the job was busy until then, as if the attempt had
+// run, so that of the ticks behind it the latest runs; an operator's attempt sends no event of its
+// tick, whose end was delivered before.
 func TestCancelOfWhatWaits(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")

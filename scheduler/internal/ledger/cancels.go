@@ -15,8 +15,8 @@ type Cancel struct {
 }
 
 // Cancels reads the cancel flags of some partitions, or of all without an argument. Nodes that
-// claim nothing more read these too. The error of a master that does not answer comes with the
-// flags of the others.
+// claim nothing more read these too. With an error of some masters, the other masters' flags are
+// returned.
 func (l *Ledger) Cancels(ctx context.Context, parts ...int) ([]Cancel, error) {
 	if len(parts) == 0 {
 		parts = l.All()

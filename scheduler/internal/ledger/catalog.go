@@ -15,13 +15,13 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// The catalog holds the jobs that are stored at run time. Nodes read what has changed, by versions, and register those jobs
-// whose handlers they have, as jobs of their own.
+// The catalog holds the jobs that are stored at run time. Nodes read its changes, by versions, and
+// register the jobs whose handlers they have, as jobs of their own.
 
 const (
 	// CatalogPage is how many changes of the catalog are read or sent at once.
 	CatalogPage = 500
-	// Deletions are remembered for deletedFor, the latest deletedMost of them, so that nodes hear of them.
+	// Deletions are kept for deletedFor, the latest deletedMost of them, so that nodes read them.
 	deletedFor  = 24 * time.Hour
 	deletedMost = 100_000
 )
@@ -33,7 +33,7 @@ type CatalogJob struct {
 	Definition string // JSON; "" when it was deleted
 }
 
-// CatalogChange is what is to be changed.
+// CatalogChange is a job to store or to delete.
 type CatalogChange struct {
 	Job        string `json:"job"`
 	Definition string `json:"text"`              // "" deletes the job
@@ -49,7 +49,7 @@ type catalogArgs struct {
 	Most  int             `json:"most"` // and how many
 }
 
-// CatalogAnswer says what became of a CatalogChange.
+// CatalogAnswer is the result of a CatalogChange.
 type CatalogAnswer struct {
 	Done    bool
 	Same    bool  // and nothing has changed: the job was stored so before
@@ -83,7 +83,7 @@ type Catalog struct {
 	Size int          // how many jobs the whole has
 }
 
-// CatalogSince reads what was changed after a version, at most CatalogPage jobs and as many deletions.
+// CatalogSince reads the changes after a version, at most CatalogPage jobs and as many deletions.
 func (l *Ledger) CatalogSince(ctx context.Context, version int64) (c Catalog, err error) {
 	const doing = "read the catalog"
 	ns := l.cfg.Namespace
@@ -183,7 +183,8 @@ func (l *Ledger) catalogJobs(ctx context.Context, names []string) ([]CatalogJob,
 	return all, nil
 }
 
-// parseCatalogJob reads a record. One that this version cannot read has a version, if any, and no definition that can be read.
+// parseCatalogJob reads a record. A job whose record this version cannot read has the record's
+// version, if any, and a Definition that cannot be read either.
 func parseCatalogJob(job, record string) CatalogJob {
 	format, rest, _ := strings.Cut(record, "|")
 	version, definition, _ := strings.Cut(rest, "|")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A change of the catalog is compared with the version that is stored; what was known by its version is stored again unless
-// something later is there; changes are read in pages, each once.
+// A change of the catalog is compared with the stored version; a job with a known version is stored
+// again unless a later one is there; changes are read in pages, each once.
 func TestCatalog(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		change := func(c ...CatalogChange) []CatalogAnswer { return must(r.led.ChangeCatalog(t.Context(), c)) }

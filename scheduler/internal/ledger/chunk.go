@@ -20,14 +20,14 @@ const chunkJobs = 1000
 type Chunk struct {
 	Part      int
 	Place, Of int    // which of the partition's chunks it is, and how many there are: 1, 2, 4 and so on
-	Digest    string // of what is in it
+	Digest    string // of its text
 	Jobs      map[string]string
 }
 
-// Place says in which of a partition's chunks a job lies.
+// Place returns which of a partition's chunks a job lies in.
 func Place(job string, of int) int { return int(xxhash.Sum64String(job)>>40) & (of - 1) }
 
-// Chunks are what a node holds, job -> digest of its definition, by partition.
+// Chunks are a node's definitions, job -> digest, by partition.
 func (l *Ledger) Chunks(held map[string]string) [][]Chunk {
 	n := make([]int, len(l.keys))
 	for job := range held {
@@ -54,7 +54,7 @@ func (l *Ledger) Chunks(held map[string]string) [][]Chunk {
 	return chunks
 }
 
-// chunkText is what is in a chunk as it is stored: job=digest, in the order of names, with commas between.
+// chunkText is a chunk's stored text: job=digest, in the order of names, with commas between.
 func chunkText(held map[string]string) string {
 	var b strings.Builder
 	for i, job := range slices.Sorted(maps.Keys(held)) {

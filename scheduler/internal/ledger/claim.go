@@ -28,19 +28,18 @@ const (
 	// Stale: the cursor stands at Cursor, or the skipped ticks do not fit Pause and Busy, or
 	// the pending run is gone. Plan anew.
 	Stale
-	// Early: the tick is not due by Redis' clock; ask again when it is.
+	// Early: the tick is not due by Redis' clock; claim it again once it is.
 	Early
-	// JobBusy: another run holds the job, or a pause holds a pending run; what waits is to be asked for
-	// again.
+	// JobBusy: another run holds the job, or a pause holds a pending run; claim again later.
 	JobBusy
 	// Superseded: another definition is the stored one.
 	Superseded
 	// Unknown: no such job; register it first.
 	Unknown
-	// Closed: a move has closed the partition, which grants nothing until the move is undone, or for ever. Detail is
-	// what ClosedError says.
+	// Closed: a move has closed the partition, which grants nothing until the move is undone, or
+	// for ever. Detail is ClosedError's text.
 	Closed
-	// VerdictUnknownFormat: a record that this version does not understand, left alone.
+	// VerdictUnknownFormat: a record that this version cannot read, left alone.
 	VerdictUnknownFormat
 )
 
@@ -59,7 +58,7 @@ func (v Verdict) String() string {
 	return "verdict " + strconv.Itoa(int(v))
 }
 
-// Claimer is who asks: the node's id (unique per process) and its name.
+// Claimer is the caller of Claim: the node's id (unique per process) and its name.
 type Claimer struct {
 	ID, Name string
 }
@@ -77,8 +76,8 @@ const AheadMax = 500 * time.Millisecond
 // HeldByPause is the Detail of an answer JobBusy to a pending run that waits for the end of a pause.
 const HeldByPause = "a pause"
 
-// Of what waits for room, the Detail of an answer JobBusy says where there is none: too much word waits for jobs that follow, or too many
-// runs wait in the partition.
+// The Detail of an answer JobBusy when something is full: the outbox has too many events for
+// followers, or the partition has too many pending runs.
 const (
 	HeldByOutbox    = "full outbox"
 	HeldByPartition = "full partition"
@@ -99,8 +98,8 @@ const (
 	ReasonCatchUpMax  = "catch_up_max" // missed, and catch_up: all keeps only so many
 	ReasonStartWithin = "start_within" // it could have started only later than that
 	ReasonNoNode      = "no node"      // missed: no living node could run it for longer than start_within, or a day
-	ReasonFailover    = "failover"     // Redis lost what became of it, and nobody who lives knows
-	ReasonOverlap     = "overlap"      // another run of the job was going
+	ReasonFailover    = "failover"     // Redis lost what became of the tick, and no living node can report it
+	ReasonOverlap     = "overlap"      // another run of the job was in flight
 	ReasonUpstream    = "upstream"     // the job it follows did not succeed at this tick
 	ReasonPaused      = "paused"       // the job was paused
 	ReasonReplacedDef = "definition replaced"
@@ -115,8 +114,8 @@ const (
 // NoNodeGiveUp is how late a tick of a job without start_within must be before the tick is recorded as missed for ReasonNoNode.
 const NoNodeGiveUp = 24 * time.Hour
 
-// Claim asks for one run: of the next tick of a job, or, with Pending, of a pending run. Without a
-// Tick it only passes ticks.
+// Claim is a request for one run: of the next tick of a job, or, with Pending, of a pending run.
+// Without a Tick it only passes ticks.
 type Claim struct {
 	Job     string
 	Digest  string        // of the caller's definition
@@ -129,11 +128,11 @@ type Claim struct {
 	// than one: the claim opens a tick, or a pending run that is not yet a shard.
 	Shards int
 	Params []string
-	// Pending says that Run is in pending; of the fields below only Drop is then sent. Shard says that it is
-	// one of an open tick.
+	// Pending: Run is in pending; of the fields below only Drop is then sent. Shard: Run is a shard
+	// of an open tick.
 	Pending, Shard bool
-	// Drop records a pending run as missed for this reason instead of running it, if it follows another
-	// job's and nobody was granted it yet, or is a tick of the job's own that was handed back.
+	// Drop records a pending run as missed for this reason in place of a grant, if the run is a
+	// follower's and was never granted, or is a tick of the job's own that was handed back.
 	Drop    string
 	From    int64          // the cursor the caller sees, ms
 	Skipped []SkippedRange // ticks from From on that will not run, without a gap between them
@@ -145,7 +144,7 @@ type Claim struct {
 	MaxRuns int
 }
 
-// Answer is what the ledger said to one claim.
+// Answer is the ledger's answer to one claim.
 type Answer struct {
 	Verdict     Verdict
 	Token       locking.Token // Granted
@@ -156,12 +155,12 @@ type Answer struct {
 	// Detail is, of Opened: the tick's id; of JobBusy: by which run, or one of HeldByPause, HeldByOutbox and HeldByPartition; of Superseded: by which
 	// definition; of RecordedOnly, for a pending run: its outcome and the reason, parted by a comma; of a tick, ReasonMaxRuns for that.
 	Detail string
-	// Unconfirmed is, of Granted, why the run must not begin: too few replicas have it, of those that Confirming wants to. Hand it
-	// back, see Unclaim.
+	// Unconfirmed is, for Granted, why the run must not begin: fewer replicas have the grant than
+	// Confirming requires. Hand the run back, see Unclaim.
 	Unconfirmed error
 }
 
-// Claim asks for a batch of runs of jobs in one partition, at most BatchMax, each job but for its
+// Claim requests a batch of runs of jobs in one partition, at most BatchMax, each job but for its
 // shards once. now is the caller's idea of Redis' time, ms. It returns one answer per claim, or
 // ErrClock, ErrServer, or an error wrapping locking.ErrUnreachable: then the outcome is unknown,
 // and the caller repeats the same claims.

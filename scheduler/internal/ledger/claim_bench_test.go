@@ -124,10 +124,10 @@ func (c *bench) phase(b *testing.B, n int, timed bool, call func(b *testing.B, b
 		b.StopTimer()
 		c.spent = append(c.spent, c.usec(b)-before)
 	}
-	c.client.Del(b.Context(), c.led.keys[0].outbox) // as if all had been told
+	c.client.Del(b.Context(), c.led.keys[0].outbox) // as if all were delivered
 }
 
-// next makes of claims those of the next tick.
+// next sets claims to the next tick.
 func (c *bench) next(batch []Claim) {
 	for i := range batch {
 		c.ids++

@@ -10,8 +10,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestCancelATick: running shards are told, those that wait are recorded when they are claimed, those that
-// have ended stay as they are; a crash is not repeated.
+// TestCancelATick: running shards get the flag, pending shards are recorded when they are claimed,
+// ended shards stay as they are; a crash is not repeated.
 func TestCancelATick(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -89,8 +89,8 @@ func TestOpenTickOfANewerVersion(t *testing.T) {
 	})
 }
 
-// TestRerunOfShards: a shard alone is a run by itself that holds the job; a whole tick is opened anew, as an
-// attempt after that of any shard. No number is given twice.
+// TestRerunOfShards: a shard alone is a run by itself that holds the job; a whole tick is opened
+// anew, as an attempt after the attempts of all its shards. No number is given twice.
 func TestRerunOfShards(t *testing.T) {
 	onBoth(t, Config{Partitions: 1, Keep: 100}, func(t *testing.T, r *rig) {
 		refused := func(run string) {
@@ -129,7 +129,7 @@ func TestRerunOfShards(t *testing.T) {
 		refused("x.0") // would be its attempt 2, and after that comes the whole tick's
 		refused(alone)
 		r.sound(t)
-		r.want(t, Opened, sharded(2, pendingClaim("a", all))) // as the definition says now
+		r.want(t, Opened, sharded(2, pendingClaim("a", all))) // as the current definition has it
 		if got := must(r.led.Rerun(t.Context(), "a", "x")); got != all {
 			t.Errorf("asked again: %s", got)
 		}
@@ -149,8 +149,8 @@ func TestRerunOfShards(t *testing.T) {
 	})
 }
 
-// TestShardedFollowers: a follower's tick is opened when it is claimed; those who follow a sharded job hear of
-// its ticks as a whole, and nothing of a shard that is repeated alone.
+// TestShardedFollowers: a follower's tick is opened when it is claimed; followers of a sharded job
+// get events of its ticks as a whole, and none of a shard that is repeated alone.
 func TestShardedFollowers(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b", "c")
@@ -220,7 +220,7 @@ func TestFullPartition(t *testing.T) {
 		}
 		r.unchanged(t, "asking again", func() { r.want(t, Opened, sharded(2, full)) })
 		r.client.ZRem(t.Context(), pending, "other-0")
-		r.want(t, Granted, shardClaim("a", "x", 0)) // what is open goes on
+		r.want(t, Granted, shardClaim("a", "x", 0)) // an open tick goes on
 	})
 }
 
@@ -255,8 +255,8 @@ func TestManyShards(t *testing.T) {
 	r.sound(t)
 }
 
-// The rows of a tick's shards leave the history before the tick's own. What gives the tick another attempt then still knows
-// how many its shards had.
+// The rows of a tick's shards leave the history before the tick's own. The tick's next attempt
+// still has the number of attempts of its shards.
 func TestAttemptsOfATrimmedTick(t *testing.T) {
 	for name, anew := range map[string]func(t *testing.T, r *rig) string{
 		"rerun": func(t *testing.T, r *rig) string {

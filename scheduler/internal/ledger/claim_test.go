@@ -11,8 +11,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// A record that somebody deleted, or that Redis dropped, is missed once: nodes may report its run in another epoch. Then it holds its job no
-// longer, because nobody could ever end that run.
+// A deleted or lost record is missed once: nodes may report its run in another epoch. Then the run
+// holds its job no longer, because no node could ever end that run.
 func TestLostRecordFreesItsJob(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -119,9 +119,8 @@ func TestBatch(t *testing.T) {
 	})
 }
 
-// TestPassesLeadToTheTick: what a claim passes leads from the cursor to its tick, without gap or overlap.
-// TestPassesLeadToTheTick: each pass begins where the one before it ended, and the tick comes behind
-// the last. Anything else is refused, whoever made it up, and changes nothing.
+// TestPassesLeadToTheTick: each pass begins where the previous pass ended, and the tick comes
+// behind the last. Any other claim is refused and changes nothing.
 func TestPassesLeadToTheTick(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -160,7 +159,7 @@ func TestPassesLeadToTheTick(t *testing.T) {
 	})
 }
 
-// A claim asked again, after its answer was lost, is answered as before while its run goes on.
+// A claim that is repeated after its answer was lost gets the same answer while its run goes on.
 func TestClaimAskedAgain(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -216,8 +215,8 @@ func TestLeaseBeginsShort(t *testing.T) {
 	}
 }
 
-// TestClaimAhead: a tick is granted half a second before it is due, with a lease that counts from then. What is passed, and whether
-// it overlaps, is decided when it is due.
+// TestClaimAhead: a tick is granted half a second before it is due, with a lease that counts from
+// then. Passes and overlap are decided when the tick is due.
 func TestClaimAhead(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -240,8 +239,8 @@ func TestClaimAhead(t *testing.T) {
 	})
 }
 
-// A job has as many ticks as its bound allows: what is refused, skipped or asked again does not count. The claim after the last one ends
-// it, whatever that claim passes, and again after the cursor was set back.
+// A job has as many ticks as its bound allows: refused, skipped and repeated claims do not count.
+// The claim after the last tick ends the job, whatever that claim passes, and again after a rewind.
 func TestMaxRuns(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

@@ -112,7 +112,7 @@ func orNone(n int64) string {
 	return ms(n)
 }
 
-// claimAnswers reads what was answered to a batch.
+// claimAnswers reads the answers to a batch.
 func (l *Ledger) claimAnswers(reply []any, batch []Claim) ([]Answer, error) {
 	if len(reply) < 2 {
 		return nil, errors.New("claim: no answer")

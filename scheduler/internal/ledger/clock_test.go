@@ -205,8 +205,8 @@ func refusedByClock(t *testing.T, s *stepped) {
 	}
 }
 
-// TestLeaseOfAClockTakenBack: a lease that was renewed by a clock which is taken back lasts until then for whoever believes that clock, and
-// its ttl at most after that.
+// TestLeaseOfAClockTakenBack: a lease that was renewed by a clock which is taken back lasts until
+// its 'until' for a node with that clock, and its ttl at most after that.
 func TestLeaseOfAClockTakenBack(t *testing.T) {
 	for _, by := range clockSteps {
 		t.Run(by.String(), func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestBusyUntilNowAtMost(t *testing.T) {
 	}
 }
 
-// TestHistoryOfAClockTakenBack: a clock that nobody believes trims no history.
+// TestHistoryOfAClockTakenBack: a wrong clock trims no history.
 func TestHistoryOfAClockTakenBack(t *testing.T) {
 	cfg := oneConfig
 	cfg.KeepFor = time.Hour

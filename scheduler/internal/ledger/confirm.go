@@ -35,7 +35,7 @@ func (l *Ledger) runEverywhere(ctx context.Context, s *script, tag string, args 
 		return nil, err
 	}
 	replicas, err := redisconn.Replicas(ctx, master)
-	var refused redis.Error // by a service that does not say
+	var refused redis.Error // by a service that hides its replicas
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// TestClaimIsConfirmed: a grant that too few replicas have is known as such, also when it is asked for again over a connection that
-// wrote nothing, and no more when they have it.
+// TestClaimIsConfirmed: a grant on too few replicas is answered as unconfirmed, also when it is
+// repeated over a connection that wrote nothing, and no more once the replicas have it.
 func TestClaimIsConfirmed(t *testing.T) {
 	server, replicas := redistest.StartReplicas(t, 2)
 	open := func() *Ledger {

@@ -16,8 +16,8 @@ import (
 type Control struct {
 	// Partitions is the number of hash slots' worth of jobs, fixed when the namespace was created.
 	Partitions int
-	// Generation is the active one: of the first node ever, or of the last promotion of all jobs. What a single job
-	// belongs to, its definition says.
+	// Generation is the active one: of the first node ever, or of the last promotion of all jobs.
+	// The generation of a single job is in its definition.
 	Generation string
 	// Epoch counts promotions.
 	Epoch int64
@@ -70,7 +70,7 @@ func (l *Ledger) Reread(ctx context.Context) (Control, error) {
 	return stored, err
 }
 
-// fits refuses a control record that is not the one that this ledger was opened with.
+// fits refuses a control record that differs from the one this ledger was opened with.
 func (l *Ledger) fits(stored Control) error {
 	if stored.Partitions == len(l.keys) {
 		return nil
@@ -99,7 +99,8 @@ func partitionsOf(client redis.UniversalClient) int {
 	return 1
 }
 
-// control reads the control record, after writing it if asked to and absent. To a record that is there only an incarnation is added.
+// control reads the control record, after writing an absent one if create is set. To an existing
+// record only an incarnation is added.
 func control(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (Control, error) {
 	key := controlKey(cfg.Namespace)
 	record, err := client.HGetAll(ctx, key).Result()

@@ -14,8 +14,8 @@ type Definition struct {
 	// Text is the definition's JSON. It may be left out where it may be stored already: the answer is missing if it is not.
 	Text   []byte
 	Cursor int64 // first tick of its schedule after now, ms; 0 for none
-	// To replace a stored definition: its digest and cursor as the caller saw them, and the last
-	// and number of its ticks that nobody will run any more. A zero WasDigest only creates.
+	// To replace a stored definition: its digest and cursor as the caller has read them, and the
+	// last and number of its due ticks that will not run. A zero WasDigest only creates.
 	WasDigest string
 	WasCursor int64
 	// With Count 0, Until may name the latest instant accounted for; it is then not recorded.
@@ -23,8 +23,8 @@ type Definition struct {
 	// Upcoming is the first tick of the stored definition that is not among those, ms; 0 for none. If
 	// it has come due by the time Redis acts, the answer is differs: it must not be passed over.
 	Upcoming int64
-	// Same says that the schedule is the stored definition's: the cursor then stays where it is, no tick is passed, and of
-	// the fields above only WasDigest counts.
+	// Same: the schedule is the stored definition's. The cursor then stays, no tick is passed, and
+	// of the fields above only WasDigest counts.
 	Same bool
 	// Old is the schedule of the stored definition as text, kept with the row of the replacement.
 	Old string
@@ -38,8 +38,8 @@ type Defined struct {
 	Revision string
 	Text     []byte // differs: the current definition
 	Last     int64  // latest instant ever accounted for, ms; 0 for none
-	// Stored says, with differs, that the definition that was asked for is stored all the same: it was current before, or its
-	// generation was on standby.
+	// Stored: with differs, the caller's definition is stored all the same. It was current before,
+	// or its generation was on standby.
 	Stored bool
 }
 

@@ -58,7 +58,7 @@ func TestDefine(t *testing.T) {
 		back := Definition{Job: "a", Digest: "d-second", Revision: "3", Text: []byte("{1}"), Cursor: noon + 16_000, WasDigest: "d-day", WasCursor: noon + day, Until: noon + 10_000}
 		same(define(back), Defined{Status: "replaced", Cursor: noon + 16_000, Digest: "d-second", Revision: "3", Text: none, Last: noon + 10_000})
 		r.sound(t)
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded) // ran on through all that
+		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded) // in flight all the time
 		r.sound(t)
 		r.pass(t, 5*time.Second)
 		r.want(t, Granted, tickClaim("a", "r2", 16))
@@ -118,7 +118,8 @@ func (r *rig) defined(t *testing.T, want string, epoch int64, d Definition) Defi
 	return got
 }
 
-// TestOnlyTheGatesGenerationMakesNewJobs: others wait, and a promotion may, if no later one came here.
+// TestOnlyTheGatesGenerationMakesNewJobs: other generations wait; a promotion may make jobs, unless
+// a later promotion came here.
 func TestOnlyTheGatesGenerationMakesNewJobs(t *testing.T) {
 	for stored, c := range map[string]struct {
 		epoch       int64
@@ -142,11 +143,11 @@ func TestOnlyTheGatesGenerationMakesNewJobs(t *testing.T) {
 					turned := d
 					turned.Digest, turned.WasDigest, turned.Same, turned.Generation = "d-turned", "d-own", true, c.others
 					r.defined(t, "standby", epoch, turned)
-					r.defined(t, "standby", epoch, d) // nor is it said what is stored
+					r.defined(t, "standby", epoch, d) // the stored definition is not returned either
 				}
 				r.defined(t, "created", c.epoch, other)
 				r.defined(t, "same", c.epoch, other)
-				r.defined(t, "same", -1, other) // it is there now, whoever's it is
+				r.defined(t, "same", -1, other) // the job exists now, of whichever generation
 				r.pass(t, time.Minute)
 				r.want(t, Superseded, tickClaim("b", "r1", 1))
 				claim := tickClaim("b", "r2", 1)
@@ -158,8 +159,8 @@ func TestOnlyTheGatesGenerationMakesNewJobs(t *testing.T) {
 	}
 }
 
-// TestSameKeepsTheCursor: where only other settings change, no tick is given up, due ones neither, and nothing is asked of the
-// cursor; another definition than the one expected is not replaced.
+// TestSameKeepsTheCursor: where only other settings change, no tick is given up, not even a due
+// one, and the cursor is not compared; a definition other than the expected one is not replaced.
 func TestSameKeepsTheCursor(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -187,8 +188,8 @@ func TestSameKeepsTheCursor(t *testing.T) {
 	})
 }
 
-// TestDefinitionsAreStoredOnce: what is stored need not be sent again, what is not must be; and it is said whether a definition that
-// is not current is stored.
+// TestDefinitionsAreStoredOnce: a stored definition need not be sent again, any other must be; and
+// the answer contains whether a definition that is not current is stored.
 func TestDefinitionsAreStoredOnce(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		first := Definition{Job: "a", Digest: "d-1", Cursor: noon + 1000}

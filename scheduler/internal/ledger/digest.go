@@ -12,9 +12,10 @@ import (
 // Digest counts documents and makes one digest of them: the same for the same content, in however many partitions it lies and
 // in whatever order it comes. It is not safe for concurrent use.
 type Digest struct {
-	// Jobs are the entries; Running the runs in flight; Pending the runs that nobody was granted yet; Ticks the open ones of
-	// sharded jobs; Rows those of all histories; Unique the keys remembered; Events those not delivered to followers;
-	// Bytes the length of the documents.
+	// Jobs are the entries; Running the runs in flight; Pending the runs that were never granted;
+	// Ticks the open ticks of sharded jobs; Rows the rows of all histories; Unique the keys
+	// remembered; Events the events not yet delivered to followers; Bytes the length of the
+	// documents.
 	Jobs, Running, Pending, Ticks, Rows, Unique, Events, Bytes int64
 
 	sum   [4]uint64
@@ -46,7 +47,7 @@ func (g *Digest) Add(d Document) {
 	g.Unique += int64(len(d.Unique))
 	d.Held = slices.Clone(d.Held)
 	for i := range d.Held {
-		d.Held[i].Since, d.Held[i].Seen = 0, 0 // those of the chunk, which other jobs and other nodes share
+		d.Held[i].Since, d.Held[i].Seen = 0, 0 // these are the chunk's, which other jobs and other nodes share
 	}
 	g.mix(d)
 }

@@ -42,22 +42,24 @@
 //
 // A script cannot count ticks: a node plans a step, and the script checks the step against two windows
 // in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in Busy, which came due
-// during the last run of a queue or replace job, the latest runs and the others are recorded as
-// overlapped. A claim that does not fit is answered Stale, with both windows. A window is over when the
-// cursor is behind it.
+// in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in Busy, which came
+// due during the last run of a queue or replace job, the latest runs and the rest are recorded as
+// overlapped. A claim that does not fit is answered Stale, with both windows. A window is over when
+// the cursor is behind it.
 //
 // # Jobs that follow
 //
-// A script that ends or passes a tick of a job that others follow leaves an event in the outbox of its
-// partition. Relay delivers the event to each follower, in a script of the follower's partition, and may
-// be repeated; Relayed removes the event. Define the follower before Follow: an event for an unknown job
-// is dropped.
+// A script that ends or passes an upstream's tick leaves an event in the outbox of its partition.
+// Relay delivers the event to each follower, in a script of the follower's partition, and may be
+// repeated; Relayed removes the event. Define the follower before Follow: an event for an unknown
+// job is dropped.
 //
 // # Arguments
 //
-// A script names its keys on the line "-- keys:", and nothing in it is numbered by hand. Scripts that are
-// called often take packed arguments, which gen writes from a table into the script and into args_gen.go.
-// All others take one JSON argument, the fields of a struct, which lib/args.lua decodes.
+// A script names its keys on the line "-- keys:", and nothing in it is numbered by hand. Scripts
+// that are called often take packed arguments, which gen writes from a table into the script and
+// into args_gen.go. The other scripts take one JSON argument, the fields of a struct, which
+// lib/args.lua decodes.
 //
 // # Time
 //

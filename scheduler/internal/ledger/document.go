@@ -7,37 +7,39 @@ import (
 	"unicode/utf8"
 )
 
-// Document is everything that is stored of one job, in a spelling that does not depend on the number of partitions. Its JSON
-// is a line of a backup. The records in it are those of docs/storage.md.
+// Document holds everything stored of one job, in a form that does not depend on the number of
+// partitions. Its JSON is a line of a backup. docs/storage.md describes the records in it.
 type Document struct {
-	// Job is the job's name. It is "" in a document that holds only unique keys of which nobody knows the job.
+	// Job is the job's name. It is "" in a document of unique keys whose job is unknown.
 	Job string `json:"job,omitempty"`
-	// Entry is the job's entry, without the id of the server that gave the token: at another server the first token leaps.
-	// It is "" for a job that is only announced, or that was removed while others wait for word of it.
+	// Entry is the job's entry, without the id of the server that gave the token: at another server
+	// the first token leaps. It is "" for a job that is only announced, or that was removed while
+	// its followers wait for its events.
 	Entry Text `json:"entry,omitempty"`
-	// Due says that the job is due at its cursor.
+	// Due: the job is due at its cursor.
 	Due bool `json:"due,omitempty"`
-	// Definitions are the current one, and those that nodes announced, by digest.
+	// Definitions are the current definition and the announced ones, by digest.
 	Definitions map[string]Text `json:"definitions,omitempty"`
-	// Held says which nodes announced which definition.
+	// Held lists which nodes announced which definition.
 	Held      []HeldDefinition `json:"held,omitempty"`
 	Pause     Text             `json:"pause,omitempty"`
 	Followers Text             `json:"followers,omitempty"`
-	// Backfill is the one that is under way, Backfilled the last one that has ended.
+	// Backfill is the backfill under way, Backfilled the last one to end.
 	Backfill   Text `json:"backfill,omitempty"`
 	Backfilled Text `json:"backfilled,omitempty"`
-	// Running are the leases of runs in flight, Waiting pending runs and open ticks, Cancels who wants them ended: by run id.
+	// Running are the leases of runs in flight, Waiting pending runs and open ticks, Cancels their
+	// cancel flags: by run id.
 	Running map[string]Text    `json:"running,omitempty"`
 	Waiting map[string]Waiting `json:"waiting,omitempty"`
 	Cancels map[string]Text    `json:"cancels,omitempty"`
 	// History is oldest first. Kept are outputs by run id, and payloads by "p:" and run id.
 	History []Text          `json:"history,omitempty"`
 	Kept    map[string]Text `json:"kept,omitempty"`
-	// Unique says until when a request, or word of another job, is not taken a second time, ms.
+	// Unique has the time until which a repeated request or upstream event is not taken again, ms.
 	Unique map[string]int64 `json:"unique,omitempty"`
-	// Joins are what the job knows of the ends of the jobs that it follows, by field.
+	// Joins are the ends of the job's upstreams that the job has noted, by field.
 	Joins map[string]Text `json:"joins,omitempty"`
-	// Events are what followers have not heard of yet.
+	// Events are not yet delivered to followers.
 	Events []Outgoing `json:"events,omitempty"`
 	// Part is the partition that the document was read from, of a document without a job.
 	Part int `json:"partition,omitempty"`

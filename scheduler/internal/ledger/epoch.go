@@ -10,9 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An epoch is a time in which a partition has what nodes know of it. Its id is that of the server and that of the partition's
-// incarnation, parted by '/'. It ends when another server answers, and when the gate or the incarnation is gone: then Redis was emptied, or
-// has lost single records. The next node that opens or restores the namespace makes another incarnation.
+// An epoch is a time in which a partition keeps every record that nodes rely on. Its id is the
+// server's id and the partition's incarnation, parted by '/'. It ends when another server answers,
+// and when the gate or the incarnation is gone: then Redis was emptied, or has lost single records.
+// The next node that opens or restores the namespace makes another incarnation.
 
 // EpochID is the id of an epoch.
 func EpochID(server, incarnation string) string { return server + "/" + incarnation }
@@ -43,25 +44,25 @@ func LackedBefore(incarnation string) []string {
 	return strings.Split(keys, "+")
 }
 
-// Sample is what a master says of itself at one instant.
+// Sample is a master's clock and identity at one instant.
 type Sample struct {
 	Now    time.Time
 	Server string        // its id, as server_id of token.lua has it
-	Up     time.Duration // how long the server has run, in whole seconds; negative when it does not say
+	Up     time.Duration // how long the server has run, in whole seconds; negative when unknown
 	// Control is the namespace's incarnation, "" where there is none. Only Ledger.Sample fills it in.
 	Control string
-	// Incarnations are those of the partitions that were asked for; "" for one that has lost it, or its gate. A partition that the
-	// master does not have is not among them.
+	// Incarnations are the incarnations of the requested partitions; "" for a partition that has
+	// lost its incarnation or its gate. Partitions of other masters are absent.
 	Incarnations map[int]string
 }
 
-// Sample asks Redis for its clock and its id, in one round trip, and an only server for the incarnations of all partitions. Of a Cluster,
-// it asks the master that has the control record, always the same.
+// Sample reads Redis' clock and id, in one round trip, and from an only server the incarnations of
+// all partitions. On a Cluster the master of the control record answers, always the same.
 func (l *Ledger) Sample(ctx context.Context) (Sample, error) {
 	return l.sampleControl(ctx, l.All())
 }
 
-// sampleControl asks the server that has the control record. Only an only server is asked for partitions.
+// sampleControl reads the server that has the control record; partitions only from an only server.
 func (l *Ledger) sampleControl(ctx context.Context, parts []int) (s Sample, err error) {
 	server := l.client
 	if cluster, yes := l.client.(*redis.ClusterClient); yes {
@@ -74,7 +75,7 @@ func (l *Ledger) sampleControl(ctx context.Context, parts []int) (s Sample, err 
 	return s, l.explain(ctx, "read the clock", err)
 }
 
-// sample asks one server. control is the key of the control record, "" not to read it.
+// sample reads one server. control is the key of the control record, "" not to read it.
 func (l *Ledger) sample(ctx context.Context, server redis.UniversalClient, control string, parts []int) (s Sample, err error) {
 	var clock *redis.TimeCmd
 	var replication, info, incarnation *redis.StringCmd
@@ -183,7 +184,7 @@ func (l *Ledger) makeIncarnation(ctx context.Context, part int, args incarnateAr
 	return made, err
 }
 
-// Made reports whether this ledger has made a partition's incarnation, the last one that it made.
+// Made reports whether this ledger made a partition's incarnation, as the last one it made.
 func (l *Ledger) Made(part int, incarnation string) bool {
 	id, some := l.made.Load(part)
 	return some && id == incarnation

@@ -13,8 +13,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// A partition that has lost everything, its gate or its incarnation is another epoch: whoever knows the one before is granted nothing, and
-// no run is ended or renewed, until the node has noticed.
+// A partition that has lost everything, its gate or its incarnation is another epoch: a node of the
+// previous epoch is granted nothing, and no run is ended or renewed, until the node has noticed.
 func TestLossIsAnotherEpoch(t *testing.T) {
 	lose := map[string]func(ctx context.Context, r *rig) error{
 		"nothing":         func(context.Context, *rig) error { return nil },
@@ -43,7 +43,7 @@ func TestLossIsAnotherEpoch(t *testing.T) {
 	}
 }
 
-// callsOf are calls of a node that knows an epoch, in none of which anything changes for the others.
+// callsOf are calls of a node in an epoch that change nothing for other calls.
 func callsOf(r *rig, epoch string, run Run) map[string]func(ctx context.Context) error {
 	l := r.led.At(epoch)
 	return map[string]func(ctx context.Context) error{
@@ -83,7 +83,8 @@ func callsOf(r *rig, epoch string, run Run) map[string]func(ctx context.Context)
 	}
 }
 
-// Opening a namespace makes incarnations where there are none, and restoring it marks those that it makes; neither touches what is there.
+// Opening a namespace makes the missing incarnations, and restoring the namespace marks the
+// incarnations that it makes; existing ones stay.
 func TestIncarnation(t *testing.T) {
 	onBoth(t, Config{Partitions: 2}, func(t *testing.T, r *rig) {
 		ctx, n := t.Context(), 0
@@ -266,7 +267,8 @@ func TestRunsLostUnderOneBatch(t *testing.T) {
 	}
 }
 
-// A definition that is gone is asked for again, also of a job whose entry names it; a node that starts again does not take it for stored.
+// A missing definition is requested again, also for a job whose entry names it; a restarted node
+// does not take it for stored.
 func TestDefinitionsAreAskedFor(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()
@@ -298,7 +300,8 @@ func TestDefinitionsAreAskedFor(t *testing.T) {
 	})
 }
 
-// What is written to two keys at once stands in both: a sweep says which of them has lost records.
+// Records that are written to two keys at once stand in both: a sweep names the key that has lost
+// records.
 func TestLacking(t *testing.T) {
 	for _, lost := range []string{"jobs", "runs", "leases", "due", "defs"} {
 		t.Run(lost, func(t *testing.T) {
@@ -315,7 +318,7 @@ func TestLacking(t *testing.T) {
 	}
 }
 
-// A job whose last tick was claimed, and one that follows another, have no next tick: nothing is lost.
+// A job whose last tick was claimed, and a follower, have no next tick: nothing is lost.
 func TestNoNextTickIsNoLoss(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

@@ -14,13 +14,13 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// ErrClock is returned when a script refused to act because Redis' clock and the caller's idea
-// of it differ by more than MaxSkew. Sample the clock and ask again.
+// ErrClock is returned when a script refused to act because Redis' clock and the caller's idea of
+// it differ by more than MaxSkew. Sample the clock and repeat.
 var ErrClock = errors.New("Redis' clock is not what this node believes")
 
-// ErrServer is returned when a script refused to act because Redis was restarted, or another server has
-// taken its place, since the caller asked who it is (see Identity). Ask anew, say what it may have lost with
-// Reassert, and repeat.
+// ErrServer is returned when a script refused to act because Redis was restarted, or another server
+// has taken its place, since the caller read its identity (see Identity). Read the identity again,
+// report the runs that may be lost with Reassert, and repeat.
 var ErrServer = errors.New("Redis is another server than this node knows, or was restarted")
 
 // ErrNoNamespace is returned when a tool opens a namespace in which no node has ever run.
@@ -32,8 +32,8 @@ var ErrUnknownJob = errors.New("unknown job")
 // ErrUnknownRun is returned when no lease, pending record or history row has that run id.
 var ErrUnknownRun = errors.New("unknown run")
 
-// ErrRefused is returned when the ledger understood a request and will not carry it out; the
-// text says what to do instead.
+// ErrRefused is returned when the ledger understood a request and will not carry it out; the text
+// names what to do instead.
 var ErrRefused = errors.New("refused")
 
 // ErrClosed is returned when a move to another Redis has closed the namespace: it grants, takes in and changes nothing.
@@ -81,14 +81,16 @@ func (e *UnreachableError) Error() string {
 // Unwrap makes errors.Is find what the first error wraps.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// How long masters have to answer what all of them are asked: by nodes, and by tools, which may read much over a long way, at least.
+// The shortest time that masters have to answer a call to all of them: from nodes, and from tools,
+// which may read much over a long way.
 const (
 	nodeQueueTimeout = time.Second
 	toolPatience     = 3 * time.Second
 )
 
-// queueTimeout is how long masters have to answer a tool: longer where the client would wait longer for a reply, and less where ctx ends soon, so
-// that what the others have comes before that.
+// queueTimeout is how long masters have to answer a tool: longer where the client would wait longer
+// for a reply, and less where ctx ends soon, so that the other masters' answers come before its
+// end.
 func (l *Ledger) queueTimeout(ctx context.Context) time.Duration {
 	d := toolPatience
 	if c, yes := l.client.(*redis.ClusterClient); yes {
@@ -100,8 +102,8 @@ func (l *Ledger) queueTimeout(ctx context.Context) time.Duration {
 	return d
 }
 
-// eachReachable calls f once for each master of some partitions. When some masters do not answer within that time, and others do, the
-// error is an UnreachableError.
+// eachReachable calls f once for each master of some partitions. When only some masters answer
+// within that time, the error is an UnreachableError.
 func (l *Ledger) eachReachable(ctx context.Context, within time.Duration, op string, parts []int, f func(ctx context.Context, parts []int) error) error {
 	if l.Clustered() {
 		short, cancel := context.WithTimeout(ctx, within)

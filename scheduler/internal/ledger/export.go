@@ -20,11 +20,11 @@ const (
 	exportRows = 20_000
 )
 
-// Export gives every job to sink as a document, each as of one instant, and last the unique keys of which nobody knows the job.
-// A job comes after those that it follows, so that what they have said, it has heard. (A job that begins to follow
-// another one meanwhile may come before it.) Of a namespace
-// that nothing changes the documents are all of one instant. What no document can hold, because this version cannot read
-// it, is returned as left. Export ends at sink's first error.
+// Export gives every job to sink as a document, each as of one instant, and last the unique keys
+// whose job is unknown. A job comes after its upstreams, so that it has noted every end in their
+// documents. (A job that begins to follow another one meanwhile may come before it.) For a
+// namespace without changes all documents are of one instant. left are the records that this
+// version cannot read and no document holds. Export ends at sink's first error.
 func (l *Ledger) Export(ctx context.Context, sink func(Document) error) (left []UnknownFormat, err error) {
 	x := &export{l: l, sink: sink, parts: make([]exportPart, len(l.keys))}
 	if err := x.run(ctx); err != nil {
@@ -41,12 +41,12 @@ type export struct {
 	left  []UnknownFormat
 }
 
-// exportPart is what is read of a partition before its jobs.
+// exportPart is the part of an export that is read of a partition before its jobs.
 type exportPart struct {
-	names     map[string]bool // of all jobs of which anything is stored
+	names     map[string]bool // of all jobs with any record
 	announced map[string][]Announced
 	followers map[string]string
-	unique    map[string]int64 // those that no document holds yet
+	unique    map[string]int64 // unique keys that no document holds yet
 	waiting   int              // bytes of the pending runs
 }
 
@@ -135,9 +135,10 @@ func (x *export) leave(u UnknownFormat) {
 	}
 }
 
-// inOrder are the names of all jobs by partition: those that follow none, then those that follow only these, and so on.
+// inOrder are the names of all jobs by partition: first the jobs without upstreams, then jobs that
+// follow only these, and so on.
 func (x *export) inOrder() (levels [][][]string) {
-	waits, left := make(map[string]int), make(map[string]int) // how many jobs each follows that are left; and its partition
+	waits, left := make(map[string]int), make(map[string]int) // by job: how many of its upstreams are left; and its partition
 	for p, part := range x.parts {
 		for name := range part.names {
 			left[name] = p
@@ -151,7 +152,7 @@ func (x *export) inOrder() (levels [][][]string) {
 	level := slices.DeleteFunc(slices.Collect(maps.Keys(left)), func(name string) bool { return waits[name] > 0 })
 	for len(left) > 0 {
 		if len(level) == 0 {
-			level = slices.Collect(maps.Keys(left)) // they follow each other, or one that is gone
+			level = slices.Collect(maps.Keys(left)) // the jobs follow each other, or a job that is gone
 		}
 		byPart := make([][]string, len(x.parts))
 		var next []string

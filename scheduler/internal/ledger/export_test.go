@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// byJob is what a server holds of a namespace, without gates, chunks, the control record and what says that rows are recent, whatever partition it lies in.
+// byJob is a server's records of a namespace, whatever their partition, without gates, chunks, the
+// control record and recent.
 func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 	tb.Helper()
 	ctx, all, cursors := tb.Context(), map[string]string{}, map[string]string{}
@@ -45,7 +46,7 @@ func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 	}
 	for job, at := range cursors {
 		if _, ok := all["due "+job]; ok {
-			all["due "+job] = at // one that was put off is due again
+			all["due "+job] = at // a postponed job is due again
 		}
 	}
 	return all
@@ -108,7 +109,7 @@ func TestExport(t *testing.T) {
 			for i, n := range []int{5, 2} {
 				to := fillFrom(t, r.client, from, fmt.Sprintf("copy%d", i), n, digests)
 				want, got := byJob(t, r.client, from.cfg.Namespace), byJob(t, r.client, to.cfg.Namespace)
-				for field := range want { // what is kept of a row that has left, and for a minute
+				for field := range want { // fields of a row that has left stay for a minute
 					if _, ok := got[field]; !ok && (strings.HasPrefix(field, "kept ") || strings.HasPrefix(field, "anew ") || field == "defs "+former(t, from, field)) {
 						delete(want, field)
 					}

@@ -30,7 +30,7 @@ func (t *travels) queue(ctx context.Context, p redis.Pipeliner, k keys, names []
 	}
 }
 
-// err is the first error but that of a job that is not due.
+// err is the first error, except a job that is not due.
 func (t *travels) err() error {
 	return cmp.Or(t.cancels.Err(), t.joins.Err(), t.kept.Err(), t.pauses.Err(), t.followers.Err(), t.backfills.Err(), t.ended.Err(), t.pending.Err(), t.outbox.Err())
 }
@@ -107,7 +107,7 @@ func (x *export) entry(d *Document, g *page, i int, due *redis.FloatCmd) bool {
 	return true
 }
 
-// runs adds what is in flight or waits, and who wants it ended.
+// runs adds the runs in flight, the pending runs and their cancel flags.
 func (x *export) runs(docs map[string]*Document, g *page, t *travels) {
 	starts := make(map[string]*int64)
 	for _, z := range t.pending.Val() {

@@ -104,7 +104,7 @@ func (f *fields) tally() map[jobs.Outcome]int64 {
 	return counts
 }
 
-// going reads the runs of a backfill that have not ended. What is no such run is left out.
+// going reads the runs of a backfill that have not ended, and skips malformed parts.
 func (f *fields) going() (all []BackfillRun) {
 	for part := range strings.SplitSeq(f.text(), ",") {
 		if tick, run, ok := strings.Cut(part, "="); ok {

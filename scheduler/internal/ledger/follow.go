@@ -19,7 +19,7 @@ import (
 // outbox of a living cluster.
 const relayedFor = 10 * time.Minute
 
-// Event says how a tick, or several ticks in a row, of an upstream job ended. It stays in the
+// Event is the end of a tick, or of several ticks in a row, of an upstream job. It stays in the
 // outbox of the job's partition until it is delivered to every follower.
 type Event struct {
 	Upstream    string
@@ -34,11 +34,12 @@ type Event struct {
 	// If the stored definition is not among them, no node can run the follower, and Relay answers a
 	// success with RelayUnheld.
 	Holders []string
-	// Unheld says that a success has waited long enough: a follower that no node can run is
-	// recorded as missed. Without Holders no node can.
+	// Unheld: a success has waited long enough, so a follower that no node can run is recorded as
+	// missed. Without Holders no node can.
 	Unheld bool
-	// Rest makes Relay record these ticks as skipped. The upstream did not run them, and followers get no run for each of them.
-	// Gaps are those of which the follower has no row; nil when the caller does not know them.
+	// Rest makes Relay record these ticks as skipped. The upstream did not run them, and followers
+	// get no run for each of them. Gaps are the ticks without a row of the follower; nil when the
+	// caller has not looked.
 	Rest   bool
 	Gaps   []Gap
 	record string
@@ -52,7 +53,7 @@ type Gap struct {
 	Count int64 `json:"count"`
 }
 
-// join is what a follower of several jobs knows of one of their ticks.
+// join notes how the upstreams of one follower ended a tick.
 type join struct {
 	at          int64 // when the first of them had ended it, ms
 	state, ends string
@@ -109,7 +110,7 @@ func (l *Ledger) follow(ctx context.Context, args followArgs) error {
 	return l.explain(ctx, "follow "+upstream, err)
 }
 
-// Followers reads which jobs follow each of some jobs, as nodes that hold the followers have said.
+// Followers reads the followers of some jobs, as the followers' nodes have registered them.
 func (l *Ledger) Followers(ctx context.Context, names []string) (map[string][]string, error) {
 	byPart := l.byPartition(len(names), func(i int) string { return names[i] })
 	got := make([]*redis.SliceCmd, len(byPart))
@@ -145,8 +146,8 @@ const (
 	RelayDone      Status = "relayed"   // now, or before
 	RelayUnrelated Status = "unrelated" // there is no such job, or it follows another one now
 	RelayFull      Status = "full"      // too many runs wait beside it: later
-	RelayUnheld    Status = "unheld"    // nobody alive can run it: later
-	RelaySeveral   Status = "several"   // the follower takes these ticks one by one; of gaps, one of them is no gap any more
+	RelayUnheld    Status = "unheld"    // no living node can run it: later
+	RelaySeveral   Status = "several"   // the follower takes these ticks one by one; one of the gaps has a run or row by now
 )
 
 type relayArgs struct {
@@ -195,8 +196,8 @@ type giveUpArgs struct {
 	Job string `json:"job"`
 }
 
-// GiveUpJoins gives up the ticks of a job that follows several others, those that are older than the history is kept. One that was not
-// decided is recorded as missed. A later call goes on where this one cannot.
+// GiveUpJoins gives up the old ticks of a job with several upstreams: older than the history is
+// kept. An undecided tick is recorded as missed. A later call goes on where this one cannot.
 func (l *Ledger) GiveUpJoins(ctx context.Context, job string) error {
 	op := "give up old ticks of " + job
 	word, err := giveUpScript.call(ctx, l.client, l.tag(job), job, giveUpArgs{l.timed(ctx), l.retained(), job}).Text()
@@ -207,12 +208,12 @@ func (l *Ledger) GiveUpJoins(ctx context.Context, job string) error {
 }
 
 type relayedArgs struct {
-	Server string `json:"server"` // that the caller knows, "" for any
+	Server string `json:"server"` // id of the caller's epoch, "" for any
 	Event  string `json:"event"`
 }
 
 // Relayed removes an event from the outbox after its delivery to all followers. It returns
-// ErrServer, and the event stays, when the server is another one than At says.
+// ErrServer, and the event stays, in another epoch than At's.
 func (l *Ledger) Relayed(ctx context.Context, e Event) error {
 	word, err := relayedScript.call(ctx, l.client, l.tag(e.Upstream), "", relayedArgs{l.known, e.record}).Text()
 	if err == nil && word == "server" {

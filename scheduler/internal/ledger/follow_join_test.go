@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// joins makes a job that follows others.
+// joins makes a job that follows several jobs.
 func (r *rig) joins(t *testing.T, name, when string, upstreams ...string) {
 	t.Helper()
 	list := must(json.Marshal(upstreams))
@@ -116,8 +116,8 @@ func TestJoinTakesTheNewestResult(t *testing.T) {
 	})
 }
 
-// TestJoinTakesTicksOneByOne: ticks that an upstream did not run reach a join by themselves; of too many the older are recorded, but
-// for those that have a row.
+// TestJoinTakesTicksOneByOne: ticks that an upstream did not run reach a join one by one; of too
+// many the older ones are recorded, unless they have a row.
 func TestJoinTakesTicksOneByOne(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -134,7 +134,7 @@ func TestJoinTakesTicksOneByOne(t *testing.T) {
 		at := func(second int64) int64 { return noon + second*1000 }
 		rest := e
 		rest.Rest = true
-		for range 2 { // somebody else has told of 2 since this caller looked
+		for range 2 { // another caller has delivered 2 meanwhile
 			if got := must(r.led.Relay(t.Context(), one, "j")); got != RelayDone {
 				t.Fatalf("one: %s", got)
 			}
@@ -188,7 +188,8 @@ func TestGapWithARun(t *testing.T) {
 	})
 }
 
-// TestJoinsAreBounded: a job remembers 1,000 ticks; one that is given up before all have ended it is recorded as missed.
+// TestJoinsAreBounded: a job remembers 1,000 ticks; a tick that is given up before all upstreams
+// have ended it is recorded as missed.
 func TestJoinsAreBounded(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -263,7 +264,8 @@ func TestJoinsAreGivenUp(t *testing.T) {
 	})
 }
 
-// TestJoinOfAnotherDefinition: a job that follows others than before has missed the ticks that were not decided; a removed one leaves nothing.
+// TestJoinOfAnotherDefinition: a job with new upstreams has missed the undecided ticks; a removed
+// job leaves nothing.
 func TestJoinOfAnotherDefinition(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -285,7 +287,8 @@ func TestJoinOfAnotherDefinition(t *testing.T) {
 	})
 }
 
-// TestJoinOfANewerVersion: a job that follows others than before leaves alone what this version cannot read of it, and records nothing.
+// TestJoinOfANewerVersion: a job with new upstreams leaves unreadable joins alone, and records
+// nothing.
 func TestJoinOfANewerVersion(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

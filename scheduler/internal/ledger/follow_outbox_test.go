@@ -39,7 +39,7 @@ func TestRelayIsRefused(t *testing.T) {
 	})
 }
 
-// Nobody empties the outbox: the job that is followed waits, so that nothing is lost and nothing grows.
+// The outbox is full and stays so: the upstream waits, so that nothing is lost and nothing grows.
 func TestFullOutbox(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b", "c")
@@ -52,7 +52,7 @@ func TestFullOutbox(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		r.want(t, JobBusy, passing("a", "r", 0, late(2, 3)))
-		r.want(t, Granted, tickClaim("free", "r3", 1)) // nobody follows it
+		r.want(t, Granted, tickClaim("free", "r3", 1)) // it has no followers
 		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayFull {
 			t.Errorf("a follower that is followed: %s", got)
 		}
@@ -87,7 +87,8 @@ func TestFollowers(t *testing.T) {
 	})
 }
 
-// Events that wait for a follower fill pages of the outbox; those that come behind them are seen in the next look.
+// Events that wait for a follower fill pages of the outbox; later events are read with the next
+// scan.
 func TestNewEventsDoNotWaitForOld(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		const old = 5 * eventsMax
@@ -123,8 +124,9 @@ func TestNewEventsDoNotWaitForOld(t *testing.T) {
 	})
 }
 
-// TestFollowerMovesOnBeforeItIsTold has ticks of the upstream end, and their follower is deployed to follow another job before it is told:
-// it has missed them, once. Of what ends from then on it hears nothing.
+// TestFollowerMovesOnBeforeItIsTold ends ticks of the upstream, and their follower is deployed to
+// follow another job before the events are delivered: it has missed these ticks, once. Later events
+// do not reach it.
 func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()
@@ -156,8 +158,8 @@ func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
 	})
 }
 
-// Somebody alive holds the follower, in another definition than the stored one: a success waits for one who has that, and is missed when
-// nobody came. What a definition is called by the name of the job is not asked.
+// A living node holds the follower in a definition other than the stored one: a success waits for a
+// node with the stored one, and is missed when there is none. The job's name makes no difference.
 func TestFollowerHeldInAnotherDefinition(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")

@@ -38,7 +38,7 @@ func TestFollow(t *testing.T) {
 
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-2", 2))
 		r.want(t, RecordedOnly, passing("a", "r", 0, late(3, 5)))
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // nobody's tick
+		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // a run of no tick
 		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", "t"))
 		r.relayAll(t)
 		if r.open(t, "b") != nil || r.open(t, "c") != nil {
@@ -56,8 +56,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// A tick is told of again when it is repeated: a success after a failure runs, and what has run is not
-// recorded as skipped, nor run a second time. An attempt that another one follows is no end.
+// A repeated tick sends another event: a success after a failure runs, and a tick that has run is
+// not recorded as skipped, nor run a second time. An attempt that is followed by another is no end.
 func TestFollowRepeatedTicks(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")
@@ -85,7 +85,7 @@ func TestFollowRepeatedTicks(t *testing.T) {
 		}
 		r.want(t, Granted, after(0, "b", l.ID))
 		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: l.ID}}))
-		r.pass(t, 2*relayedFor) // it has forgotten that it was told
+		r.pass(t, 2*relayedFor) // the follower has forgotten the event
 		again(jobs.OutcomeSucceeded)
 		again(jobs.OutcomeFailed)
 		r.want(t, Granted, after(0, "b", NextAttemptID(l.ID)))
@@ -102,8 +102,9 @@ func TestFollowRepeatedTicks(t *testing.T) {
 	})
 }
 
-// A tick that has succeeded has succeeded, whatever becomes of an operator's attempt of it: those that follow are not told of that. One of
-// them may wait for word of the success still, until somebody holds it, or come to follow only now.
+// A tick that has succeeded stays a success, whatever becomes of an operator's attempt of it:
+// followers get no event of the attempt. A follower may still wait for the success, until a node
+// can run it, or start to follow only now.
 func TestFollowARerunOfASuccess(t *testing.T) {
 	back := func(r *rig, run string) { must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: run}})) }
 	cancel := func(r *rig, run string) { must(r.led.Cancel(t.Context(), "a", run, "ann", "")) }
@@ -165,8 +166,8 @@ func TestFollowIsNoLabel(t *testing.T) {
 	})
 }
 
-// What becomes of a tick that its job was set back to is told as if it had not succeeded before, also when that comes of a later attempt:
-// who came to follow the job meanwhile has heard of nothing else.
+// A rewound tick sends events as if it had not succeeded before, also by a later attempt: a new
+// follower has had no other event.
 func TestFollowARewoundTick(t *testing.T) {
 	for name, crash := range map[string]bool{"fails": false, "crashes, then fails": true} {
 		t.Run(name, func(t *testing.T) {
@@ -192,8 +193,9 @@ func TestFollowARewoundTick(t *testing.T) {
 	}
 }
 
-// Nobody alive holds the follower: a tick that succeeded is missed, instead of waiting for ever, and has its answer then, whoever is
-// there later. One that was skipped, for its upstream had failed, has its answer as well when an operator's attempt succeeds.
+// No living node holds the follower: a tick that succeeded is missed, and stays so if a node comes
+// later. A tick that was skipped, for its upstream had failed, stays so when an operator's attempt
+// succeeds.
 func TestFollowerThatNobodyHolds(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b", "c")
@@ -224,7 +226,8 @@ func TestFollowerThatNobodyHolds(t *testing.T) {
 	})
 }
 
-// A tick that was handed back never began: it may come too late for start_within, and the jobs that follow hear of that.
+// A tick that was handed back never began: it may come too late for start_within, and the followers
+// get an event.
 func TestFollowATickHandedBackTooLate(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")

@@ -24,7 +24,7 @@ const (
 // first. A missing gate is open, and generation "" creates jobs.
 type gate struct {
 	epoch      int64  // of the last promotion of all jobs
-	generation string // of whoever may make new jobs
+	generation string // the generation that may make new jobs
 	state      string
 	move       string // id of the move that closed it
 	words      string // for people: where the jobs are
@@ -72,7 +72,7 @@ func ClosedBy(answer string) *ClosedError {
 	return &ClosedError{State: f[0], Move: f[1], Where: f[2]}
 }
 
-// Error says what is closed, and what to do.
+// Error returns what is closed, and what to do.
 func (e *ClosedError) Error() string {
 	switch e.State {
 	case gateSealed:

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// closedGates are gates that are not open, and what a person is told there.
+// closedGates are gates that are not open, and the texts of their errors.
 var closedGates = []struct {
 	stored string
 	want   ClosedError
@@ -127,7 +127,8 @@ func (r *rig) furnish(t *testing.T) []deed {
 	return deeds(r.events(t)[0], ShardRun("p", 1), "by hand")
 }
 
-// refused does a deed behind a closed gate: it changes nothing and is told why, and what to do.
+// refused does a deed behind a closed gate: it changes nothing, and the error has the reason and
+// the next step.
 func (d deed) refused(t *testing.T, r *rig, want ClosedError, next string) {
 	t.Helper()
 	r.unchanged(t, d.name+", refused,", func() {
@@ -151,8 +152,8 @@ func (d deed) done(t *testing.T, r *rig) {
 	}
 }
 
-// TestAClosedGateChangesNothing: behind it nothing is granted, taken in or changed, and everybody is told; behind an
-// open one all of that goes on.
+// TestAClosedGateChangesNothing: behind a closed gate nothing is granted, taken in or changed, and
+// every caller gets the error; behind an open one all calls go on.
 func TestAClosedGateChangesNothing(t *testing.T) {
 	for _, g := range closedGates {
 		t.Run(g.stored, func(t *testing.T) {
@@ -172,7 +173,8 @@ func TestAClosedGateChangesNothing(t *testing.T) {
 	}
 }
 
-// heldDeeds is one of everything that a gate guards of backfills, joins, chunks and promotions; those that nodes do by themselves.
+// heldDeeds is one of every guarded call about backfills, joins, chunks and promotions that nodes
+// make by themselves.
 func heldDeeds(r *rig, fed Backfill) []deed {
 	chunks := r.led.Chunks(map[string]string{"idle": "d-second"})
 	part := r.led.Partition("idle")
@@ -233,8 +235,9 @@ func TestAClosedGateTakesNothingFromNodes(t *testing.T) {
 	}
 }
 
-// TestWhatRunsGoesOnBehindAClosedGate: a grant whose reply was lost is found, also in a batch with others, and what runs is renewed,
-// settled, reaped and repeated, handed back, and cancelled while it is going.
+// TestWhatRunsGoesOnBehindAClosedGate: a grant whose reply was lost is found, also in a batch with
+// other claims, and runs in flight are renewed, settled, reaped and repeated, handed back, and
+// cancelled.
 func TestWhatRunsGoesOnBehindAClosedGate(t *testing.T) {
 	for _, g := range closedGates {
 		t.Run(g.stored, func(t *testing.T) {
@@ -307,7 +310,8 @@ func goesOn(t *testing.T, r *rig, stored string) {
 	r.sound(t)
 }
 
-// TestReassertBehindAClosedGate: what a failover has lost is said and restored, for it was granted before.
+// TestReassertBehindAClosedGate: runs that a failover has lost are restored: they were granted
+// before.
 func TestReassertBehindAClosedGate(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -320,7 +324,7 @@ func TestReassertBehindAClosedGate(t *testing.T) {
 		r.gate(t, "1|0||sealed|m1|x")
 		r.says(t, Restored, of(l))
 		r.renews(t, locking.Renewed, l)
-		r.want(t, Granted, tickClaim("a", "r1", 1)) // it may ask again as well
+		r.want(t, Granted, tickClaim("a", "r1", 1)) // a repeated claim gets it, too
 		r.want(t, Closed, tickClaim("a", "r2", 2))
 		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
 		r.whole(t)

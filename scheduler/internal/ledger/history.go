@@ -26,7 +26,7 @@ func (l *Ledger) InFlightIn(ctx context.Context, parts []int) ([]Run, error) {
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	// Pending runs first: one that is granted between the two reads is then in both, not in none.
+	// Pending runs first: a run that is granted between the two reads is then in both, not in none.
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, part := range parts {
 			waiting[i] = p.HGetAll(ctx, l.keys[part].waiting)
@@ -99,8 +99,8 @@ const (
 type JobRows struct {
 	Job           string
 	Rows          []Row
-	UnknownFormat int   // rows that this version does not understand; they are not among Rows
-	Err           error // why this history cannot be read, though Redis answered; the others can
+	UnknownFormat int   // rows that this version cannot read; they are not among Rows
+	Err           error // why this history cannot be read, though Redis answered; other histories can
 }
 
 // EachHistory hands the rows of each of some jobs to f, in the order of the names, until f returns false. It reads some jobs
@@ -114,8 +114,9 @@ func (l *Ledger) EachTail(ctx context.Context, names []string, most int64, f fun
 	return l.eachHistory(ctx, names, "", func(string) int64 { return -most }, f)
 }
 
-// EachNewest is EachTail for the rows that were written lately, and the row before them. Jobs that may have written others meanwhile, and
-// so moved these on, are read again and deeper: until the oldest row had ended, by the clock of any node, when the first of them was written.
+// EachNewest is EachTail for the recently written rows, and the row before them. A job that may
+// have got more rows meanwhile is read again and deeper: until the oldest row read had ended, by
+// the clock of any node, when the first recent row was written.
 func (l *Ledger) EachNewest(ctx context.Context, lately Recent, f func(JobRows) bool) error {
 	most, ended := maps.Clone(lately.Rows), lately.Since-l.cfg.MaxSkew.Milliseconds()
 	for names := slices.Sorted(maps.Keys(most)); len(names) > 0; {
@@ -168,7 +169,7 @@ func (l *Ledger) eachHistory(ctx context.Context, names []string, holding string
 
 func isReply(err error) bool { return errors.As(err, new(redis.Error)) }
 
-// rowsOf parses those of a job's rows that hold a text.
+// rowsOf parses a job's rows that contain a text.
 func rowsOf(job string, records []string, holding string) JobRows {
 	h := JobRows{Job: job}
 	if holding == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// A row whose age cannot be told stays, and those behind it.
+// A row whose age is unreadable stays, and so do the rows behind it.
 func TestShortHistoryBehindAForeignRow(t *testing.T) {
 	onBoth(t, Config{Partitions: 1, Keep: 100, KeepFor: time.Hour}, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -54,7 +54,8 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// TestRowsOfNoRunsPushNothingOut: the history keeps so many runs, whatever else is recorded beside them, and a job knows when it succeeded last.
+// TestRowsOfNoRunsPushNothingOut: the history keeps so many runs, whatever other rows it has, and
+// the time of a job's last success is kept.
 func TestRowsOfNoRunsPushNothingOut(t *testing.T) {
 	cfg := Config{Partitions: 1, Keep: 16, KeepFor: 1000 * time.Hour}
 	hours := func(r *rig, n int64) int64 { return r.now - r.now%3_600_000 + n*3_600_000 }

@@ -82,7 +82,7 @@ func importRefusal(op, word string) error {
 	return fmt.Errorf("%w: %s: its gate is %q, so the move does not fill it; `move status` shows the next step", ErrRefused, op, word)
 }
 
-// Import writes a document, now or with those that follow.
+// Import writes a document, at once or together with the documents after it.
 func (i *Importer) Import(ctx context.Context, d Document) error {
 	if i.move == "" {
 		d = d.alone()
@@ -104,9 +104,10 @@ func (i *Importer) Import(ctx context.Context, d Document) error {
 	return i.send(ctx)
 }
 
-// belongs says whether a document belongs into a partition. Unique keys that do not say whose they are, left out, would let a
-// request through a second time. So they go wherever a job of the partition that they come from may go: partitions that leave
-// the same rest when divided by what is common to both numbers of partitions. Elsewhere nobody asks for them.
+// belongs reports whether a document belongs into a partition. Unique keys whose job is unknown
+// must not be left out: a request would get through a second time. So they go wherever a job of
+// their former partition may go: to partitions with the same rest when divided by the greatest
+// common divisor of both numbers of partitions. No other partition looks for them.
 func (i *Importer) belongs(d Document, p int) bool {
 	if d.Job != "" {
 		return i.l.Partition(d.Job) == p
@@ -158,7 +159,7 @@ func (l *Ledger) write(p int, d Document) write {
 		}
 	}
 	if d.Followers != "" {
-		w.do("N", k.followers, d.Job, string(d.Followers)) // nodes that follow a job that is not there may have said so
+		w.do("N", k.followers, d.Job, string(d.Followers)) // nodes with followers of a job that does not exist may have added them
 	}
 	if e, err := parseEntry(d.Job, string(d.Entry)); err == nil && d.Due {
 		w.do("Z", k.due, ms(e.Cursor), d.Job)

@@ -12,11 +12,11 @@ import (
 //
 //	{ns}:control           hash   format, partitions; generation, epoch, promoting, move, see gate.go
 //	{ns}:audit             list   what operators did, oldest first
-//	{ns}:notified          hash   what people were told of jobs that are not well, and what waits for each target; see notified.go
+//	{ns}:notified          hash   events sent for jobs that are not well, and waiting messages by target; see notified.go
 //	{ns}:catalog           hash   job that is stored at run time -> its definition; see catalog.go
 //	{ns}:catalogat         zset   job of the catalog by version
 //	{ns}:catalogdropped    zset   job that was deleted from the catalog by version
-//	{ns}:handlers          zset   handler that nodes have, and the shape of its payloads, by when that was last said, ms
+//	{ns}:handlers          zset   handler that nodes have, and the shape of its payloads, by its last declaration, ms
 //	{ns:p}:jobs            hash   job -> entry (cursor, definition's digest, token state, holder)
 //	{ns:p}:defs            hash   digest -> definition, JSON, which names its job
 //	{ns:p}:due             zset   job by cursor, ms
@@ -27,17 +27,17 @@ import (
 //	{ns:p}:history:JOB     list   rows, oldest first
 //	{ns:p}:recent          list   when rows were written, ms, and of which jobs, oldest first; the scripts spell it after kept
 //	{ns:p}:kept            hash   run id -> its output, of a run that goes on so far; "p:", "s:" or "g:" and run id -> its payload, its checkpoint, its progress or what it waits for; all leave with the row
-//	{ns:p}:cancels         hash   run id -> who wants it ended, and why
+//	{ns:p}:cancels         hash   run id -> author and reason of its cancel flag
 //	{ns:p}:pauses          hash   job -> who paused it, and why
 //	{ns:p}:backfills       hash   job -> its backfill that is under way; see backfill.go
 //	{ns:p}:backfilled      hash   job -> its last backfill that has ended
 //	{ns:p}:unique          zset   run id by when the same request is a new run, ms
 //	{ns:p}:followers       hash   job -> names of the jobs that follow it
-//	{ns:p}:joins           hash   job -> ticks of the jobs that it follows; job|tick -> how they ended it; job|tick|upstream -> its result
-//	{ns:p}:outbox          zset   what became of ticks of jobs that are followed, by when, ms
+//	{ns:p}:joins           hash   job -> its undecided ticks; job|tick -> how upstreams ended it; job|tick|upstream -> its result
+//	{ns:p}:outbox          zset   ends of upstreams' ticks, by their time, ms
 //	{ns:p}:anew            hash   job and digest -> whether the job was created lately, and the cursor that nodes reported; for a minute
 //	{ns:p}:chunks          hash   digest -> which definitions of some jobs nodes hold; changes -> how often an announcement changed anything
-//	{ns:p}:announced       zset   chunk, generation and revision of who holds it, by when that was last said, ms
+//	{ns:p}:announced       zset   chunk, generation and revision of its nodes, by its last announcement, ms
 //	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, or to see whether writes are taken, for a second
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
 //	{ns:p}:incarnation     string id, another one each time that the partition was made, or lost records; see epoch.go
@@ -51,7 +51,7 @@ type keys struct {
 	tag string // what they begin with
 }
 
-// namespaceTag is what the keys of a namespace as a whole begin with, and partitionTag is what those of a partition begin with.
+// namespaceTag begins the keys of a whole namespace, partitionTag the keys of a partition.
 func namespaceTag(ns string) string        { return "{" + ns + "}:" }
 func partitionTag(ns string, p int) string { return "{" + ns + ":" + strconv.Itoa(p) + "}:" }
 
@@ -76,8 +76,9 @@ func partitionKeys(ns string, p int) keys {
 	}
 }
 
-// namedKeys are keys below a tag by their names. The name history stands for that of the first item's job; histories stands for those of
-// all items' jobs, in their order. Nearly all texts lie in one piece of memory.
+// namedKeys are keys below a tag by their names. The name history stands for the history of the first
+// item's job; histories for the histories of all items' jobs, in their order. Nearly all texts lie in
+// one piece of memory.
 func namedKeys(tag string, names []string, items int, job func(item int) string) []string {
 	all := make([]string, 0, len(names)+items)
 	var b strings.Builder
@@ -104,7 +105,7 @@ func namedKeys(tag string, names []string, items int, job func(item int) string)
 	return all
 }
 
-// Partition says in which of n partitions a job lives.
+// Partition returns which of n partitions a job lives in.
 func Partition(job string, n int) int {
 	return int(xxhash.Sum64String(job) % uint64(n))
 }

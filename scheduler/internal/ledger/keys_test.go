@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestKeysAreOnThePage: docs/storage.md lists the keys of a partition, and no others.
+// TestKeysAreOnThePage: docs/storage.md lists exactly the keys of a partition.
 func TestKeysAreOnThePage(t *testing.T) {
 	page := must(os.ReadFile("../../../docs/storage.md"))
 	var listed, want []string

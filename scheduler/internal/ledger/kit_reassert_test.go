@@ -79,8 +79,7 @@ func (r *rig) restore(tb testing.TB, all backup) {
 	must(pipe.Exec(ctx))
 }
 
-// failover makes another server take the place of this one, which has nothing that is newer than the backup. Nobody
-// hears of it for 200 ms.
+// failover replaces the server by one with the backup's records only. Calls notice after 200 ms.
 func (r *rig) failover(t *testing.T, all backup) {
 	t.Helper()
 	us, identity := r.now*1000, r.identity
@@ -88,7 +87,7 @@ func (r *rig) failover(t *testing.T, all backup) {
 	r.clock(t, us+200_000, string(identity[0]+1)+identity[1:])
 }
 
-// granted claims and is granted, and returns what its node knows of the run from then on.
+// granted claims a run, and returns its node's copy of the run.
 func (r *rig) granted(t *testing.T, c Claim) Run {
 	t.Helper()
 	return r.grantedTo(t, node, c)
@@ -103,7 +102,8 @@ func (r *rig) grantedTo(t *testing.T, by Claimer, c Claim) Run {
 	return c.GrantedRun(a, by, r.now)
 }
 
-// of is what a node says of a run, whose job ticks each second; change it with the functions.
+// of is a node's report of a run, whose job ticks each second; change the report with the
+// functions.
 func of(l Run, change ...func(*Assertion)) Assertion {
 	a := Assertion{Digest: "d-second", Run: l}
 	for _, f := range change {
@@ -112,7 +112,7 @@ func of(l Run, change ...func(*Assertion)) Assertion {
 	return a
 }
 
-// gap says that the ticks from one second after noon to another are to be given up; none when the second is before the
+// gap gives up the ticks from one second after noon to another; none when the second is before the
 // first.
 func gap(first, last int64) func(*Assertion) {
 	return func(a *Assertion) {
@@ -120,12 +120,12 @@ func gap(first, last int64) func(*Assertion) {
 	}
 }
 
-// reopen says how to open the tick of a shard.
+// reopen adds what a shard's report needs to open its tick.
 func reopen(params ...string) func(*Assertion) {
 	return func(a *Assertion) { a.Reopen, a.Params, a.Next = true, params, a.Run.Tick+1000 }
 }
 
-// says tells the server of a run, twice, and compares the answers: repeated, it changes nothing but the lease.
+// says reports a run twice, and compares the answers: the repeat changes nothing but the lease.
 func (r *rig) says(t *testing.T, want Status, a Assertion) Asserted {
 	t.Helper()
 	got := must(r.led.At(r.epoch()).Reassert(t.Context(), r.now, []Assertion{a}))[0]
@@ -179,7 +179,7 @@ func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Run) {
 	}
 }
 
-// whole says that the books of all jobs are true, and that the sweep finds what it has to.
+// whole checks that the audit finds nothing in any job, and that the sweep finds what it has to.
 func (r *rig) whole(t *testing.T) {
 	t.Helper()
 	r.sound(t)

@@ -90,9 +90,10 @@ func (r *rig) entry(t *testing.T, job string) Entry {
 	return must(r.led.Job(t.Context(), job)).Entry
 }
 
-// tale compares a job's history, told by outcome and second after noon: "succeeded 1", "failed 1 #2" for another attempt,
-// "abandoned by hand" for a run that a person asked for, "missed 2-11 x10 late"; of shards "0/3 failed 1", "0/3 alone failed 1"
-// for one that is of no tick, and "all 3 failed 1" for the tick.
+// tale compares a job's history, by outcome and second after noon: "succeeded 1", "failed 1 #2" for
+// another attempt, "abandoned by hand" for an operator's run, "missed 2-11 x10 late"; for shards
+// "0/3 failed 1", "0/3 alone failed 1" for a shard without a tick, and "all 3 failed 1" for the
+// tick.
 func (r *rig) tale(t *testing.T, job string, want ...string) {
 	t.Helper()
 	var got []string
@@ -216,7 +217,7 @@ func with(o jobs.Overlap, c Claim) Claim {
 	return c
 }
 
-// passing is a claim that passes ticks before the one that it runs; with 0 it runs none.
+// passing is a claim that passes ticks before its own tick; with 0 it has none.
 func passing(job, run string, second int64, passes ...SkippedRange) Claim {
 	c := Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: passes[0].First, Skipped: passes, Next: passes[len(passes)-1].Next}
 	if second != 0 {
@@ -295,7 +296,7 @@ func (r *rig) events(t *testing.T) []Event {
 	return must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Events
 }
 
-// relayAll tells the followers of all events, several times each, until there are no more.
+// relayAll delivers all events to the followers, several times each, until there are no more.
 func (r *rig) relayAll(t *testing.T) {
 	t.Helper()
 	for {
@@ -328,7 +329,7 @@ func (r *rig) gate(t *testing.T, stored string) {
 	}
 }
 
-// members are so many members of a sorted set, of which the ledger knows nothing, with a time far ahead.
+// members are so many members of a sorted set, unrelated to the ledger, with a time far ahead.
 func members(n int) []redis.Z {
 	all := make([]redis.Z, n)
 	for i := range all {

@@ -66,7 +66,7 @@ type rig struct {
 	client *redis.Client
 	led    *Ledger
 	raw    *recorder
-	now    int64 // what the steered clock says, ms
+	now    int64 // of the steered clock, ms
 
 	identity string // the steered run_id
 }

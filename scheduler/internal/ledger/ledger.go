@@ -31,7 +31,8 @@ const pageMax = 50
 // pendingMax bounds the pending runs of one partition; a trigger beyond it is refused.
 const pendingMax = 10_000
 
-// keepForLeast is the shortest age at which rows may leave: for so long nodes tell a server that lost them what ended.
+// keepForLeast is the shortest age at which rows may leave: for so long nodes report recent ends to
+// a server that lost them.
 const keepForLeast = time.Minute
 
 const defaultKeepFor = 168 * time.Hour
@@ -41,7 +42,7 @@ const DefaultNamespace = "escapement"
 
 var namespaceWords = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
-// Config says where a ledger lives and how much it keeps.
+// Config sets where a ledger lives and how much it keeps.
 type Config struct {
 	// Namespace is the prefix that keeps two installations in one Redis apart; letters, digits
 	// and ._- up to 64. Default DefaultNamespace.
@@ -76,7 +77,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate says what is wrong with the settings, all of it at once.
+// Validate returns everything that is wrong with the settings, as one error.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var errs []error
@@ -112,8 +113,9 @@ type Ledger struct {
 	made *sync.Map // by partition, the last incarnation that was made here
 }
 
-// At returns the ledger for a caller that knows what the partition holds of its runs in the epoch of this id: Claim,
-// Renew and Settle then do nothing but return ErrServer in another one, in which they may be lost. "" is any epoch.
+// At returns the ledger for a caller that relies on the partition's runs in the epoch of this id:
+// Claim, Renew and Settle then do nothing but return ErrServer in another epoch, in which runs may
+// be lost. "" is any epoch.
 func (l *Ledger) At(epoch string) *Ledger {
 	there := *l
 	there.known = epoch
@@ -191,10 +193,10 @@ func (l *Ledger) Namespace() string { return l.cfg.Namespace }
 // Partitions is the namespace's number of partitions.
 func (l *Ledger) Partitions() int { return len(l.keys) }
 
-// Partition says in which partition a job lives.
+// Partition returns the partition that a job lives in.
 func (l *Ledger) Partition(job string) int { return Partition(job, len(l.keys)) }
 
-// tag is what the keys of a job's partition begin with.
+// tag begins the keys of a job's partition.
 func (l *Ledger) tag(job string) string { return l.keys[l.Partition(job)].tag }
 
 func ms(n int64) string { return strconv.FormatInt(n, 10) }

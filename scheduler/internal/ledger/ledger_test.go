@@ -14,8 +14,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// Records of a newer format, or of nobody: every call leaves them as they are, byte for byte,
-// says so, and goes on with the others.
+// Records of a newer format, or of no format: every call leaves them as they are, byte for byte,
+// reports them, and goes on with the other records.
 func TestForeignRecordsAreLeftAlone(t *testing.T) {
 	for name, record := range map[string]string{
 		"newer":  "2|what|ever|comes",
@@ -80,7 +80,7 @@ func unknownFormat(t *testing.T, r *rig, record string) {
 	}
 }
 
-// unknownFormatReads: what reads the ledger names the foreign records and shows the others.
+// unknownFormatReads: each reader of the ledger names the foreign records and returns the others.
 func unknownFormatReads(t *testing.T, r *rig) {
 	t.Helper()
 	ctx := t.Context()

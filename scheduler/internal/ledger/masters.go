@@ -27,7 +27,7 @@ func (l *Ledger) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, whoTimeout)
 }
 
-// Nobody is the id of a master that has not answered yet: scripts refuse a caller that knows it.
+// Nobody is the id of a master that has not answered yet: scripts refuse a caller with this id.
 const Nobody = "?"
 
 // replica is the id of a server that is no master.
@@ -63,8 +63,9 @@ func (l *Ledger) Master(ctx context.Context, part int) (Master, error) {
 	return Master{client, redisconn.Addr(client)}, nil
 }
 
-// Identity asks a master of some partitions for its id and for their incarnations, see Recognize. known is the id that the caller knows,
-// which it returns with an error. After an error a Cluster client reads the topology again.
+// Identity reads a master's id and the incarnations of some of its partitions, see Recognize. known
+// is the id that the caller has, which it returns with an error. After an error a Cluster client
+// reads the topology again.
 func (l *Ledger) Identity(ctx context.Context, m Master, parts []int, known string) (s Sample, err error) {
 	defer func() { redisconn.Refresh(ctx, l.client, err) }()
 	call, cancel := l.bounded(ctx)
@@ -106,8 +107,8 @@ func (l *Ledger) Answers(ctx context.Context, part int) error {
 	return redisconn.Classify("ask a silent master", l.client.HLen(ctx, l.keys[part].jobs).Err())
 }
 
-// Identities are the ids of all partitions' epochs. A partition whose master does not answer has its id in known, or Nobody, and the
-// error is returned too.
+// Identities are the ids of all partitions' epochs. A partition whose master does not answer has
+// its id in known, or Nobody, and the error is returned too.
 func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, err error) {
 	ids = make([]string, len(l.keys))
 	if copy(ids, known) == 0 {
@@ -118,7 +119,7 @@ func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, 
 		var s Sample
 		m, failed := l.Master(ctx, parts[0])
 		if failed == nil {
-			s, failed = l.Identity(ctx, m, parts, strings.TrimPrefix(serverOf(ids[parts[0]]), Nobody)) // nobody else has these places
+			s, failed = l.Identity(ctx, m, parts, strings.TrimPrefix(serverOf(ids[parts[0]]), Nobody)) // these places belong to no other call
 		}
 		for p, incarnation := range s.Incarnations {
 			if failed == nil {
@@ -132,8 +133,8 @@ func (l *Ledger) Identities(ctx context.Context, known []string) (ids []string, 
 	return ids, err
 }
 
-// Fingerprint is a node's text in the roster for the epochs of a master's partitions that it knows: the id of an only one, or else a
-// short digest of them.
+// Fingerprint is a node's text in the roster for the epochs of a master's partitions: the id of an
+// only partition's epoch, or else a short digest of the ids.
 func (l *Ledger) Fingerprint(parts []int, id func(part int) string) string {
 	if len(l.keys) == 1 {
 		return id(0)
@@ -163,7 +164,7 @@ func (l *Ledger) eachMaster(ctx context.Context, parts []int, f func(parts []int
 	}
 	groups := make(map[*redis.Client][]int)
 	for _, p := range parts {
-		master, _ := cluster.MasterForKey(ctx, l.keys[p].jobs) // nil, where none is known: the call itself says why
+		master, _ := cluster.MasterForKey(ctx, l.keys[p].jobs) // nil where no master is known: the call itself returns why
 		groups[master] = append(groups[master], p)
 	}
 	var wg sync.WaitGroup

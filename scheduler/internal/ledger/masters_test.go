@@ -60,7 +60,7 @@ func newOnCluster(t *testing.T) *onCluster {
 	return r
 }
 
-// known is who the masters are, to one who knew them so.
+// known are the masters' ids for a caller that has read them before.
 func (r *onCluster) known(before []string) []string {
 	ids, err := r.ledger.Identities(r.ctx, before)
 	if slices.Contains(ids, Nobody) && err == nil {
@@ -69,7 +69,7 @@ func (r *onCluster) known(before []string) []string {
 	return ids
 }
 
-// at are the partitions whose master has the same id as that of one of them.
+// at are the partitions whose master has the same id as one partition's.
 func (r *onCluster) at(ids []string, part int) (parts []int) {
 	for p, id := range ids {
 		if serverOf(id) == serverOf(ids[part]) {
@@ -98,7 +98,7 @@ func (r *onCluster) claim(p int, run string) Claim {
 	return Claim{Job: job, Digest: "d-second", Run: run, TTL: time.Minute, From: from, Tick: from, Next: from + 1000}
 }
 
-// grant asks as one who knows the masters so.
+// grant claims as a caller with these ids.
 func (r *onCluster) grant(ids []string, c Claim) (Run, error) {
 	got, err := r.ledger.At(ids[r.ledger.Partition(c.Job)]).Claim(r.ctx, node, r.now(), []Claim{c})
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *onCluster) renew(server string, leases ...Run) ([]locking.RenewAnswer, 
 	return r.ledger.At(server).Renew(r.ctx, batch)
 }
 
-// refused wants one who knows other masters to be refused.
+// refused wants a caller with other masters' ids to be refused.
 func (r *onCluster) refused(what string, err error) {
 	r.t.Helper()
 	if !errors.Is(err, ErrServer) {
@@ -133,8 +133,8 @@ func wantAnswers(t *testing.T, what string, got []locking.RenewAnswer, want ...l
 	}
 }
 
-// TestMastersOfACluster replaces the master of some partitions, and wants those who know the old one to be refused there,
-// and nowhere else.
+// TestMastersOfACluster replaces the master of some partitions, and wants callers with its old id
+// to be refused there, and nowhere else.
 func TestMastersOfACluster(t *testing.T) {
 	r := newOnCluster(t)
 	l, before := r.ledger, r.before
@@ -204,7 +204,7 @@ func TestMastersOfACluster(t *testing.T) {
 	}
 }
 
-// TestMasterThatHangs: one that neither answers nor refuses keeps nothing of what the others say.
+// TestMasterThatHangs: a hanging master keeps back no answer of the other masters.
 func TestMasterThatHangs(t *testing.T) {
 	r := newOnCluster(t)
 	here, there := must(r.grant(r.before, r.claim(r.kept, "r1"))), must(r.grant(r.before, r.claim(r.lost, "r2")))

@@ -29,7 +29,7 @@ const (
 	MoveMoved   = "moved"   // the other side is open: this one never will be again, unless by a move back
 
 	MoveFilling = "filling" // the place is reserved, jobs are being copied
-	MoveOpening = "opening" // what was copied is complete; from here on there is no undoing
+	MoveOpening = "opening" // the copy is complete; from here on the move cannot be undone
 	MoveOpen    = "open"    // the namespace lives here
 	MoveBurnt   = "burnt"   // the move was undone
 )
@@ -76,18 +76,18 @@ func HasMoved(from, to Control) bool {
 	return err == nil && bad == nil && f.ID != "" && f.ID == t.ID && f.Role == MoveFrom && t.Role == MoveTo && t.State == MoveOpen
 }
 
-// MoveNotes is what a control record says of moves.
+// MoveNotes are a control record's fields about moves.
 type MoveNotes struct {
 	Move
-	// Copied is the digest of what was copied, "" when no copy is complete.
+	// Copied is the digest of the copy, "" when no copy is complete.
 	Copied string
-	// Servers is what Ledger.Servers said when the namespace was sealed.
+	// Servers is Ledger.Servers' text when the namespace was sealed.
 	Servers string
 	// Undone is the id of the last move from here that was undone.
 	Undone string
 }
 
-// MoveNotes reads what the control record says of moves.
+// MoveNotes reads the control record's fields about moves.
 func (l *Ledger) MoveNotes(ctx context.Context) (MoveNotes, error) {
 	got, err := l.client.HMGet(ctx, controlKey(l.cfg.Namespace), "move", "copied", "undone", "servers").Result()
 	if err != nil {
@@ -108,8 +108,8 @@ func drainsKey(ns string) string { return "{" + ns + "}:drains" }
 // rosterKey is the roster's, spelt in scheduler/internal/roster/keys.go.
 func rosterKey(ns string) string { return "{" + ns + "}:roster" }
 
-// Servers is another text when the server, or a master of the Cluster that has something of the namespace, is another one, or was
-// restarted: what the roster says of it. Of a server that hides it, it is "".
+// Servers is a text that changes when a server with keys of the namespace is replaced or restarted:
+// the text in the roster. It is "" when the server hides its identity.
 func (l *Ledger) Servers(ctx context.Context) (string, error) {
 	ids, err := l.Identities(ctx, nil)
 	if err != nil {
@@ -127,7 +127,7 @@ func (l *Ledger) Placed(ctx context.Context, server string) (bool, error) {
 	}
 	for _, record := range records {
 		var node struct{ Placed string }
-		_ = json.Unmarshal([]byte(record), &node) // one that cannot be read does not say so
+		_ = json.Unmarshal([]byte(record), &node) // an unreadable record has no Placed
 		if node.Placed != server {
 			return false, nil
 		}

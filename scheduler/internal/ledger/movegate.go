@@ -28,7 +28,8 @@ type GateStep struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
 	Words string `json:"words"` // for people: where the jobs are
-	// Own are the states of this move that it may follow; Older are those of an older one, and "none" for no gate.
+	// Own are the states of this move that the step may follow; Older are an older move's states,
+	// and "none" for no gate.
 	Own   []string `json:"own,omitempty"`
 	Older []string `json:"older,omitempty"`
 	// Turn sets the epoch and the generation as well.

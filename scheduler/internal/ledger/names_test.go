@@ -16,7 +16,7 @@ var structs = map[string]any{
 	"save": saveArgs{}, "tail": tailArgs{}, "tidy": tidyArgs{}, "trigger": triggerArgs{},
 }
 
-// TestArgumentsHaveNames: a script reads the fields of its struct, all of them and no others.
+// TestArgumentsHaveNames: a script reads exactly the fields of its struct.
 func TestArgumentsHaveNames(t *testing.T) {
 	for _, s := range scripts {
 		args := structs[s.Name()]
@@ -52,7 +52,7 @@ func named(table, text string) (names []string) {
 	return slices.Compact(names)
 }
 
-// TestKeysHaveNames: a script gives names to all keys that it uses, and to no others; all are keys of the ledger.
+// TestKeysHaveNames: a script names exactly the keys that it uses; all are keys of the ledger.
 func TestKeysHaveNames(t *testing.T) {
 	k := partitionKeys("ns", 0)
 	known := append(k.all(), k.tag+"history", k.tag+"histories", k.tag+"control", k.tag+"drains", k.tag+"audit", k.tag+"notified",

@@ -26,7 +26,7 @@ type notifiedArgs struct {
 	Drop  []string `json:"drop,omitempty"` // fields
 }
 
-// Notified reads what people were told, by field: a job's name, or a word that begins with a colon.
+// Notified reads the notifiers' notes, by field: a job's name, or a word that begins with a colon.
 func (l *Ledger) Notified(ctx context.Context) (map[string]string, error) {
 	all, err := l.client.HGetAll(ctx, notifiedKey(l.cfg.Namespace)).Result()
 	delete(all, notedToken)
@@ -50,7 +50,7 @@ func (l *Ledger) SetNotified(ctx context.Context, token locking.Token, set map[s
 	return nil
 }
 
-// changedLines is how many lines of a partition are read at first to find what has changed.
+// changedLines is how many lines of a partition are read at first to find changed jobs.
 const changedLines = 32
 
 // Changed names the jobs of which rows were written since an instant of Redis' clock, ms. whole is false when there were so many that some

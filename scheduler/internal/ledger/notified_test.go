@@ -11,7 +11,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// TestNotifiedIsFenced: on both servers, what is set is read, what is dropped is gone, and who was followed writes nothing.
+// TestNotifiedIsFenced: on both servers, set fields are read, dropped fields are gone, and a
+// replaced holder writes nothing.
 func TestNotifiedIsFenced(t *testing.T) {
 	t.Parallel()
 	_, here := redistest.StartEmbedded(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// authorMax and reasonMax bound what is kept of who did something and why, in bytes.
+// authorMax and reasonMax bound the stored author and reason of an operator's action, in bytes.
 const (
 	authorMax = 64
 	reasonMax = 256
@@ -26,8 +26,8 @@ const (
 	Cancelled Status = "cancelled" // it was pending, and is recorded as cancelled
 )
 
-// ask runs a script for an operator and returns its answer. An answer in no is that error; one that
-// is not in yes is an error too, see refusal.
+// ask runs a script for an operator and returns its answer. An answer in no becomes that error; an
+// answer that is not in yes is an error too, see refusal.
 func (l *Ledger) ask(ctx context.Context, op, job string, s *script, yes []Status, no map[Status]error, args any, bytes ...any) (Status, error) {
 	word, err := s.call(ctx, l.client, l.tag(job), job, args, bytes...).Text()
 	switch {
@@ -71,9 +71,9 @@ type rerunArgs struct {
 	Most       int      `json:"most"`       // pending runs in a partition
 }
 
-// Rerun asks for one more attempt of a run that has ended, and returns the attempt's run id, the
-// same each time. It returns ErrUnknownRun, or ErrRefused while the run or another attempt of its
-// tick is in flight or pending.
+// Rerun requests one more attempt of an ended run, and returns the attempt's run id, the same each
+// time. It returns ErrUnknownRun, or ErrRefused while the run or another attempt of its tick is in
+// flight or pending.
 func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
 	fresh := NextAttemptID(run)
 	_, err := l.ask(ctx, "rerun "+run, job, rerunScript, []Status{"queued"}, map[Status]error{
@@ -87,10 +87,10 @@ func (l *Ledger) Rerun(ctx context.Context, job, run string) (string, error) {
 	return fresh, nil
 }
 
-// Pause says who paused a job, why, and until when.
+// Pause is the author, reason and end of a job's pause.
 type Pause struct {
 	Since          int64 // ms
-	Until          int64 // ms; 0: until somebody resumes it
+	Until          int64 // ms; 0: until it is resumed
 	Author, Reason string
 }
 
@@ -123,8 +123,8 @@ func (l *Ledger) pause(ctx context.Context, op string, args pauseArgs) error {
 	return err
 }
 
-// Pauses reads who paused jobs and why. Jobs without a pause record are left out. An Entry's Pause
-// says whether the job is paused now.
+// Pauses reads the authors and reasons of pauses. Jobs without a pause record are left out. Whether
+// a job is paused now is in its Entry's Pause.
 func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause, error) {
 	got := make([]*redis.StringCmd, len(names))
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -142,7 +142,7 @@ func (l *Ledger) Pauses(ctx context.Context, names ...string) (map[string]Pause,
 			return nil, l.explain(ctx, "read pauses", err)
 		}
 		var p Pause
-		if p.readPause(got[i].Val()) == nil { // else there is none, or not one that this version reads
+		if p.readPause(got[i].Val()) == nil { // otherwise there is no record, or this version cannot read it
 			pauses[name] = p
 		}
 	}
@@ -174,8 +174,8 @@ const (
 
 // Rewind sets a cursor back: ticks that were accounted for are claimed once more, as a later
 // attempt than any recorded. It returns Rewound or Elsewhere, ErrClock, ErrUnknownJob, or
-// ErrRefused while a run holds the job, for a tick before the history's beginning, and for one that
-// is not behind.
+// ErrRefused while a run holds the job, for a tick before the history's beginning, and for a tick
+// that is not behind.
 func (l *Ledger) Rewind(ctx context.Context, now int64, r Rewind) (Status, error) {
 	reach := min(l.cfg.KeepFor, defaultKeepFor) // a client trims no history, and has no KeepFor of its own
 	args := rewindArgs{l.clocked(now), l.retained(), r.Job, r.Digest, r.From, r.To, reach.Milliseconds()}

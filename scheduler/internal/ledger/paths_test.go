@@ -12,7 +12,8 @@ var onePath = []edit{
 	{"settle/plain", "elseif s and r and ARGV[a] == '' then", "elseif false then"},
 }
 
-// paths gives the first server of a trace the scripts as they ship, and the others those without a fast path.
+// paths gives the first server of a trace the scripts as they ship, and the second server scripts
+// without a fast path.
 type paths struct {
 	claim, settle [2]*script
 	fast          int // replies to claims in which the fast path had a part
@@ -42,10 +43,10 @@ func (l *paths) count(call string, replies []string) {
 	}
 }
 
-// TestPathsAgree: what the fast paths of claims and ends do is what the others would have done, to the letter.
+// TestPathsAgree: the fast paths of claims and ends do the same as the slow paths, to the letter.
 func TestPathsAgree(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
-		all := seed%2 == 0 // then nearly everything that is asked is something else
+		all := seed%2 == 0 // then nearly every call is another one
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			both := newPaths(t)
 			tr := &trace{rigs: []*rig{realRig(t, traceConfig), embeddedRig(t, traceConfig)}, world: newWorld(seed, all), counts: map[string]int{}, paths: both}

@@ -27,7 +27,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Errorf("pauses %+v after the end", got)
 		}
 
-		r.pass(t, 3*time.Second) // 1 to 3 are due, and nobody has claimed them
+		r.pass(t, 3*time.Second) // 1 to 3 are due, and unclaimed
 		since := noon + 1000
 		r.pause(t, "a", Pause{})
 		r.pausedFor(t, "a", Window{From: since})
@@ -63,8 +63,8 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// TestPauseHoldsBackWhatNobodyStarted: runs in flight go on, a run handed back waits for the end, and so
-// does the next attempt after a crash; what a person asks for runs. Also when runs may overlap.
+// TestPauseHoldsBackWhatNobodyStarted: runs in flight go on, a run handed back waits for the end,
+// and so does the next attempt after a crash; an operator's run starts. Also when runs may overlap.
 func TestPauseHoldsBackWhatNobodyStarted(t *testing.T) {
 	for _, o := range []jobs.Overlap{jobs.OverlapSkip, jobs.OverlapQueue, jobs.OverlapAllow} {
 		t.Run(o.String(), func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // known are the globals that Redis gives to a script, and that ours use.
 var known = []string{"ARGV", "KEYS", "cjson", "error", "ipairs", "math", "pairs", "pcall", "redis", "string", "table", "tonumber", "type", "unpack"}
 
-// TestScriptsAreWhole: each script has what it uses, and nobody writes a global.
+// TestScriptsAreWhole: each script has what it uses, and none writes a global.
 func TestScriptsAreWhole(t *testing.T) {
 	for _, s := range scripts {
 		chunk, err := parse.Parse(strings.NewReader(s.Source()), s.Name())
@@ -51,7 +51,7 @@ var (
 	spelled = regexp.MustCompile(`\w+`)
 )
 
-// TestPiecesAreNeeded: each piece is used by those that name it, and by some script.
+// TestPiecesAreNeeded: each piece is used by its users, and by some script.
 func TestPiecesAreNeeded(t *testing.T) {
 	used := make(map[string]bool)
 	for _, s := range scripts {

@@ -24,7 +24,8 @@ type Promotion struct {
 	Resumed    bool   // Begin found that the same had begun
 }
 
-// PromotionOf reads Control.Promoting; false when none is under way, or one that this version cannot read.
+// PromotionOf reads Control.Promoting; false when no promotion is under way, or when this version
+// cannot read it.
 func PromotionOf(promoting string) (Promotion, bool) {
 	var p Promotion
 	if p.readPromotion(promoting) != nil {
@@ -165,7 +166,7 @@ func (l *Ledger) Makers(ctx context.Context) ([]string, error) {
 	return makers, nil
 }
 
-// gates reads the gates of all partitions. One that is closed is ErrClosed.
+// gates reads the gates of all partitions. A closed gate is ErrClosed.
 func (l *Ledger) gates(ctx context.Context) ([]gate, error) {
 	gates, err := l.readGates(ctx)
 	for _, g := range gates {

@@ -19,7 +19,7 @@ type promoter struct {
 	r   *rig
 }
 
-// promoteConfig lets Begin go with a steered clock: it asks the server itself what time it is.
+// promoteConfig lets Begin go with a steered clock: Begin reads the server's own time.
 var promoteConfig = Config{Partitions: 2, Generation: "blue", MaxSkew: 100 * 365 * oneDay}
 
 func (s *promoter) is(what string, got, want any) {
@@ -29,7 +29,7 @@ func (s *promoter) is(what string, got, want any) {
 	}
 }
 
-// keeps does what must be refused with an error, nil for a mere answer, and change nothing.
+// keeps makes a call that must be refused with an error, nil for a mere answer, and change nothing.
 func (s *promoter) keeps(what string, want error, do func() error) {
 	s.t.Helper()
 	before := dump(s.t, s.r.client)
@@ -159,7 +159,7 @@ func (s *promoter) ending() {
 	promoted(second, true)
 	s.is("control", s.control("promoting", "epoch"), []any{nil, "12"})
 	s.keeps("ended again", nil, func() error { promoted(second, false); return nil })
-	s.begin(Promotion{Generation: "green", Cancel: true}, 13, false) // what has ended is not resumed
+	s.begin(Promotion{Generation: "green", Cancel: true}, 13, false) // an ended promotion is not resumed
 }
 
 func (s *promoter) following() {

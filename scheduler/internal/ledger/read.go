@@ -18,8 +18,8 @@ type Stored struct {
 	Err        error // wraps ErrUnknownFormat when the entry cannot be read; the other fields are then empty
 }
 
-// Jobs reads all jobs of the namespace, by name. An UnreachableError comes with those of the other
-// partitions.
+// Jobs reads all jobs of the namespace, by name. With an UnreachableError, the other partitions'
+// jobs are returned too.
 func (l *Ledger) Jobs(ctx context.Context) ([]Stored, error) { return l.JobsIn(ctx, l.All()) }
 
 // JobsIn is Jobs for some partitions.
@@ -123,7 +123,8 @@ func (l *Ledger) Count(ctx context.Context) (jobs int, parts []int, err error) {
 	return jobs, parts, err
 }
 
-// Names reads the names of the jobs of some partitions, in no order. Beside an UnreachableError stand those of the others.
+// Names reads the names of the jobs of some partitions, in no order. With an UnreachableError, the
+// other partitions' names are returned too.
 func (l *Ledger) Names(ctx context.Context, parts []int) (names []string, err error) {
 	found := make([]*redis.StringSliceCmd, len(l.keys))
 	err = l.eachReachable(ctx, l.queueTimeout(ctx), "list the names of jobs", parts, func(ctx context.Context, parts []int) error {

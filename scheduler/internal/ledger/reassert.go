@@ -23,7 +23,7 @@ const (
 type Assertion struct {
 	Digest string // of the definition that it was granted by
 	Run    Run    // as granted; Until and Beat are not used
-	Ended  int64  // when it ended, ms, and Settle will say how; 0 while it goes on
+	Ended  int64  // when it ended, ms, with Settle's report still to come; 0 while it is in flight
 	// Gap are the ticks from the cursor up to this run's that no node accounts for, by First, Last
 	// and Count: they are recorded as missed for ReasonFailover. If there are such ticks and Gap
 	// does not begin at the cursor, the answer is Behind.

@@ -29,7 +29,7 @@ func TestReassertAGrant(t *testing.T) {
 					t.Fatalf("nothing was lost: %+v", e)
 				}
 				r.says(t, Restored, of(l))
-				was.Until, was.Beat = r.now+ttl.Milliseconds(), 1 // it was said twice
+				was.Until, was.Beat = r.now+ttl.Milliseconds(), 1 // reported twice
 				if got := *r.open(t, "a"); !reflect.DeepEqual(got, was) {
 					t.Errorf("restored\n%+v, it was\n%+v", got, was)
 				}
@@ -52,8 +52,8 @@ func TestReassertAGrant(t *testing.T) {
 	}
 }
 
-// TestReassertTooLate: the new server has granted the tick to somebody else before it heard of the first. That one is
-// undisturbed, and the first is told, by its token, whatever it does.
+// TestReassertTooLate: the new server has granted the tick to another node before the first one's
+// report. The second run is undisturbed, and every call of the first is refused, by its token.
 func TestReassertTooLate(t *testing.T) {
 	second := Claimer{"n2", "beta"}
 	for name, again := range map[string]string{"as another run": "r9", "as the same run": "r1"} {
@@ -167,8 +167,8 @@ func TestReassertASecondAttempt(t *testing.T) {
 	})
 }
 
-// TestReassertBehind: a run whose tick lies ahead of the cursor waits for what other nodes say of the ticks before it;
-// what nobody says anything of is given up, and stays so.
+// TestReassertBehind: a run whose tick lies ahead of the cursor waits for other nodes' reports of
+// the ticks before it; unreported ticks are given up, and stay so.
 func TestReassertBehind(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")
@@ -216,8 +216,8 @@ func TestReassertBehind(t *testing.T) {
 	})
 }
 
-// TestReassertTheHolder: of two runs that were lost the one that was granted later holds the job, in whatever order
-// they are told of; and a run that the new server has granted since holds it against both.
+// TestReassertTheHolder: of two lost runs the one granted later holds the job, in whatever order
+// they are reported; and a run that the new server has granted since holds it against both.
 func TestReassertTheHolder(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -255,8 +255,9 @@ func TestReassertTheHolder(t *testing.T) {
 	})
 }
 
-// TestReassertATick: the opening is lost with all that came of it. The first shard that is told of opens the tick anew, the
-// others find it; what nobody was granted is pending; and the tick closes, once, with the last.
+// TestReassertATick: the opening is lost with all its results. The first reported shard opens the
+// tick anew, later reports find it; shards that were never granted are pending; and the tick
+// closes, once, with the last.
 func TestReassertATick(t *testing.T) {
 	params := []string{"a,b|c", "", "süd"}
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
@@ -306,8 +307,9 @@ func TestReassertATick(t *testing.T) {
 	}
 }
 
-// TestReassertWhatWasHandedBack: a node that has no answer to handing a run back tells a new server of the run. It does not wait
-// beside its own lease then: it would be granted as the same attempt.
+// TestReassertWhatWasHandedBack: a node whose hand-back was not answered reports the run to a new
+// server. The run is then not pending beside its own lease: it would be granted as the same
+// attempt.
 func TestReassertWhatWasHandedBack(t *testing.T) {
 	for what, grant := range map[string]func(t *testing.T, r *rig) Run{
 		"a tick": func(t *testing.T, r *rig) Run { return r.granted(t, tickClaim("a", "x", 1)) },

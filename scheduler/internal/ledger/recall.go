@@ -21,12 +21,14 @@ const RecallMax = 500
 type KnownCursor struct {
 	Job, Digest string
 	Cursor      int64 // ms
-	// Opened is the cursor after a tick that nodes have begun in shards, 0 for none. A job that Redis has lost begins there.
+	// Opened is the cursor after a tick that nodes have opened in shards, 0 for none. A job that
+	// Redis has lost begins there.
 	Opened int64
-	// Confirmed: all ticks before Cursor are accounted for, because the job's cursor was seen there.
-	// Otherwise only a job that Redis has lost begins at Cursor.
+	// Confirmed: all ticks before Cursor are accounted for, because a node read the job's cursor
+	// there. Otherwise only a job that Redis has lost begins at Cursor.
 	Confirmed bool
-	// Sharded says that nodes are granted shards of the job's ticks: none of them knows where the job stood better than another.
+	// Sharded: nodes are granted shards of the job's ticks, so no node's cursor is better than
+	// another's.
 	Sharded bool
 	// Gap are ticks to be recorded as missed for ReasonFailover, by First, Last and Count.
 	Gap *SkippedRange

@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestRecall: what nodes tell of a job that Redis has lost decides where it begins, the latest of them, whoever registers it when.
+// TestRecall: nodes' reports of a lost job decide where it begins: the latest counts, whenever the
+// job is registered.
 func TestRecall(t *testing.T) {
 	for name, tell := range map[string]func(t *testing.T, r *rig){
 		"told, then registered": func(t *testing.T, r *rig) { r.recall(t, 4, nil); r.create(t, "a") },
@@ -31,7 +32,7 @@ func TestRecall(t *testing.T) {
 					t.Fatalf("the job begins at %+v", e)
 				}
 				r.want(t, Granted, tickClaim("a", "r4", 4))
-				r.recall(t, 2, nil) // too late: it has told its place already, and goes on
+				r.recall(t, 2, nil) // too late: the report has been used, and the job goes on
 				r.want(t, Stale, tickClaim("a", "r2", 2))
 				r.sound(t)
 			})
@@ -39,8 +40,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// A node that was not asked for a job's ticks works its cursor out, and may be beyond ticks that were not granted. A node that knows where the
-// job stood counts more, whichever of them reports first.
+// A node without claims of a job's ticks works its cursor out, and may be beyond ticks that were
+// not granted. A cursor that was read from Redis counts more, whichever is reported first.
 func TestWorkedOutCursorYields(t *testing.T) {
 	for name, first := range map[string]bool{"worked out first": true, "worked out last": false} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +65,8 @@ func TestWorkedOutCursorYields(t *testing.T) {
 	}
 }
 
-// Nodes of an older version read and write the same mark: '1' or ” and the cursor, whether the job stood there or not. What an older
-// version reports after a node that knows better was worked out, as far as is known.
+// Nodes of an older version read and write the same mark: '1' or ” and the cursor, read from Redis
+// or not. A report of an older version after a newer one counts as worked out.
 func TestMarkOfAnOlderVersion(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx, k := t.Context(), r.led.keys[0]
@@ -87,7 +88,7 @@ func TestMarkOfAnOlderVersion(t *testing.T) {
 	})
 }
 
-// Of a job in shards each node knows some: the latest report counts, whoever makes it.
+// Each node has some shards of a sharded job's tick: the latest report counts.
 func TestShardedCursorIsTheLatest(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.pass(t, 10*time.Second)
@@ -102,7 +103,8 @@ func TestShardedCursorIsTheLatest(t *testing.T) {
 	})
 }
 
-// TestRecallAfterAClaim: a node that knew nothing has registered the job anew and run it: the ticks before that are recorded.
+// TestRecallAfterAClaim: a node without reports has registered the job anew and run it: the ticks
+// before that are recorded.
 func TestRecallAfterAClaim(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.pass(t, 5*time.Second)
@@ -122,7 +124,8 @@ func TestRecallAfterAClaim(t *testing.T) {
 	})
 }
 
-// TestRecallOfARollback: a Redis that has lost the last steps of a job has no tick run again, and records those of which nobody tells.
+// TestRecallOfARollback: a Redis that has lost the last steps of a job runs no tick again, and
+// records the ticks without a report.
 func TestRecallOfARollback(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -149,8 +152,8 @@ func TestRecallOfARollback(t *testing.T) {
 	})
 }
 
-// A run that was granted by another definition is restored to a job that was created anew. A node that last heard of the job before that
-// run does not take the job back to its tick.
+// A run that was granted by another definition is restored to a job that was created anew. A node
+// with a cursor from before that run does not take the job back to the run's tick.
 func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		t.Run(fmt.Sprint("ended ", ended), func(t *testing.T) {
@@ -182,7 +185,7 @@ func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
 	}
 }
 
-// recall tells that job a stood at a second after noon.
+// recall reports job a's cursor, a second after noon.
 func (r *rig) recall(t *testing.T, second int64, gap *SkippedRange) []Recalled {
 	t.Helper()
 	return must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Confirmed: true, Gap: gap}}))

@@ -23,7 +23,7 @@ type Recent struct {
 	Since int64
 	// Ended is when rows that were written before Since had ended, ms: the clock of the node that wrote one may have been MaxSkew ahead.
 	Ended int64
-	// More says that older lines are there to be read.
+	// More: there are older lines to read.
 	More bool
 }
 

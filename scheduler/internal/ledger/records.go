@@ -69,7 +69,7 @@ type Run struct {
 	Beat           int64
 	Prev, Next     int64 // the chain's link that this run fills; 0 for none
 	Trigger        string
-	Request        string // the run id that a person asked for, when this is another one
+	Request        string // the run id of a person's request, when it is another one
 	Granted        int64  // ms; for a pending run, when it may start
 	Overlap        string // s, q, r or a: the job's policy when it was granted
 	Attempts       int    // how often the tick may be granted before a crash ends it

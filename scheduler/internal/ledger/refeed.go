@@ -15,7 +15,7 @@ const backfillRestored = "restored"
 
 // refeedArgs are the arguments of refeed.lua.
 type refeedArgs struct {
-	Server string   `json:"server"` // id of the epoch that the caller knows, "" for any
+	Server string   `json:"server"` // id of the caller's epoch, "" for any
 	Seen   []string `json:"seen"`   // records
 }
 
@@ -39,8 +39,8 @@ func (l *Ledger) Refeed(ctx context.Context, part int, seen []Backfill) (stored 
 	return strconv.Atoi(word)
 }
 
-// LostBackfills are those of some backfills of a partition, which were under way, that neither are any more nor have ended, though their jobs
-// are there: nobody but a person deletes such a record.
+// LostBackfills are those of some running backfills of a partition whose record is gone although
+// they have not ended and their jobs exist: only a person deletes such a record.
 func (l *Ledger) LostBackfills(ctx context.Context, part int, some []Backfill) (lost []Backfill, err error) {
 	if len(some) == 0 {
 		return nil, nil

@@ -39,12 +39,12 @@ func TestRemoveLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := dump(t, r.client)
-		outbox := r.led.keys[0].outbox // what was told of it is told
+		outbox := r.led.keys[0].outbox // its events stay
 		if !strings.Contains(after[outbox], "|gone|") {
 			t.Error("it told nothing")
 		}
 		delete(after, outbox)
-		delete(after, r.led.keys[0].recent) // it names jobs, also those that are gone
+		delete(after, r.led.keys[0].recent) // it names jobs, also deleted ones
 		delete(before, r.led.keys[0].recent)
 		k := r.led.keys[0]
 		for _, key := range []string{k.jobs, k.defs, k.due, k.anew} { // it stood there before

@@ -15,13 +15,13 @@ import (
 // Renew keeps leases alive, for a locking.Keeper: a renewal's Name is the job, its Owner the run
 // id. There is one script call for each partition and BatchMax runs, in one round trip to each
 // master. Renew returns an error without answers when no call was answered, and ErrServer with the
-// answers when some masters are other servers than At said.
+// answers when some masters are of another epoch than At's.
 func (l *Ledger) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.RenewAnswer, error) {
 	return l.RenewAt(ctx, batch, func(int) string { return l.known }, func(string) string { return "" })
 }
 
-// RenewAt is Renew with a known server for each partition. It also keeps how far runs are: the text of
-// a Progress, by the run's id; "" for a run that has said nothing.
+// RenewAt is Renew with a known server for each partition. It also stores runs' progress: the text
+// of a Progress, by the run's id; "" for a run without any.
 func (l *Ledger) RenewAt(ctx context.Context, batch []locking.Renewal, known func(part int) string,
 	progress func(run string) string) ([]locking.RenewAnswer, error) {
 	byPart := l.byPartition(len(batch), func(i int) string { return batch[i].Name })
@@ -161,8 +161,9 @@ type Return struct {
 }
 
 // Unclaim hands back runs whose function was never called, all of one partition, at most BatchMax.
-// Each is pending again under its NextAttemptID. Unclaim returns Returned, Lost or StatusUnknownFormat for each and
-// may be repeated. It returns ErrServer in another epoch than the one that At names.
+// Each is pending again under its NextAttemptID. Unclaim returns Returned, Lost or
+// StatusUnknownFormat for each and may be repeated. It returns ErrServer in another epoch than
+// At's.
 func (l *Ledger) Unclaim(ctx context.Context, batch []Return) ([]Status, error) {
 	head := unclaimArgs{now: l.believed(ctx), skew: l.cfg.MaxSkew, keep: l.cfg.Keep, keepFor: l.cfg.KeepFor, server: l.known}
 	args := head.appendTo(make([]string, 0, unclaimArgsSize+unclaimItemSize*len(batch)))

@@ -36,7 +36,7 @@ func TestRewind(t *testing.T) {
 			t.Errorf("unknown job: %v", err)
 		}
 		rewind(6, 3, Rewound, nil)
-		rewind(6, 3, Elsewhere, nil) // asked again
+		rewind(6, 3, Elsewhere, nil) // repeated
 		r.sound(t)
 		if e := r.entry(t, "a"); e.Cursor != noon+3000 || e.ReattemptUntil != noon+6000 || e.Reattempt != 2 {
 			t.Errorf("the entry is %+v", e)
@@ -73,7 +73,7 @@ func TestRewind(t *testing.T) {
 	})
 }
 
-// What is in flight, or waits to be repeated, may need an attempt's number; what a person asked for does not.
+// A run in flight, or pending again, may need an attempt's number; an operator's run does not.
 func TestRewindWaitsForWhatIsInFlight(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		back := func() error {

@@ -32,8 +32,8 @@ func (l *Ledger) Running(ctx context.Context) ([]Run, error) {
 	return runs, bad
 }
 
-// Leftovers names keys of partitions in a Redis that has no control record of the namespace, but for gates and incarnations: what was lost
-// with the record, or is about to be found. 100 at most.
+// Leftovers names keys of partitions in a Redis that has no control record of the namespace, except
+// gates and incarnations: lost with the record, or about to be found. 100 at most.
 func Leftovers(ctx context.Context, client redis.UniversalClient, namespace string) ([]string, error) {
 	found, err := (&Ledger{client: client, cfg: Config{Namespace: namespace}}).UnknownKeys(ctx)
 	var keys []string
@@ -45,7 +45,7 @@ func Leftovers(ctx context.Context, client redis.UniversalClient, namespace stri
 	return keys, err
 }
 
-// Sizes counts the jobs, the runs that are going and those that nobody was granted yet.
+// Sizes counts the jobs, the runs in flight and the runs that were never granted.
 func (l *Ledger) Sizes(ctx context.Context) (jobs, running, pending int64, err error) {
 	got := make([]*redis.IntCmd, 0, 3*len(l.keys))
 	_, err = l.client.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -15,22 +15,23 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// The fields of a partition's kept that hold what a run said of itself: these, and its id.
+// The prefixes of the fields of a partition's kept that hold a run's checkpoint and progress; the
+// run's id follows.
 const (
 	savedField    = "s:"
 	progressField = "g:"
 )
 
 type saveArgs struct {
-	Server string `json:"server"` // that the caller knows
+	Server string `json:"server"` // id of the caller's epoch
 	Run    string `json:"run"`
 	Token  int64  `json:"token,string"`
 	Before string `json:"before,omitempty"` // the run whose checkpoint is replaced
 }
 
-// Save keeps the checkpoint of a run, in place of that of the run before, an attempt of the same tick; "" for none. It returns
-// locking.ErrLeaseLost when the run has ended or another node was granted it, and ErrServer when the master is another one; then
-// nothing was done.
+// Save keeps the checkpoint of a run, in place of the checkpoint of the run before, an attempt of
+// the same tick; "" for none. It returns locking.ErrLeaseLost when the run has ended or was granted
+// to another node, and ErrServer when the master is another one; then nothing was done.
 func (l *Ledger) Save(ctx context.Context, server string, run Run, before string, data []byte) error {
 	word, err := saveScript.call(ctx, l.client, l.tag(run.Job), "", saveArgs{server, run.ID, run.Token, before}, data).Text()
 	switch {
@@ -42,9 +43,10 @@ func (l *Ledger) Save(ctx context.Context, server string, run Run, before string
 	return redisconn.Classify("save a checkpoint", err)
 }
 
-// Saved reads the newest checkpoint that earlier attempts of a run's tick and shard left, and whose it is; "" and nil for none. Attempts
-// before one that succeeded do not count. ErrUnknownFormat comes with what was found when Redis has records there that cannot be read, or
-// answers with a refusal: to ask again is of no use.
+// Saved reads the newest checkpoint of earlier attempts of a run's tick and shard, and its run; ""
+// and nil for none. Attempts before a success do not count. ErrUnknownFormat comes with the
+// checkpoint found when Redis has records there that cannot be read, or refuses: repeating the call
+// is of no use.
 func (l *Ledger) Saved(ctx context.Context, run Run) (by string, data []byte, err error) {
 	history, unknownFormat, err := l.History(ctx, []string{run.Job})
 	if err != nil {
@@ -82,7 +84,8 @@ func savedFault(err error) error {
 	return err
 }
 
-// attemptsBefore are the rows of earlier attempts of a run's tick and shard, the newest first, up to one that succeeded.
+// attemptsBefore are the rows of earlier attempts of a run's tick and shard, the newest first, up
+// to the last success.
 func attemptsBefore(rows []Row, run Run) (before []Row) {
 	rows = slices.DeleteFunc(rows, func(r Row) bool {
 		return r.Ranged || r.IsTick || r.Tick != run.Tick || r.Shard != run.Shard || r.Shards != run.Shards || r.Attempt >= run.Attempt
@@ -102,8 +105,8 @@ func attemptsBefore(rows []Row, run Run) (before []Row) {
 	return before
 }
 
-// repeats reports whether a run is a rerun of a run by hand, or of the tick that such a run is a shard of: it was asked for anew, by an
-// id that follows from the other.
+// repeats reports whether a run is a rerun of a run by hand, or of the tick that such a run is a
+// shard of: the rerun's request follows from the other id.
 func repeats(id, request string, of Row) bool {
 	if request == "" || of.Request == "" {
 		return false
@@ -112,11 +115,11 @@ func repeats(id, request string, of Row) bool {
 	return slices.Contains(later, id) || slices.Contains(later, request)
 }
 
-// Progress is how far a run is, as it said.
+// Progress is a run's progress, as its function reported it.
 type Progress struct {
-	At          int64 // when it said so, ms
+	At          int64 // of the report, ms
 	Done, Total int64 // steps; a total of 0 is not known
-	Since, From int64 // when it first said anything, ms, and how many steps were done then
+	Since, From int64 // the time of the first report, ms, and how many steps were done then
 	Note        string
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// checkpoints are what is saved in the first partition, by run.
+// checkpoints are the first partition's checkpoints, by run.
 func (r *rig) checkpoints(t *testing.T) map[string]string {
 	t.Helper()
 	all := r.client.HGetAll(t.Context(), r.led.keys[0].kept).Val()
@@ -35,7 +35,7 @@ func (r *rig) runs(t *testing.T, c Claim) Run {
 	return Run{}
 }
 
-// saved compares what is saved in the first partition.
+// saved compares the first partition's checkpoints.
 func (r *rig) saved(t *testing.T, want map[string]string) {
 	t.Helper()
 	if got := r.checkpoints(t); !maps.Equal(got, want) {
@@ -110,7 +110,7 @@ func TestSave(t *testing.T) {
 	})
 }
 
-// TestSavedOfASuccess: attempts before one that succeeded left nothing that counts.
+// TestSavedOfASuccess: attempts before a success left no checkpoint that counts.
 func TestSavedOfASuccess(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -119,12 +119,12 @@ func TestSavedOfASuccess(t *testing.T) {
 		must(0, r.led.Save(t.Context(), "", first, "", []byte("one")))
 		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed)
 		again := must(r.led.Rerun(t.Context(), "a", "r1"))
-		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", again)) // and did not ask for it
+		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", again)) // without reading it
 		r.finds(t, r.runs(t, pendingClaim("a", must(r.led.Rerun(t.Context(), "a", again)))), "", "")
 	})
 }
 
-// TestSavedBesideTheUnreadable: what cannot be read is named beside what can.
+// TestSavedBesideTheUnreadable: unreadable records are named beside the readable ones.
 func TestSavedBesideTheUnreadable(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -149,7 +149,8 @@ func TestSavedBesideTheUnreadable(t *testing.T) {
 	})
 }
 
-// TestSavedByHand: the later attempts of a run by hand find its checkpoint, and not that of another run of the same instant.
+// TestSavedByHand: the later attempts of a run by hand find its checkpoint, and no checkpoint of
+// another run of the same instant.
 func TestSavedByHand(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

@@ -32,23 +32,24 @@ type ScanResult struct {
 	Late    []Late   // overdue by more than the grace
 	Lapsed  []Run    // until has passed
 	Pending []Run    // may start
-	Cancels []Cancel // runs that somebody wants ended
-	Events  []Event  // for jobs that follow others
-	// Backfills are those under way.
+	Cancels []Cancel // cancel flags
+	Events  []Event  // for followers
+	// Backfills are the backfills under way.
 	Backfills []Backfill
-	// Incarnations are those of the partitions that were read, "" for one that has lost it or its gate. Lacking names the keys of a
-	// partition that have fewer records than another key shows: jobs, due, defs, runs or leases.
+	// Incarnations are the incarnations of the partitions that were read, "" for a partition that
+	// has lost its incarnation or its gate. Lacking names the keys of a partition that have fewer
+	// records than another key implies: jobs, due, defs, runs or leases.
 	Incarnations  map[int]string
 	Lacking       map[int][]string
-	UnknownFormat int // records that this version does not understand
+	UnknownFormat int // records that this version cannot read
 }
 
 // eventsMax is how many events of a partition one look reads.
 const eventsMax = 64
 
 // Scanner walks the ledger for a sweep. One Scan reads everything that is overdue, up to 2,048 of a
-// kind in a partition, and the next Scan goes on behind that: jobs that stay overdue because no
-// node holds them do not hide others. It is not safe for concurrent use.
+// kind in a partition, and the next Scan goes on behind: jobs that stay overdue because no node
+// holds them do not hide other jobs. It is not safe for concurrent use.
 type Scanner struct {
 	l      *Ledger
 	offset []scanOffset
@@ -67,8 +68,8 @@ func (l *Ledger) NewScanner() *Scanner {
 
 // Scan reads what is overdue by Redis' time now less grace, both in ms, in some partitions, or in
 // all without an argument. It takes one round trip and one script call for each partition, as long
-// as one page holds everything. Masters of a Cluster are read side by side; an error of some comes
-// with the findings of the others. Scan writes nothing.
+// as one page holds everything. Masters of a Cluster are read side by side; with some masters'
+// error, the other masters' findings are returned. Scan writes nothing.
 func (g *Scanner) Scan(ctx context.Context, now, grace int64, parts ...int) (ScanResult, error) {
 	if len(parts) == 0 {
 		parts = g.l.All()
@@ -212,9 +213,9 @@ func (g *Scanner) note(part int, first bool, found []any, f *ScanResult) (more b
 	return at.late+at.lapsed+at.pending > 0, nil
 }
 
-// turn decides where the next look reads the outbox, one page beside the newest events. It reads
-// from the start as long as the events there leave. A page that stays is passed over, so that
-// events that cannot be delivered yet do not hide others.
+// turn decides where the next scan reads the outbox, one page beside the newest events. It reads
+// from the start as long as events there leave. A page that stays is passed over, so that events
+// that cannot be delivered yet do not hide other events.
 func (o *scanOffset) turn(page []string) {
 	first := ""
 	o.long = o.outbox > 0 || len(page) == eventsMax
@@ -231,7 +232,7 @@ func (o *scanOffset) turn(page []string) {
 	}
 }
 
-// further is the offset behind a full page, and 0 after one that was not full.
+// further is the offset behind a full page, and 0 after a page that was not full.
 func further(offset int64, found int) int64 {
 	if found < lookMax {
 		return 0

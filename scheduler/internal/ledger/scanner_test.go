@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// 200 jobs are overdue, 200 leases lapsed and 200 runs pend, and nobody takes any of them:
-// within four looks a sweep sees all of each, and then begins again.
+// 200 jobs are overdue, 200 leases lapsed and 200 runs pend, and all of them stay: within four
+// looks a sweep sees all of each, and then begins again.
 func TestLookPassesOnToTheNext(t *testing.T) {
 	const n = 200
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
@@ -52,7 +52,8 @@ func TestLookPassesOnToTheNext(t *testing.T) {
 	})
 }
 
-// TestPostpone: a job that nobody holds is looked at again later, and at once when somebody holds it again.
+// TestPostpone: a job without a node is looked at again later, and at once when a node holds it
+// again.
 func TestPostpone(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		due := func(what string, want int64) {

@@ -20,9 +20,9 @@ type Status string
 // The words of Settle, Reap, Unclaim and Renew.
 const (
 	Settled             Status = "settled"  // recorded now, or by this same report before
-	Lost                Status = "lost"     // somebody else ended the run first
-	NoSuchRun           Status = "unknown"  // nobody knows this run any more
-	StatusUnknownFormat Status = "foreign"  // a record that this version does not understand
+	Lost                Status = "lost"     // another node ended the run first
+	NoSuchRun           Status = "unknown"  // no record of this run any more
+	StatusUnknownFormat Status = "foreign"  // a record that this version cannot read
 	Reaped              Status = "reaped"   // recorded as abandoned
 	Alive               Status = "alive"    // renewed since it was seen, or not lapsed
 	Gone                Status = "gone"     // ended meanwhile
@@ -30,7 +30,7 @@ const (
 	Renewed             Status = "renewed"  // the lease goes on
 )
 
-// errorMax is what is kept of a run's error text, in bytes.
+// errorMax bounds the stored text of a run's error, in bytes.
 const errorMax = 2048
 
 // outputsMax bounds the output that the reports of one script call bring, in bytes: Redis serves no
@@ -48,14 +48,14 @@ type Report struct {
 	Error          string // cut to 2 KiB
 	Output         []byte // the last bytes of it are kept, see jobs.MaxOutput
 	Result         []byte // of a success: JSON that jobs which follow get as their payload
-	// Rerun says that this end is one which on_crash rerun answers with another attempt, the run's
-	// NextAttemptID. It changes nothing without attempts left, and when the run has succeeded.
+	// Rerun: on_crash rerun answers this end with another attempt, the run's NextAttemptID. It
+	// changes nothing without attempts left, and when the run has succeeded.
 	Rerun bool
 	// Saved is the run whose checkpoint is deleted when this run has succeeded: itself, or an attempt
 	// before it; "" for none.
 	Saved string
-	// RetryIn says, with Rerun, that retry on another node asks for the next attempt, and how long that waits. The attempts that are left
-	// for a crash do not bound it.
+	// RetryIn: with Rerun, retry on another node wants the next attempt, after this wait. The
+	// attempts left for a crash do not bound it.
 	RetryIn time.Duration
 }
 

@@ -28,7 +28,7 @@ func TestSettle(t *testing.T) {
 		long := strings.Repeat("ä", 1200) + "|\n"
 		r.want(t, Granted, tickClaim("a", "r3", 2))
 		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: "r3", Outcome: jobs.OutcomeFailed, Reason: "a|b\nc", Error: long}}))
-		r.settle(t, Lost, "a", "r3", jobs.OutcomeSucceeded) // finds its row whatever the error says
+		r.settle(t, Lost, "a", "r3", jobs.OutcomeSucceeded) // finds its row whatever the error's text
 		got := r.rows(t, "a")[1]
 		if got.Reason != "a/b c" || got.Error != strings.Repeat("ä", 1022)+"..." || got.Late == "" {
 			t.Errorf("row is %+v", got)
@@ -163,7 +163,7 @@ func TestSettleForAnotherNode(t *testing.T) {
 		if rows := r.rows(t, "a"); len(rows) != 2 || rows[0].Outcome != jobs.OutcomeFailed || rows[1].Attempt != 2 {
 			t.Errorf("rows %+v", rows)
 		}
-		// What was to be cancelled is not tried again.
+		// A cancelled run is not tried again.
 		r.pass(t, time.Second)
 		r.want(t, Granted, tickClaim("a", "r2", 2))
 		if _, err := r.led.Cancel(t.Context(), "a", "r2", "ops", ""); err != nil {

@@ -21,7 +21,7 @@ type JobSnapshot struct {
 	Definition jobs.Definition // the zero value when it cannot be read
 	Rows       []Row           // in the order of the history
 	Open       []Run           // of this job: runs in flight, pending ones, and open ticks
-	// Complete says that every record could be read, those of runs in the same partition included.
+	// Complete: every record could be read, including runs in the same partition.
 	Complete bool
 }
 
@@ -75,7 +75,7 @@ func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobSnapshot)) 
 	return u, nil
 }
 
-// page is some jobs of a partition, all that is stored of them, as of one instant.
+// page has all records of some jobs of a partition, as of one instant.
 type page struct {
 	keys          keys
 	names         []string
@@ -101,7 +101,7 @@ func (l *Ledger) page(ctx context.Context, part int, names []string, more func(r
 		return nil
 	})
 	switch first := cmp.Or(g.entries.Err(), g.runs.Err(), g.waiting.Err()); {
-	case first == nil && isReply(err): // about a history that is none, or what more reads: those who look report that
+	case first == nil && isReply(err): // a history or another record of the wrong type: its readers report that
 		err = nil
 	case first != nil && !redis.IsExecAbortError(first):
 		err = first
@@ -201,13 +201,13 @@ func openRuns(runs, waiting map[string]string, bad func(error)) []Run {
 	return open
 }
 
-// Time asks Redis for its clock and for its id, see Sample.
+// Time reads Redis' clock and id, see Sample.
 func (l *Ledger) Time(ctx context.Context) (now time.Time, id string, err error) {
 	s, err := l.sampleControl(ctx, nil)
 	return s.Now, s.Server, err
 }
 
-// serverID is server_id of token.lua, of what INFO says of replication and of the server.
+// serverID is server_id of token.lua, from INFO's sections replication and server.
 func serverID(replication, server string) string {
 	if field(replication, "role") == "slave" {
 		return replica
@@ -215,7 +215,7 @@ func serverID(replication, server string) string {
 	return cmp.Or(field(replication, "master_replid"), field(server, "run_id"))
 }
 
-// field is a field of what INFO says, "" when it is not there.
+// field is a field of INFO's text, "" when absent.
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {

@@ -20,7 +20,7 @@ func (l *Ledger) unsound(ctx context.Context) (wrong []string) {
 	return wrong
 }
 
-// sound says that the audit finds nothing in the books.
+// sound checks that the audit finds nothing.
 func (r *rig) sound(t *testing.T) {
 	t.Helper()
 	if wrong := r.led.unsound(t.Context()); len(wrong) > 0 {

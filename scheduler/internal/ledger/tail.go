@@ -23,7 +23,8 @@ type tailRun struct {
 	Token int64  `json:"token,string"`
 }
 
-// Tail keeps tails beside their runs, all of one partition; the ends of the runs replace them. It returns how many it has kept: those of runs that go on.
+// Tail stores tails beside their runs, all of one partition; the runs' ends replace them. It
+// returns how many tails it stored: only runs in flight get one.
 func (l *Ledger) Tail(ctx context.Context, part int, tails []Tail) (kept int, err error) {
 	var args tailArgs
 	outputs := make([]any, len(tails))

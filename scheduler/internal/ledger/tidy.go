@@ -29,10 +29,10 @@ type tidyArgs struct {
 	Old     int64  `json:"old"`     // an announcement is old that was renewed up to then, ms
 }
 
-// Tidy deletes what is of no use any more in a partition by Redis' time now, ms: announcements that
-// were not renewed for AnnouncedFor, chunks without an announcement, and definitions that neither a
-// chunk nor an entry names. It reads in pages and writes in batches. When nodes announce something
-// meanwhile, it leaves the rest for the next time.
+// Tidy deletes useless records of a partition by Redis' time now, ms: announcements that were not
+// renewed for AnnouncedFor, chunks without an announcement, and definitions that neither a chunk
+// nor an entry names. It reads in pages and writes in batches. When nodes announce a definition
+// meanwhile, Tidy leaves the rest for its next call.
 func (l *Ledger) Tidy(ctx context.Context, part int, now int64) error {
 	old := now - AnnouncedFor.Milliseconds()
 	changes, gone, err := l.useless(ctx, part, old)

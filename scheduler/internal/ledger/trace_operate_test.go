@@ -86,7 +86,7 @@ func (w *world) operate(t *testing.T) *call {
 	return w.reassert(now)
 }
 
-// recall tells where jobs stood, as nodes do after a failover.
+// recall reports jobs' cursors, as nodes do after a failover.
 func (w *world) recall(now int64) *call {
 	here, server := w.part(), EpochID(w.runID, rigIncarnation)
 	var batch []KnownCursor
@@ -130,7 +130,7 @@ func (w *world) hold(job, generation string) *call {
 	})
 }
 
-// relay tells a follower of an event that stands in an outbox.
+// relay delivers an event of an outbox to a follower.
 func (w *world) relay(t *testing.T) *call {
 	t.Helper()
 	found := must(w.rig.led.NewScanner().Scan(t.Context(), w.ms(), 0)).Events
@@ -145,7 +145,7 @@ func (w *world) relay(t *testing.T) *call {
 	return &call{name: "relay", args: []any{e, job}, do: func(ctx context.Context, r *rig) (any, error) { return r.led.Relay(ctx, e, job) }}
 }
 
-// reassert tells of runs that are, or were, leased, as nodes do after a failover.
+// reassert reports runs that are, or were, leased, as nodes do after a failover.
 func (w *world) reassert(now int64) *call {
 	here, server := w.part(), EpochID(w.runID, rigIncarnation)
 	var batch []Assertion

@@ -105,7 +105,7 @@ func answersOf(name string, reply any, err string) (all []string) {
 }
 
 // trace does one seed's calls on the servers, and compares every reply and, at intervals, every key
-// with those of the other server, and with the model.
+// with the other server's, and with the model.
 type trace struct {
 	rigs  []*rig // the first is the one that calls are made up from
 	world *world
@@ -227,7 +227,7 @@ func (tr *trace) check(t *testing.T) {
 			tr.bad("%s and %s differ in %s", r.name, other.name, d)
 		}
 	}
-	if !tr.lost { // what lying nodes say of lost runs can break any promise
+	if !tr.lost { // lying nodes' reports of lost runs can break any promise
 		for _, what := range r.led.unsound(t.Context()) {
 			tr.bad("%s", what)
 		}
@@ -267,7 +267,7 @@ func (tr *trace) check(t *testing.T) {
 	}
 }
 
-// unlike compares what the model wants with what is stored, item by item.
+// unlike compares the model's items with the stored ones.
 func unlike[T any](tr *trace, what string, want, got []T) {
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) || !reflect.DeepEqual(want[i], got[i]) {
@@ -325,8 +325,9 @@ func (r *rig) indexes(t *testing.T) (wrong []string) {
 	return wrong
 }
 
-// Replay does the traces of all seeds, on a real and an embedded server, and wants every one of the answers somewhere: without them
-// the traces show nothing. With a model, the calls are those that it has, and it is compared too.
+// Replay does the traces of all seeds, on a real and an embedded server, and wants every one of the
+// answers somewhere: without them the traces show nothing. With a model, the calls are the model's,
+// and it is compared too.
 func Replay(t *testing.T, model func(Config) Model, answers ...string) {
 	t.Helper()
 	useScripts(t, steered...)
@@ -349,8 +350,8 @@ func Replay(t *testing.T, model func(Config) Model, answers ...string) {
 	}
 }
 
-// TestTraceOfAllCalls has all calls at random, also those that the model does not have: both servers
-// give the same replies and hold the same keys.
+// TestTraceOfAllCalls has all calls at random, also calls that the model lacks: both servers give
+// the same replies and hold the same keys.
 func TestTraceOfAllCalls(t *testing.T) {
 	Replay(t, nil, "claim granted", "claim closed", "claim opened", "settle settled", "switch standby", "cancel told", "cancel cancelled",
 		"rerun refused", "rewind rewound", "rewind refused", "relay relayed", "pause closed", "raise refused", "reassert known", "reassert restored", "announce done", "announce closed", "store done", "tidy done")

@@ -14,8 +14,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// world makes up calls: mostly what nodes would ask given what stands in the ledger, and often enough
-// what a late, mistaken, repeating or lying node would.
+// world makes up calls: mostly a node's calls given the ledger's records, and often enough the
+// calls of a late, mistaken, repeating or lying node.
 type world struct {
 	rng     *rand.Rand
 	us      int64 // Redis' clock
@@ -29,7 +29,7 @@ type world struct {
 	names           []string          // of those jobs, in order
 	leased, pending []Run
 
-	claims   []asked // what was asked lately
+	claims   []asked // of late
 	reports  []Report
 	returns  []Return
 	burnt    map[string]bool // runs that were handed back
@@ -48,8 +48,8 @@ type trigger struct {
 	Trigger
 }
 
-// rhythm is a schedule, every so many ms, and no more after end; and what else its definition says.
-// One without a period is of a job that follows another.
+// rhythm is a schedule, every so many ms, and no more after end; and the rest of its definition. A
+// rhythm without a period belongs to a follower.
 type rhythm struct {
 	every, end int64
 	overlap    jobs.Overlap
@@ -213,13 +213,13 @@ func (w *world) believed() int64 {
 	return w.ms() + w.rng.Int64N(400) - 200
 }
 
-// part picks one partition, and says whether a job lives there.
+// part picks one partition, and returns whether a job lives there.
 func (w *world) part() func(job string) bool {
 	p := w.rng.IntN(tracePartitions)
 	return func(job string) bool { return Partition(job, tracePartitions) == p }
 }
 
-// next makes up one call; nil when there is nothing to ask.
+// next makes up one call; nil when no call is possible.
 func (w *world) next(t *testing.T) *call {
 	t.Helper()
 	n := w.rng.IntN(95)
@@ -474,7 +474,7 @@ func (w *world) reap() *call {
 		}
 	}
 	for _, l := range some(w, w.leased, 3) {
-		w.seen = remember(w.seen, l, 20) // to be reaped later, by what was seen now
+		w.seen = remember(w.seen, l, 20) // to be reaped later, with this beat
 	}
 	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Reap(ctx, now, r.epoch(), batch) }, Model.Reap)
 }
@@ -511,7 +511,8 @@ func (w *world) trigger() *call {
 		model: func(m Model) (any, error) { return m.Trigger(x.Job, x.Trigger) }}
 }
 
-// digestFor is a definition that the job may have. Three jobs follow others, where the trace has such.
+// digestFor is a definition that the job may have. Three jobs are followers, where the trace has
+// such.
 func (w *world) digestFor(job string) string {
 	after, sharded := w.all && slices.Index(jobNames, job) >= 7, w.sharded && w.chance(80)
 	var list []string

@@ -77,13 +77,13 @@ func TestTriggerLargePayload(t *testing.T) {
 				t.Errorf("beside 256 that are due: %v", err)
 			}
 		}
-		taken(1, "due", 2048, 0) // asked for again
+		taken(1, "due", 2048, 0) // repeated
 		taken(1, "small", 1024, 0)
 	})
 }
 
-// TestTriggerOncePerKey: whoever asks with a key that was used is answered with that run, also when
-// its row is gone, until the time is over for which rows are kept.
+// TestTriggerOncePerKey: every request with a used key is answered with that run, also when its row
+// is gone, until the time is over for which rows are kept.
 func TestTriggerOncePerKey(t *testing.T) {
 	onBoth(t, Config{Partitions: 1, Keep: 16, KeepFor: time.Hour}, func(t *testing.T, r *rig) {
 		key := Trigger{Run: "ignored", Unique: "order|7"}

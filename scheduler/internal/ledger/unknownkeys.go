@@ -19,9 +19,9 @@ const (
 	unknownKeysMax = 100
 )
 
-// beside are the keys of a namespace that are not the ledger's: the roster's, spelt in
-// scheduler/internal/roster/keys.go. Those of locks, spelt in locking/redislock/keys.go, begin with lockPrefix, and those of
-// locking/cronlock with cronPrefix.
+// beside are the namespace's keys outside the ledger: the roster's, spelt in
+// scheduler/internal/roster/keys.go. Keys of locks, spelt in locking/redislock/keys.go, begin with
+// lockPrefix, and keys of locking/cronlock with cronPrefix.
 var beside = []string{"roster", "seen", "sets", "sets:seen", "drains"}
 
 const (
@@ -93,7 +93,7 @@ func (l *Ledger) UnknownKeys(ctx context.Context) ([]UnknownFormat, error) {
 	return left, nil
 }
 
-// scan names the strange keys of one server, and says whether it looked through all keys.
+// scan returns the unknown keys of one server, and whether it looked through all keys.
 func (l *Ledger) scan(ctx context.Context, server *redis.Client) (strange []string, whole bool, err error) {
 	prefix := "{" + l.cfg.Namespace
 	var cursor uint64
