@@ -22,7 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/escapement/escapement/cmd/internal/cli"
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
@@ -72,7 +72,7 @@ func freePort(t *testing.T) string {
 }
 
 // take takes a lock with a driver, as `escapement lock` does.
-func take(t *testing.T, driver cli.Driver, c cli.LockConfig) error {
+func take(t *testing.T, driver lockstore.Driver, c lockstore.Config) error {
 	t.Helper()
 	c.Namespace, c.Margin, c.Logger = "escapement", time.Second, slog.New(slog.DiscardHandler)
 	locker, end, err := driver(c)
@@ -124,7 +124,7 @@ func TestEtcdCredentials(t *testing.T) {
 		_, err := admin.Get(ctx, "ready")
 		return err
 	})
-	c := cli.LockConfig{Servers: []string{at}, TLS: client(certs)}
+	c := lockstore.Config{Servers: []string{at}, TLS: client(certs)}
 	if err := take(t, etcd, c); err != nil {
 		t.Errorf("with a certificate: %v", err)
 	}
@@ -187,7 +187,7 @@ func TestZooKeeperCredentials(t *testing.T) {
 	defer admin.Close()
 	serve(t, cmd, func(context.Context) error { _, _, err := admin.Exists("/"); return err })
 
-	c := cli.LockConfig{Servers: []string{"127.0.0.1:" + secure}, TLS: client(certs), User: "locks", Password: "hunter2"}
+	c := lockstore.Config{Servers: []string{"127.0.0.1:" + secure}, TLS: client(certs), User: "locks", Password: "hunter2"}
 	if err := take(t, zookeeper, c); err != nil {
 		t.Fatalf("with a certificate and a user: %v", err)
 	}
@@ -262,7 +262,7 @@ func TestPostgresCredentials(t *testing.T) {
 	if err := admin(t.Context(), "CREATE ROLE locks LOGIN PASSWORD 'hunter2'; CREATE SCHEMA own AUTHORIZATION locks"); err != nil {
 		t.Fatal(err)
 	}
-	c := cli.LockConfig{Servers: []string{"postgres://127.0.0.1:" + port + "/postgres"}, User: "locks", Password: "hunter2", Schema: "own", TLS: client(certs)}
+	c := lockstore.Config{Servers: []string{"postgres://127.0.0.1:" + port + "/postgres"}, User: "locks", Password: "hunter2", Schema: "own", TLS: client(certs)}
 	if err := take(t, postgres, c); err != nil {
 		t.Errorf("with a certificate and a user: %v", err)
 	}
@@ -327,20 +327,20 @@ func runPostgres(t *testing.T, dir, port string, account *syscall.Credential, ow
 func TestCredentialsRefused(t *testing.T) {
 	certs := redistest.NewCertificates(t)
 	for name, c := range map[string]struct {
-		driver cli.Driver
-		c      cli.LockConfig
+		driver lockstore.Driver
+		c      lockstore.Config
 		want   string
 	}{
-		"no user":           {zookeeper, cli.LockConfig{Servers: []string{"a:1"}, Password: "hunter2"}, "set locks.user"},
-		"no user of etcd":   {etcd, cli.LockConfig{Servers: []string{"http://a:1"}, Password: "hunter2"}, "set locks.user"},
-		"two passwords":     {etcd, cli.LockConfig{Servers: []string{"http://a:1", "http://u:hunter2@b:1"}, User: "u", Password: "hunter3"}, "server 2 has a password"},
-		"http":              {etcd, cli.LockConfig{Servers: []string{"http://a:1"}, TLS: client(certs)}, "write https"},
-		"a file":            {etcd, cli.LockConfig{Servers: []string{"https://a:1"}, TLS: redisconn.TLS{CAFile: "/no/such"}}, "ca_file"},
-		"a file of a tree":  {zookeeper, cli.LockConfig{Servers: []string{"a:1"}, TLS: redisconn.TLS{CAFile: "/no/such"}}, "ca_file"},
-		"a user of its own": {postgres, cli.LockConfig{Servers: []string{"postgres://u@h/d"}, User: "u"}, "has a user"},
-		"its password":      {postgres, cli.LockConfig{Servers: []string{"postgres://u:hunter2@h/d"}, Password: "hunter3"}, "has a password"},
-		"its parameter":     {postgres, cli.LockConfig{Servers: []string{"postgres://h/d?password=hunter2"}, Password: "hunter3"}, "has a password"},
-		"its sslmode":       {postgres, cli.LockConfig{Servers: []string{"postgres://h/d?sslmode=disable"}, TLS: client(certs)}, "has sslmode"},
+		"no user":           {zookeeper, lockstore.Config{Servers: []string{"a:1"}, Password: "hunter2"}, "set locks.user"},
+		"no user of etcd":   {etcd, lockstore.Config{Servers: []string{"http://a:1"}, Password: "hunter2"}, "set locks.user"},
+		"two passwords":     {etcd, lockstore.Config{Servers: []string{"http://a:1", "http://u:hunter2@b:1"}, User: "u", Password: "hunter3"}, "server 2 has a password"},
+		"http":              {etcd, lockstore.Config{Servers: []string{"http://a:1"}, TLS: client(certs)}, "write https"},
+		"a file":            {etcd, lockstore.Config{Servers: []string{"https://a:1"}, TLS: redisconn.TLS{CAFile: "/no/such"}}, "ca_file"},
+		"a file of a tree":  {zookeeper, lockstore.Config{Servers: []string{"a:1"}, TLS: redisconn.TLS{CAFile: "/no/such"}}, "ca_file"},
+		"a user of its own": {postgres, lockstore.Config{Servers: []string{"postgres://u@h/d"}, User: "u"}, "has a user"},
+		"its password":      {postgres, lockstore.Config{Servers: []string{"postgres://u:hunter2@h/d"}, Password: "hunter3"}, "has a password"},
+		"its parameter":     {postgres, lockstore.Config{Servers: []string{"postgres://h/d?password=hunter2"}, Password: "hunter3"}, "has a password"},
+		"its sslmode":       {postgres, lockstore.Config{Servers: []string{"postgres://h/d?sslmode=disable"}, TLS: client(certs)}, "has sslmode"},
 	} {
 		c.c.Margin, c.c.Logger, c.c.Check = time.Second, slog.New(slog.DiscardHandler), true
 		_, _, err := c.driver(c.c)

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/escapement/escapement/cmd/internal/cli"
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/etcdlock"
 	"github.com/escapement/escapement/locking/pglock"
@@ -27,7 +27,7 @@ import (
 
 // zookeeper takes an ensemble's servers, HOST:PORT. With a user, the nodes of locks belong to that
 // user alone.
-func zookeeper(c cli.LockConfig) (*locking.Locker, func(), error) {
+func zookeeper(c lockstore.Config) (*locking.Locker, func(), error) {
 	for i, server := range c.Servers {
 		if host, port, some := strings.Cut(server, ":"); !some || host == "" || port == "" || strings.ContainsAny(server, "/@") {
 			return nil, nil, fmt.Errorf("server %d is not HOST:PORT, such as zk1:2181", i+1)
@@ -65,7 +65,7 @@ func root(namespace string) string {
 }
 
 // etcd takes the members of a cluster as URLs. One of them may have the user and the password.
-func etcd(c cli.LockConfig) (*locking.Locker, func(), error) {
+func etcd(c lockstore.Config) (*locking.Locker, func(), error) {
 	cfg := etcdlock.ClientConfig{Username: c.User, Password: c.Password}
 	if c.Password != "" && c.User == "" {
 		return nil, nil, errors.New("want a user with the password: set locks.user")
@@ -105,7 +105,7 @@ func etcd(c cli.LockConfig) (*locking.Locker, func(), error) {
 }
 
 // postgres takes one URL, and makes the tables when they are not there.
-func postgres(c cli.LockConfig) (*locking.Locker, func(), error) {
+func postgres(c lockstore.Config) (*locking.Locker, func(), error) {
 	list := strings.Join(c.Servers, ",") // of a URL with several hosts, the commas have parted a list
 	cfg, err := pgxpool.ParseConfig(list)
 	if err != nil || strings.Count(list, "://") != 1 {
@@ -124,7 +124,7 @@ func postgres(c cli.LockConfig) (*locking.Locker, func(), error) {
 }
 
 // secure adds the user, the password and TLS of c to the URL's settings.
-func secure(cfg *pgx.ConnConfig, c cli.LockConfig, text string) error {
+func secure(cfg *pgx.ConnConfig, c lockstore.Config, text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
 		return errors.New("cannot be read as a URL") // pgx has read it

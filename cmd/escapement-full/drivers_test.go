@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/cmd/internal/cli"
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 )
 
 // TestCheckSendsNothing: the servers of a configuration are judged without a connection, also where
 // one begins with a login.
 func TestCheckSendsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
-		driver  cli.Driver
+		driver  lockstore.Driver
 		servers string
 	}{
 		"zookeeper": {zookeeper, "127.0.0.1:1"},
@@ -22,7 +22,7 @@ func TestCheckSendsNothing(t *testing.T) {
 		"a standby": {postgres, "postgres://user:secret@127.0.0.1:1,127.0.0.1:2/db?target_session_attrs=read-write"},
 	} {
 		began := time.Now()
-		_, end, err := c.driver(cli.LockConfig{Servers: strings.Split(c.servers, ","), Margin: time.Second, Logger: slog.New(slog.DiscardHandler), Check: true})
+		_, end, err := c.driver(lockstore.Config{Servers: strings.Split(c.servers, ","), Margin: time.Second, Logger: slog.New(slog.DiscardHandler), Check: true})
 		if err != nil || time.Since(began) > time.Second {
 			t.Errorf("%s: after %s: %v", name, time.Since(began), err)
 		}
@@ -36,7 +36,7 @@ func TestCheckSendsNothing(t *testing.T) {
 // password.
 func TestServersRefused(t *testing.T) {
 	for _, c := range []struct {
-		driver  cli.Driver
+		driver  lockstore.Driver
 		servers string
 	}{
 		{zookeeper, "http://user:secret@zk1:2181"},
@@ -45,7 +45,7 @@ func TestServersRefused(t *testing.T) {
 		{postgres, "postgres://user:secret@a/db,postgres://user:secret@b/db"},
 		{postgres, "host=pg user=user password=secret"},
 	} {
-		_, _, err := c.driver(cli.LockConfig{Servers: strings.Split(c.servers, ","), Logger: slog.New(slog.DiscardHandler), Check: true})
+		_, _, err := c.driver(lockstore.Config{Servers: strings.Split(c.servers, ","), Logger: slog.New(slog.DiscardHandler), Check: true})
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", c.servers, err)
 		}

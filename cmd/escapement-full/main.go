@@ -4,8 +4,11 @@
 // root module does not require them.
 package main
 
-import "github.com/escapement/escapement/cmd/internal/cli"
+import (
+	"github.com/escapement/escapement/cmd/internal/cli"
+	"github.com/escapement/escapement/cmd/internal/lockstore"
+)
 
 func main() {
-	cli.Main(map[string]cli.Driver{"zookeeper": zookeeper, "etcd": etcd, "postgres": postgres})
+	cli.Main(map[string]lockstore.Driver{"zookeeper": zookeeper, "etcd": etcd, "postgres": postgres})
 }

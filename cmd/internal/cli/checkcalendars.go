@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/config/ics"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/cron"
@@ -63,9 +64,13 @@ func (c *checker) datesOf(path, name string) []string {
 		c.fault(path, "%s: %v", print.Quote(file), err)
 		return nil
 	}
-	dates, wrong := parseICS(data, time.Now())
+	if line, msg := refuseText(data); msg != "" {
+		c.faults.add(place{file: file, line: line}, path, "%s", msg)
+		return nil
+	}
+	dates, wrong := ics.Parse(data, time.Now())
 	if wrong != nil {
-		c.faults.add(place{file: file, line: wrong.line}, path, "%s", wrong.msg)
+		c.faults.add(place{file: file, line: wrong.Line}, path, "%s", wrong.Msg)
 		return nil
 	}
 	if n := len(dates); n > cron.MaxDates {

@@ -3,6 +3,7 @@ package cli
 import (
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/scheduler/metrics"
 )
 
@@ -230,7 +231,7 @@ func defaults() Config {
 		Log:      Log{Level: "info", Format: "auto"},
 		History:  History{Keep: 200, KeepFor: 168 * time.Hour},
 		Defaults: Defaults{TTL: 15 * time.Second, Overlap: "skip", CatchUp: "latest", TimeZone: "UTC"},
-		Locks:    Locks{Driver: driverRedis, Servers: []string{}},
+		Locks:    Locks{Driver: lockstore.Redis, Servers: []string{}},
 
 		Calendars: map[string][]string{}, Handlers: map[string]Handler{},
 

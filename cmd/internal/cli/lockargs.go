@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking"
@@ -59,7 +60,7 @@ func lockOptions(ttl, wait, delay string, permits int) (o locking.Options, err e
 		return o, usagef("--ttl: %v", err)
 	}
 	if o.TTL <= 0 { // to the library, 0 is the default
-		return o, usagef("--ttl %s is not more than 0; use at least %s", ttl, 3*lockMargin)
+		return o, usagef("--ttl %s is not more than 0; use at least %s", ttl, 3*lockstore.Margin)
 	}
 	if o.Wait, err = spec.ParseDuration(wait); err != nil {
 		return o, usagef("--wait: %v", err)

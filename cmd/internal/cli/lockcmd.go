@@ -15,14 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/scheduler"
 )
-
-// lockMargin is how long before Redis gives a lock away its holder's lease ends.
-const lockMargin = time.Second
 
 // lockName is the command that exits with the code of another one.
 const lockName = "lock"
@@ -118,7 +116,7 @@ func thisProcess(what string) string {
 
 // lockInRedis runs a command under a lock of the configuration's Redis.
 func (a *app) lockInRedis(l *loaded, client redis.UniversalClient, name string, args []string, o locking.Options) error {
-	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockMargin, Confirm: l.confirm(), Logger: newLogger(a.stderr, l.Log)}
+	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockstore.Margin, Confirm: l.confirm(), Logger: newLogger(a.stderr, l.Log)}
 	store := func(ctx context.Context) (lockStore, error) {
 		if cfg.Confirm == scheduler.ConfirmMajority {
 			var err error

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -64,7 +65,7 @@ func TestLockElsewhereBesideGuards(t *testing.T) {
 	if code, _, words := call(at(server), "", append([]string{"locks", "bootstrap"}, where...)...); code != exitDone {
 		t.Fatalf("exit %d, %s", code, words)
 	}
-	locker, end, err := severalRedis(LockConfig{Servers: strings.Split(servers, ","), Namespace: "escapement", Logger: slog.New(slog.DiscardHandler)})
+	locker, end, err := lockstore.Drivers[lockstore.Redlock](lockstore.Config{Servers: strings.Split(servers, ","), Namespace: "escapement", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

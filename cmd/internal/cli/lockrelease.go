@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -78,7 +79,7 @@ func (a *app) locksRelease(t tool, token locking.Token, o ops.ReleaseOptions) er
 		a.say("lock %q is taken from %s, which is told at its next renewal, or in %s; until then it may work on, and only a token above %d tells others from it",
 			l.Name, l.Who(), print.Brief(l.TTL), token)
 	default:
-		a.say("lock %q is taken from %s, and could not be given back: it is free in %s", l.Name, l.Who(), 3*lockMargin)
+		a.say("lock %q is taken from %s, and could not be given back: it is free in %s", l.Name, l.Who(), 3*lockstore.Margin)
 	}
 	if err != nil || !a.json() {
 		return err

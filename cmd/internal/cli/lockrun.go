@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/jobs/execjob"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
@@ -17,7 +18,7 @@ const (
 	// killAfter is the time between SIGTERM and SIGKILL for a command whose lock
 	// was lost: the SIGTERM comes a margin before Redis gives the lock away, so
 	// the command is dead half a margin before.
-	killAfter = lockMargin / 2
+	killAfter = lockstore.Margin / 2
 
 	// leftGrace is the same for processes that a command left running when it ended by itself: the
 	// lock is still ours.

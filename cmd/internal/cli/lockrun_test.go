@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/locking"
 )
 
@@ -24,7 +25,7 @@ func (neverRenew) Renew(context.Context, []locking.Renewal) ([]locking.RenewAnsw
 // Where the program stood still between the grant and the start, the lock may have another holder:
 // no command begins beside it.
 func TestLockLostBeforeTheCommand(t *testing.T) {
-	k := locking.NewKeeper(neverRenew{}, locking.KeeperConfig{Margin: lockMargin})
+	k := locking.NewKeeper(neverRenew{}, locking.KeeperConfig{Margin: lockstore.Margin})
 	lease := k.Hold(t.Context(), locking.Grant{Name: "a", Owner: "o", Token: 1, TTL: 3 * time.Second, Asked: time.Now().Add(-time.Minute)})
 	file, said := filepath.Join(t.TempDir(), "ran"), make(chan string, 1)
 	u := &underLock{

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
@@ -114,7 +115,7 @@ func jsonOf(t *testing.T, l ops.LockView) string {
 }
 
 // short is the least TTL of a lock.
-const short = 3 * lockMargin
+const short = 3 * lockstore.Margin
 
 // TestLocksRelease asks holders to end, and takes a lock by force.
 func TestLocksRelease(t *testing.T) {

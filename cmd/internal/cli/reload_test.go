@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -195,5 +196,42 @@ func TestReloadOfFilesThatHang(t *testing.T) {
 	})
 	if r.names() != "second" {
 		t.Errorf("the files that answer are not read: jobs %s: %s", r.names(), said)
+	}
+}
+
+// A node reads the dates again when the file of a calendar changes, also after a refused file.
+func TestCalendarFilesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	job := "jobs:\n  - {name: first, schedule: '@daily', except: [free], exec: {command: [x]}}\n"
+	r, config, said := reloadable(t, "calendars: {free: [2026-12-24]}\n"+job)
+	calendar := func(lines ...string) string {
+		return "BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VEVENT\n" + strings.Join(lines, "\n") + "\nEND:VEVENT\nEND:VCALENDAR\n"
+	}
+	looks := func() {
+		for range 3 {
+			r.look(t.Context())
+		}
+	}
+	except := func() string { return strings.Join(r.slots[0].jobs[0].Except, " ") }
+	file := filepath.Join(filepath.Dir(config), "free.ics")
+	put(t, config, "redis: {url: 'redis://127.0.0.1:1'}\ncalendars: {free: [2026-12-24, free.ics]}\n"+job)
+	looks()
+	if !strings.Contains(said.String(), "there is no file") {
+		t.Errorf("an absent file: %s", said)
+	}
+	put(t, file, calendar("SUMMARY:x", "DTSTART:20270101", "RRULE:FREQ=HOURLY"))
+	looks()
+	if !strings.Contains(said.String(), "file="+file+" line=6") || except() != "2026-12-24" {
+		t.Errorf("a bad file: except %s: %s", except(), said)
+	}
+	put(t, file, calendar("DTSTART:20270101"))
+	looks()
+	if except() != "2026-12-24 2027-01-01" || strings.Count(said.String(), "configuration reloaded") != 1 {
+		t.Errorf("a good file: except %s: %s", except(), said)
+	}
+	put(t, file, calendar("DTSTART:20270101", "DTEND:20270103"))
+	looks()
+	if except() != "2026-12-24 2027-01-01..2027-01-02" || strings.Count(said.String(), "configuration reloaded") != 2 {
+		t.Errorf("a changed file: except %s: %s", except(), said)
 	}
 }

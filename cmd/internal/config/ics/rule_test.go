@@ -1,4 +1,4 @@
-package cli
+package ics
 
 import (
 	"fmt"
@@ -45,18 +45,18 @@ func TestRules(t *testing.T) {
 		{"from the year 1600 on", "16001224", "FREQ=YEARLY;INTERVAL=30", "2020-12-24"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dates, err := parseICS([]byte(calendarOf(event("DTSTART;VALUE=DATE:"+tt.start, "RRULE:"+tt.rule))), icsNow)
+			dates, err := Parse([]byte(calendarOf(event("DTSTART;VALUE=DATE:"+tt.start, "RRULE:"+tt.rule))), icsNow)
 			if got := strings.Join(dates, " "); err != nil || got != tt.want {
 				t.Errorf("%s, %v; want %s", got, err, tt.want)
 			}
 		})
 	}
-	dates, err := parseICS([]byte(calendarOf(event("DTSTART:20261230T200000", "DTEND:20270102T030000", "RRULE:FREQ=YEARLY;COUNT=2"))), time.Date(2029, 1, 1, 0, 0, 0, 0, time.UTC))
+	dates, err := Parse([]byte(calendarOf(event("DTSTART:20261230T200000", "DTEND:20270102T030000", "RRULE:FREQ=YEARLY;COUNT=2"))), time.Date(2029, 1, 1, 0, 0, 0, 0, time.UTC))
 	if got := strings.Join(dates, " "); err != nil || got != "2026-12-30..2027-01-02 2027-12-30..2028-01-02" {
 		t.Errorf("days over the turn of the year: %s, %v", got, err)
 	}
 	// UNTIL in UTC is an instant: 23:59:59 in New York.
-	dates, err = parseICS([]byte(calendarOf(event("DTSTART;TZID=America/New_York:20261224T080000", "RRULE:FREQ=DAILY;UNTIL=20261226T045959Z"))), icsNow)
+	dates, err = Parse([]byte(calendarOf(event("DTSTART;TZID=America/New_York:20261224T080000", "RRULE:FREQ=DAILY;UNTIL=20261226T045959Z"))), icsNow)
 	if got := strings.Join(dates, " "); err != nil || got != "2026-12-24..2026-12-25" {
 		t.Errorf("UNTIL in UTC: %s, %v", got, err)
 	}
@@ -96,8 +96,8 @@ func TestOtherRulesAreRefused(t *testing.T) {
 		"FREQ=YEARLY;BYSETPOS=-366":             "starts on 2026-12-24, which is no day of its rule",
 		"FREQ=YEARLY;BYWEEKNO=-53":              "starts on 2026-12-24, which is no day of its rule",
 	} {
-		dates, err := parseICS([]byte(calendarOf(event("DTSTART;VALUE=DATE:20261224", "RRULE:"+rule))), icsNow)
-		if err == nil || err.line != 5 || !strings.Contains(err.msg, want) {
+		dates, err := Parse([]byte(calendarOf(event("DTSTART;VALUE=DATE:20261224", "RRULE:"+rule))), icsNow)
+		if err == nil || err.Line != 5 || !strings.Contains(err.Msg, want) {
 			t.Errorf("%s: %q, %v; want %s", rule, dates, err, want)
 		}
 	}
@@ -111,17 +111,17 @@ func TestHostileRules(t *testing.T) {
 		"parts": {"DTSTART:20200101", "RRULE:FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYSETPOS=1" + strings.Repeat(",1", 10_000)},
 	} {
 		one := event(e...)
-		_, err := parseICS([]byte(calendarOf(strings.Repeat(one, maxFile/len(one)))), icsNow)
-		if err == nil || !strings.Contains(err.msg, "the rules of this file are too many for the years since they began") {
+		_, err := Parse([]byte(calendarOf(strings.Repeat(one, 1<<20/len(one)))), icsNow)
+		if err == nil || !strings.Contains(err.Msg, "the rules of this file are too many for the years since they began") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := parseICS([]byte(calendarOf(event("DTSTART:00010101", "RRULE:FREQ=YEARLY"))), icsNow)
-	if err == nil || !strings.Contains(err.msg, "begins before the year 1600") {
+	_, err := Parse([]byte(calendarOf(event("DTSTART:00010101", "RRULE:FREQ=YEARLY"))), icsNow)
+	if err == nil || !strings.Contains(err.Msg, "begins before the year 1600") {
 		t.Errorf("the year 1: %v", err)
 	}
 	yearly := slices.Repeat([]string{event("DTSTART:19700101", "RRULE:FREQ=YEARLY")}, 400)
-	if dates, err := parseICS([]byte(calendarOf(yearly...)), icsNow); err != nil || len(dates) != 20 {
+	if dates, err := Parse([]byte(calendarOf(yearly...)), icsNow); err != nil || len(dates) != 20 {
 		t.Errorf("400 holidays: %q, %v", dates, err)
 	}
 }
@@ -176,9 +176,9 @@ func TestYearlyRulesAgainstTwin(t *testing.T) {
 				}
 			}
 		}
-		dates, err := parseICS([]byte(calendarOf(event(lines...), event("DTSTART:20200101"))), icsNow)
+		dates, err := Parse([]byte(calendarOf(event(lines...), event("DTSTART:20200101"))), icsNow)
 		if err != nil {
-			t.Fatalf("%q: %s", lines, err.msg)
+			t.Fatalf("%q: %s", lines, err.Msg)
 		}
 		days["2020-01-01"] = true
 		got := map[string]bool{}
@@ -221,7 +221,7 @@ func TestExceptionsThatDoNotCome(t *testing.T) {
 		{"FREQ=YEARLY;COUNT=3;UNTIL=20271224", "20281224", false},
 		{"FREQ=YEARLY;COUNT=3;UNTIL=20311224", "20291224", false},
 	} {
-		dates, err := parseICS([]byte(calendarOf(event("DTSTART:20261224", "RRULE:"+tt.rule, "EXDATE:"+tt.except))), icsNow)
+		dates, err := Parse([]byte(calendarOf(event("DTSTART:20261224", "RRULE:"+tt.rule, "EXDATE:"+tt.except))), icsNow)
 		if (err == nil) != tt.ok {
 			t.Errorf("%s without %s: %v, %v", tt.rule, tt.except, dates, err)
 		}

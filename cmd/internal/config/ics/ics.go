@@ -1,4 +1,5 @@
-package cli
+// Package ics reads the days of iCalendar files.
+package ics
 
 import (
 	"bytes"
@@ -12,14 +13,14 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// icsError is a fault of a calendar file, at a line from 1; 0: of the whole file.
-type icsError struct {
-	line int
-	msg  string
+// Fault is a fault of a calendar file, at a line from 1; 0: of the whole file.
+type Fault struct {
+	Line int
+	Msg  string
 }
 
-func icsFault(line int, format string, args ...any) *icsError {
-	return &icsError{line, fmt.Sprintf(format, args...)}
+func icsFault(line int, format string, args ...any) *Fault {
+	return &Fault{line, fmt.Sprintf(format, args...)}
 }
 
 // icsLine is one property of an iCalendar file (RFC 5545), unfolded.
@@ -38,13 +39,10 @@ type icsEvent struct {
 	unread                     icsLine   // of a recurrence
 }
 
-// parseICS returns the days of the events of an iCalendar file, as jobs.Job has them in Except: in order, with neighbours joined to
+// Parse returns the days of the events of an iCalendar file, as jobs.Job has them in Except: in order, with neighbours joined to
 // ranges. The day of a time is the day that is written, in the zone in which it is written. Cancelled events are left out. Events
-// that repeat are read for the decade of now and the next one.
-func parseICS(text []byte, now time.Time) ([]string, *icsError) {
-	if line, msg := refuseText(text); msg != "" {
-		return nil, icsFault(line, "%s", msg)
-	}
+// that repeat are read for the decade of now and the next one. The text is UTF-8.
+func Parse(text []byte, now time.Time) ([]string, *Fault) {
 	lines := unfoldICS(text)
 	if len(lines) == 0 || lines[0].name != "BEGIN" || !strings.EqualFold(lines[0].value, "VCALENDAR") {
 		return nil, icsFault(1, "is no iCalendar file, which begins with BEGIN:VCALENDAR; name the right file")
@@ -62,7 +60,7 @@ func parseICS(text []byte, now time.Time) ([]string, *icsError) {
 		}
 		all, err := e.spans(w)
 		if err != nil {
-			return nil, icsFault(err.line, "the event %s %s", print.Quote(e.summary), err.msg)
+			return nil, icsFault(err.Line, "the event %s %s", print.Quote(e.summary), err.Msg)
 		}
 		spans = append(spans, all...)
 	}
@@ -114,7 +112,7 @@ func unfoldICS(text []byte) (list []icsLine) {
 
 // icsEvents collects the events. Parts inside of an event, such as an alarm, and other parts of the file have properties of the same
 // names, which are not the event's.
-func icsEvents(lines []icsLine) (events []icsEvent, err *icsError) {
+func icsEvents(lines []icsLine) (events []icsEvent, err *Fault) {
 	var open []icsLine
 	for _, l := range lines {
 		switch l.name {
@@ -167,7 +165,7 @@ func (e *icsEvent) set(l icsLine) {
 }
 
 // spans are the days of an event, each time that it comes.
-func (e *icsEvent) spans(w *icsWindow) (spans []icsSpan, err *icsError) {
+func (e *icsEvent) spans(w *icsWindow) (spans []icsSpan, err *Fault) {
 	if e.unread.at > 0 {
 		return nil, icsFault(e.unread.at, "repeats with exceptions (%s) that are not read; give the file an event for each of its days, or list the days as dates",
 			spec.Clip(e.unread.name+":"+e.unread.value))
@@ -218,7 +216,7 @@ type icsDate struct {
 }
 
 // icsDates reads the days of lists of dates or times.
-func icsDates(lines []icsLine) (dates []icsDate, err *icsError) {
+func icsDates(lines []icsLine) (dates []icsDate, err *Fault) {
 	for _, l := range lines {
 		for text := range strings.SplitSeq(l.value, ",") {
 			t, err := icsTime(icsLine{at: l.at, name: l.name, value: text})
@@ -232,7 +230,7 @@ func icsDates(lines []icsLine) (dates []icsDate, err *icsError) {
 }
 
 // days returns the days of an event. The end is the first instant that is no more of it.
-func (e *icsEvent) days() (s icsSpan, err *icsError) {
+func (e *icsEvent) days() (s icsSpan, err *Fault) {
 	if e.start.at == 0 {
 		return s, icsFault(e.at, "has no DTSTART; give it one, or remove it")
 	}
@@ -259,7 +257,7 @@ func (e *icsEvent) days() (s icsSpan, err *icsError) {
 }
 
 // icsTime reads 20261224 or 20261224T080000, with or without the Z of UTC, as a reading of the clock.
-func icsTime(l icsLine) (time.Time, *icsError) {
+func icsTime(l icsLine) (time.Time, *Fault) {
 	for _, form := range []string{"20060102", "20060102T150405", "20060102T150405Z"} {
 		if t, err := time.Parse(form, l.value); err == nil {
 			return t, nil
@@ -271,7 +269,7 @@ func icsTime(l icsLine) (time.Time, *icsError) {
 var icsDuration = regexp.MustCompile(`^\+?P(?:(\d{1,4})W)?(?:(\d{1,5})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,8})M)?(?:(\d{1,8})S)?)?$`)
 
 // icsAfter adds a duration such as P1D or PT1H30M.
-func icsAfter(t time.Time, l icsLine) (time.Time, *icsError) {
+func icsAfter(t time.Time, l icsLine) (time.Time, *Fault) {
 	m := icsDuration.FindStringSubmatch(l.value)
 	if m == nil {
 		return t, icsFault(l.at, "has DURATION: %s is none such as P1D", print.Quote(l.value))

@@ -1,4 +1,4 @@
-package cli
+package ics
 
 import (
 	"fmt"
@@ -47,8 +47,8 @@ func (w *icsWindow) has(day time.Time) bool { return !day.Before(w.start()) && d
 func (w *icsWindow) end() time.Time { return w.start().AddDate(icsYears, 0, 0) }
 
 // days returns the days of the window on which a rule comes, in order.
-func (w *icsWindow) days(rule, start icsLine) (days []time.Time, err *icsError) {
-	fault := func(msg string) *icsError {
+func (w *icsWindow) days(rule, start icsLine) (days []time.Time, err *Fault) {
+	fault := func(msg string) *Fault {
 		return icsFault(rule.at, "repeats (%s), %s; correct the rule, or give the file an event for each of its days", spec.Clip(rule.name+":"+rule.value), msg)
 	}
 	first, err := icsTime(start)
@@ -123,7 +123,7 @@ func readRule(text string, zone *time.Location) (opt *rrule.ROption, msg string)
 		t, err := icsTime(icsLine{name: "UNTIL", value: until})
 		switch {
 		case err != nil:
-			return nil, "and " + err.msg
+			return nil, "and " + err.Msg
 		case len(until) == len(rrule.DateFormat): // the whole day
 			t = t.Add(24*time.Hour - time.Second)
 		case strings.HasSuffix(until, "Z") && zone != nil:
