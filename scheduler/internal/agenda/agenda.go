@@ -38,18 +38,18 @@ type Lanes interface {
 	// Claim sends a batch. It does not block: a lane has room for as many batches as the node has
 	// slots.
 	Claim(b *work.Batch)
-	// Sweep asks for an early sweep of a partition, because a job with followers has ended a run.
+	// Sweep requests an early sweep of a partition, because a job with followers has ended a run.
 	// It does not block.
 	Sweep(part int)
-	// Holding returns why nothing may be claimed, apart from the clock. It is nil when something
-	// may.
+	// Holding returns why nothing may be claimed, apart from the clock; nil when claims are
+	// allowed.
 	Holding() error
 	// Blocked reports whether nothing is claimed from a partition.
 	Blocked(part int) bool
 }
 
-// TakeoverOrder reports whether this node may take work that is late. The node that goes first for the work
-// may take it at once, the others in the order of their rank.
+// TakeoverOrder reports whether this node may take late work. The work's preferred node may take it
+// at once, the other nodes in the order of their rank.
 type TakeoverOrder interface {
 	Tick(j *work.Job, first bool, late time.Duration) bool
 	Shard(j *work.Job, shard int, first bool, late time.Duration) bool
@@ -62,11 +62,11 @@ type Listener interface {
 	Superseded(job, why string)
 }
 
-// Registrar receives jobs that cannot be claimed until they are registered again, those of one
+// Registrar receives jobs that cannot be claimed until they are registered again, all jobs of one
 // batch at once. It does not block.
 type Registrar interface{ Rejected(all []work.Rejection) }
 
-// Config holds what an agenda needs.
+// Config holds the dependencies of an agenda.
 type Config struct {
 	Jobs      *work.Jobs
 	Clock     Clock
@@ -143,7 +143,7 @@ func (a *Agenda) Run(ctx context.Context) {
 	}
 }
 
-// fire claims what is due while slots are free. It returns how long the agenda may sleep.
+// fire claims due work while slots are free. It returns how long the agenda may sleep.
 func (a *Agenda) fire() time.Duration {
 	now := a.Clock.Past()
 	if a.Clock.Usable() != nil || a.Lanes.Holding() != nil {
@@ -180,7 +180,7 @@ func (a *Agenda) ask(c *candidate, now time.Time) bool {
 	return true
 }
 
-// slotShortage says since when work that is due has found no slot.
+// slotShortage records since when due work has found no slot.
 type slotShortage struct{ since, last, logged time.Time }
 
 const logEvery = 10 * time.Second
@@ -188,7 +188,8 @@ const logEvery = 10 * time.Second
 // take takes a slot, and logs a shortage that lasts. Functions that never return look from outside
 // as if nothing were due.
 func (a *Agenda) takeSlot() bool {
-	//guard:suspended-takes-nothing P2 a node whose machine cannot begin runs leaves them to others
+	//guard:suspended-takes-nothing P2 a node whose machine cannot begin runs leaves them to other
+	// nodes
 	if a.Slots.suspended(time.Now()) {
 		return false
 	}

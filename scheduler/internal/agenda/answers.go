@@ -30,8 +30,9 @@ func (c *answerCounts) count(b *work.Batch) {
 	}
 }
 
-// AnswerCounts is how many claims got which answer: by the words of the claim script, "clock" for those that Redis' clock or
-// the node's refused, "not_sent" for those that were too old to be sent, and "error" for the rest.
+// AnswerCounts counts claims by answer: the words of the claim script, "clock" for claims that
+// Redis' clock or the node's refused, "not_sent" for claims that were too old to be sent, and
+// "error" for the rest.
 func (a *Agenda) AnswerCounts() map[string]int64 {
 	c := &a.answers
 	all := map[string]int64{"clock": c.clock.Load(), "not_sent": c.notSent.Load(), "error": c.error.Load()}

@@ -30,7 +30,7 @@ func TestOrderOfWhatWaitsForASlot(t *testing.T) {
 		crashed.ReservesJob = true
 		w.found(waits("a/waits"), waits("b/waits"), crashed, part("wide/0", 0), part("wide/1", 1), part("wide/2", 2), part("wide/3", 3))
 		want := []string{
-			"a/crashed", "a/waits", "b/waits", // those that held their job first
+			"a/crashed", "a/waits", "b/waits", // runs that held their job first
 			"wide/2", "a", "wide/3", "b", "wide/0", "c", "wide/1", "d", // by turns, the node's own shards first
 		}
 		if got := w.asked(ledger.Answer{Verdict: ledger.Granted}); !slices.Equal(got, want) {
@@ -68,7 +68,7 @@ func TestHeldRunsAreAskedForAgain(t *testing.T) {
 	})
 }
 
-// However many slots are free, of a job's ticks and pending runs one is asked for at a time.
+// However many slots are free, only one of a job's ticks and pending runs is claimed at a time.
 func TestOneOfAJobAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(4, "a", "b")
@@ -118,7 +118,7 @@ func (w *world) found(pending ...ledger.Run) {
 	Found{ScanResult: ledger.ScanResult{Pending: pending}, Parts: []int{0}}.apply(w.Agenda)
 }
 
-// asked answers all that is asked for alike, and says what it was. No run has the slot for long.
+// asked gives all claims the same answer, and returns their runs. No run has the slot for long.
 func (w *world) asked(a ledger.Answer) (runs []string) {
 	for w.fire(); len(w.claims) > 0 && len(runs) < 100; w.fire() {
 		b := <-w.claims
@@ -144,7 +144,7 @@ func part(run string, n int) ledger.Run {
 	return p
 }
 
-// idle is a world in which nothing is in the way, and nobody listens.
+// idle is a world without obstacles and without listeners.
 type idle struct {
 	Listener
 	claims chan *work.Batch

@@ -11,7 +11,7 @@ import (
 )
 
 // pendingMax bounds the pending runs in the agenda, over all partitions, and the shards likewise.
-// pendingShare bounds the runs of one job among them, so that no job takes all places. The others
+// pendingShare bounds the runs of one job among them, so that no job takes all places. Further runs
 // stay in Redis, where a later sweep finds them. The node's own shards of ticks that were opened
 // after the sweep come on top, pendingMax at most.
 const (
@@ -36,9 +36,9 @@ func (a *Agenda) consider(f Found) {
 	a.findPending(f, now)
 }
 
-// findPending takes the pending runs that a sweep found, and drops those that it did not find. Runs
-// that hold their job come first. A claim in flight stays. So do the node's own shards, whose tick
-// may have been opened after the sweep; a stale one costs a claim.
+// findPending takes the pending runs that a sweep found, and drops the rest. Runs that hold their
+// job come first. A claim in flight stays. So do the node's own shards, whose tick may have been
+// opened after the sweep; a stale one costs a claim.
 func (a *Agenda) findPending(f Found, now time.Time) {
 	slices.SortStableFunc(f.Pending, func(x, y ledger.Run) int { return cmp.Compare(a.priority(&x), a.priority(&y)) })
 	share, all, chosen := make(map[*jobState]int), [kinds]int{}, make(map[string]bool)
@@ -110,9 +110,9 @@ func (a *Agenda) forget(c *candidate) {
 }
 
 // priority orders the pending runs of a job, 0 first. 0 is the run that the ledger named as the
-// job's holder, 1 a run that held the job before it was handed back or its node crashed, 3 one of a
-// backfill, which has time, 2 any other. Claims of the others are answered held until the holder has run. For shards, 0 are those
-// for which this node goes first.
+// job's holder, 1 a run that held the job before it was handed back or its node crashed, 3 a run of
+// a backfill, which has time, 2 any other. Claims of later runs are answered held until the holder
+// has run. For shards, 0 are the shards for which this node is the preferred one.
 func (a *Agenda) priority(p *ledger.Run) int64 {
 	j := a.byName[p.Job]
 	switch {
@@ -130,7 +130,7 @@ func (a *Agenda) priority(p *ledger.Run) int64 {
 func pendingClaim(j *jobState, p *ledger.Run, now time.Time) ledger.Claim {
 	c := claimOf(j, p.ID)
 	c.Pending, c.Shard, c.Tick = true, p.TickID != "", p.Tick
-	if p.Trigger == jobs.TriggerBackfill.String() { // its own parallel rules it: it neither holds the job nor waits for what does
+	if p.Trigger == jobs.TriggerBackfill.String() { // its own parallel bounds it: it neither holds the job nor waits
 		c.Overlap = jobs.OverlapAllow
 	}
 	return work.Expired(c, j.StartBy(p), now.UnixMilli())
@@ -146,8 +146,8 @@ func (a *Agenda) claimable(name string) *jobState {
 	return j
 }
 
-// ownOnly drops what this node would only take over from others: late ticks of their jobs, and
-// pending runs but for the node's own shards.
+// ownOnly drops the work that this node would only take over from other nodes: late ticks of their
+// jobs, and pending runs but for the node's own shards.
 func (a *Agenda) ownOnly() {
 	for _, j := range a.order {
 		if !j.owned {

@@ -22,7 +22,7 @@ func (a *Agenda) held(r reply) time.Duration {
 		a.forget(r.candidate) // the node was drained meanwhile
 		return 0
 	case r.kind == pending && r.answer.Detail == ledger.HeldByPause:
-		r.pausedUntil = now.Add(heldPause).UnixMilli() // only this run; others of the job may go on
+		r.pausedUntil = now.Add(heldPause).UnixMilli() // only this run; other runs of the job may go on
 		return 0
 	case r.kind == pending:
 		due = r.run.Granted
@@ -46,7 +46,7 @@ func (a *Agenda) held(r reply) time.Duration {
 
 // reject stops claiming a job until it is registered again.
 func (a *Agenda) reject(j *jobState, why, detail string) {
-	if j.unclaimable { // another shard's answer said so already
+	if j.unclaimable { // another shard's answer has rejected the job already
 		return
 	}
 	j.unclaimable = true

@@ -45,7 +45,7 @@ type Found struct {
 func (v Found) apply(a *Agenda) { a.consider(v) }
 func (Found) afterEnd(*Slots)   {}
 
-// Owned says for which jobs, and which of their shards, the node goes first from now on.
+// Owned lists the jobs, and their shards, whose preferred node this node is from now on.
 type Owned struct {
 	Jobs   map[*work.Job]bool
 	Shards map[*work.Job][]int
@@ -88,7 +88,7 @@ func (v Displaced) apply(a *Agenda) {
 }
 func (Displaced) afterEnd(*Slots) {}
 
-// Changed are jobs that were added to the node, and jobs that were removed. Other roles hear of an
+// Changed are jobs that were added to the node, and jobs that were removed. Other roles learn of an
 // added job after the agenda, and of a removed one before.
 type Changed struct{ Added, Removed []*work.Job }
 
@@ -134,7 +134,7 @@ type SlotsFreed struct{ Slots int }
 func (v SlotsFreed) apply(a *Agenda)   { v.afterEnd(a.Slots) }
 func (v SlotsFreed) afterEnd(s *Slots) { s.release(v.Slots) }
 
-// OwnOnly tells the agenda to drop what it would only take over from other nodes.
+// OwnOnly makes the agenda drop the work that it would only take over from other nodes.
 type OwnOnly struct{}
 
 func (OwnOnly) apply(a *Agenda) { a.ownOnly() }
@@ -152,8 +152,8 @@ func (a *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 		if j.claiming || j.unclaimable {
 			continue // the answer, or the registration, brings the cursor
 		}
-		// Only the ledger knows the cursor. A guess behind it is answered stale; the sweep corrects
-		// a guess ahead of it.
+		// Only the ledger has the cursor. A guess behind it is answered stale; the sweep corrects a
+		// guess ahead of it.
 		if j.owned && j.Schedule != nil && j.cursor < now.UnixMilli() {
 			j.cursor = work.Millis(j.Schedule.Next(now))
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// How long before they are due ticks are asked for follows from how long the claims of one instant have taken. It once never did on a
-// real clock, where two readings differ, and always in a simulation.
+// How early ticks are claimed follows from the time that the claims of one instant have taken. An
+// earlier version did so only in a simulation, and never on a real clock, where two readings
+// differ.
 func TestLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lead

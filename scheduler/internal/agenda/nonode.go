@@ -5,9 +5,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// NoNode returns the ticks to give up of a job that no living node can run: from its cursor on,
-// those that are later than start_within, or than a day, at Redis' time now. Ticks in a pause are
-// recorded as paused. next is the first tick that is kept, ms; 0 for none.
+// NoNode returns the ticks to give up of a job that no living node can run: from its cursor on, the
+// ticks later than start_within, or than a day, at Redis' time now. Ticks in a pause are recorded
+// as paused. next is the first tick that is kept, ms; 0 for none.
 func NoNode(j jobs.Job, s *jobs.Schedule, cursor int64, pause ledger.Window, now int64) (passes []ledger.SkippedRange, next int64) {
 	limit := ledger.NoNodeGiveUp
 	if j.StartWithin > 0 {

@@ -165,7 +165,7 @@ func (p *planner) newest(n, from, before int64) int64 {
 }
 
 // pass notes that the ticks from at on do not run, up to the decision's end or the next window. It
-// returns the tick behind them. The ledger knows no schedules, so it refuses a range that spans a
+// returns the tick behind them. The ledger has no schedules, so it refuses a range that spans a
 // pause, even an empty one.
 func (p *planner) pass(at int64, f decision) int64 {
 	for _, w := range []ledger.Window{p.pause, p.busy} {

@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Instants are times of one day; the cursor is 12:00 and a tick each minute, unless a case says otherwise.
+// Instants are times of one day; the cursor is 12:00 and a tick each minute, unless a case differs.
 var planCases = []struct {
 	name                             string
 	job                              jobs.Job
@@ -72,8 +72,8 @@ func TestPlanOfTheLastTicksThereAre(t *testing.T) {
 	}
 }
 
-// The clever plan against the obvious one, which looks at each tick by itself; and whatever that one
-// says, what the ledger checks of a claim.
+// The clever plan against the obvious one, which looks at each tick by itself; and, whatever the
+// obvious one returns, against the ledger's checks of a claim.
 func TestPlanAgainstItsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, due, now := drawDue(t)
@@ -107,7 +107,8 @@ func TestPlanAccountsForEveryTick(t *testing.T) {
 	})
 }
 
-// fitsClaim holds a step against what is due: nothing left out, nothing twice, and what a claim may hold.
+// fitsClaim compares a step with the due ticks: none left out, none twice, and within a claim's
+// bounds.
 func fitsClaim(t *rapid.T, j jobs.Job, s *jobs.Schedule, due []int64, o windows, got step) {
 	t.Helper()
 	at, ticks := 0, append(due[:len(due):len(due)], work.Millis(s.Next(time.UnixMilli(due[len(due)-1]))))

@@ -9,7 +9,7 @@ import (
 // othersFirst is for how long other nodes alone may take an attempt that failed on this node, after the grace.
 const othersFirst = 3 * time.Second
 
-// forgetRetries is when the agenda forgets an attempt that it left to others.
+// forgetRetries is when the agenda forgets an attempt that it left to other nodes.
 const forgetRetries = time.Minute
 
 // leaveToOthers notes the next attempt of a run that failed here and that another node is to try. It is a hint, which a restarted node
@@ -20,8 +20,9 @@ func (a *Agenda) leaveToOthers(r ledger.Report) {
 	}
 }
 
-// mayRetry reports whether this node may take a pending run that has waited for so long. An attempt after one that failed here it takes
-// last, and as the others do whoever goes first for the job: rather than never.
+// mayRetry reports whether this node may take a pending run that has waited for so long. This node
+// retries its own failed attempt only after the other nodes' turns, even as the job's preferred
+// node: rather than never.
 func (a *Agenda) mayRetry(j *jobState, p *ledger.Run, late time.Duration) bool {
 	if _, failed := a.retryElsewhere[p.ID]; !failed {
 		return true

@@ -6,7 +6,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// jobState is what the agenda knows of one job.
+// jobState is the agenda's state of one job.
 //
 //	unclaimable ── registered ──► idle ── due, and a slot is free ──► claiming
 //	   ▲                           ▲                                     │
@@ -16,7 +16,7 @@ type jobState struct {
 	*work.Job
 
 	tick    candidate
-	pending []*candidate // its pending runs; pendingShare at most, and one that is claimed
+	pending []*candidate // its pending runs; pendingShare at most, and the claimed one
 
 	cursor      int64 // as last known, ms; 0 when the schedule has no more ticks
 	windows     windows

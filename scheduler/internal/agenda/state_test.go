@@ -9,8 +9,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// A job that is removed while a tick, a pending run or a shard of it is asked for is not asked for again, whatever the answer is and whoever
-// registers it meanwhile, and it is forgotten. What has its name is another job.
+// A job that is removed during a claim of its tick, pending run or shard is not claimed again,
+// whatever the answer is and whichever node registers it meanwhile, and it is forgotten. A new job
+// of its name is another job.
 func TestRemovedWhileAskedFor(t *testing.T) {
 	for _, v := range []ledger.Verdict{0, ledger.Granted, ledger.JobBusy, ledger.Stale, ledger.Opened, ledger.Superseded, ledger.Unknown} {
 		synctest.Test(t, func(t *testing.T) {
@@ -46,7 +47,8 @@ func TestRemovedWhileAskedFor(t *testing.T) {
 	}
 }
 
-// A job that is replaced has its name from its successor's arrival on: what is found or has ended then is the successor's.
+// A replaced job gives its name to its successor at once: runs found or ended from then on are the
+// successor's.
 func TestReplacedKeepsItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(3, "job", "other")

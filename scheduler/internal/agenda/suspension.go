@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// firstPause and longestPause bound how long a node takes no runs after one that could not
+	// firstPause and longestPause bound how long a node takes no runs after a run that could not
 	// begin on its machine.
 	firstPause   = time.Second
 	longestPause = time.Minute

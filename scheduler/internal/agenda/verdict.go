@@ -108,9 +108,9 @@ func (a *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 }
 
 // The first claim of a sharded job's tick opens the tick. From then on its shards are pending runs.
-// Every node that goes first for a shard claims the tick when it is due. The answer says that the
+// Every preferred node of a shard claims the tick when it is due. The answer says only that the
 // tick is open, and the node claims its own shards at once. The sweep finds the shards of nodes
-// that do not claim, and the others take them in turn.
+// that do not claim, and the other nodes take them in turn.
 
 // opened notes that a tick is open, and queues this node's shards of it.
 func (a *Agenda) opened(r reply) {
@@ -139,9 +139,9 @@ func recorded(c ledger.Claim, a ledger.Answer) ledger.SkippedRange {
 	return p
 }
 
-// replan notes the cursor and the windows that the ledger answered. It returns how long to wait. If
-// the node knew them already, the plan was at fault and is not repeated at once; or the claim only
-// asked whether an earlier one had been granted.
+// replan notes the cursor and the windows of the ledger's answer. It returns how long to wait. If
+// the node had them already, the plan was at fault and is not repeated at once; or the claim only
+// checked whether an earlier one had been granted.
 func (a *Agenda) replan(r reply) (delay time.Duration) {
 	j, answer := r.job, r.answer
 	now := windows{pause: answer.Pause, busy: answer.Busy}

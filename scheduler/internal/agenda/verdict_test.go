@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// A claim that stood behind others until it was too old is asked for anew at once; one that Redis refused, a second later.
+// A claim that was queued until it was too old is repeated at once; a claim that Redis refused, a
+// second later.
 func TestClaimThatWasNotSentIsAskedForAnew(t *testing.T) {
 	for err, want := range map[error]time.Duration{work.ErrNotSent: 0, errors.New("refused"): time.Second} {
 		synctest.Test(t, func(t *testing.T) {
