@@ -2,7 +2,7 @@
 //
 // [Roster] stores the nodes in Redis. Each node calls [Roster.Beat] at least every third of the
 // TTL. That call is one script, which writes the node's record, drops nodes that were not seen for
-// the TTL, and returns the others. Only Redis' clock counts. What happens when
+// the TTL, and returns the other nodes. Only Redis' clock counts. What happens when
 //
 //   - a node dies or is cut off: it is dropped one TTL after its last beat;
 //   - a node stops cleanly: [Roster.Leave] removes it at once;
@@ -10,7 +10,7 @@
 //   - Redis was unreachable, or its clock stepped forward: a time without any beat counts for at most
 //     half a TTL, so no node is dropped for it;
 //   - Redis' clock stepped back: a node that was seen in the future counts as seen now;
-//   - Redis was emptied: the next beats fill it again, and View.Unannounced tells a node to announce
+//   - Redis was emptied: the next beats fill it again, and View.Unannounced makes a node announce
 //     its set of definitions again.
 //
 // A repeated call is harmless, so after an unknown outcome call again.
@@ -18,9 +18,9 @@
 // # Drained names
 //
 // [Roster.Drain] drains a name, and so every process that beats with that name, now or later, until
-// [Roster.Resume]. The first beat of a drained name already shows the node to the others as
-// draining, and tells the node in View.Drained; so a process that starts with a drained name never
-// gets work. Drains do not expire. At most 1,000 names may be drained.
+// [Roster.Resume]. From its first beat on, a node with a drained name is draining for all other
+// nodes, and for itself by View.Drained; so a process that starts with a drained name never gets
+// work. Drains do not expire. At most 1,000 names may be drained.
 //
 // # Sets of definitions
 //

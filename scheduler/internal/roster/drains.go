@@ -27,7 +27,7 @@ const (
 // ErrTooManyDrains is returned when MaxDrains names are drained. Nothing was written.
 var ErrTooManyDrains = errors.New("too many names are drained")
 
-// Drained says who drained a name, and why.
+// Drained is the author of a name's drain, and the reason.
 type Drained struct {
 	// Author is who drained it; 64 bytes are kept, and a bar becomes a slash. Reason is why; 256
 	// bytes are kept. Zero bytes are dropped from both.
@@ -37,10 +37,10 @@ type Drained struct {
 	Since time.Time
 }
 
-// Drain drains the nodes of a name until Resume: Beat tells them, and shows them to the others as
-// draining. The drain belongs to the name, so a process that starts with that name drains too, and
-// the name need not be in use yet. Drains do not expire. A repeated call replaces the author and
-// the reason. It returns ErrTooManyDrains for one name more than MaxDrains.
+// Drain drains the nodes of a name until Resume: Beat returns the drain to them, and shows them to
+// the other nodes as draining. The drain belongs to the name, so a process that starts with that
+// name drains too, and the name need not be in use yet. Drains do not expire. A repeated call
+// replaces the author and the reason. It returns ErrTooManyDrains for one name more than MaxDrains.
 func (r *Roster) Drain(ctx context.Context, name string, d Drained) error {
 	if r.err != nil {
 		return r.err
@@ -58,8 +58,8 @@ func (r *Roster) Drain(ctx context.Context, name string, d Drained) error {
 	return nil
 }
 
-// Resume ends a name's drain, also one that another version recorded, and reports whether there was
-// one.
+// Resume ends a name's drain, also a drain that another version recorded, and reports whether there
+// was one.
 func (r *Roster) Resume(ctx context.Context, name string) (bool, error) {
 	if r.err != nil {
 		return false, r.err

@@ -40,7 +40,7 @@ func TestDrain(t *testing.T) {
 		if d == nil || d.Author != "ann/x" || d.Reason != "disk | fan" || d.Since.UnixMilli() > v.NowMS || d.Since.UnixMilli() < v.NowMS-60_000 {
 			t.Fatalf("got %+v", d)
 		}
-		// The others know from this beat on, though the node that wrote it did not.
+		// The other nodes learn it from this beat, though the beating node did not know it yet.
 		if !self.Draining || self.State != StateActive || !v.Nodes()[0].Draining {
 			t.Errorf("got %+v", self)
 		}

@@ -51,7 +51,8 @@ type Member struct {
 	Started time.Time `json:"started"`
 	// OffsetMS is Redis' clock minus the node's wall clock, in milliseconds.
 	OffsetMS int64 `json:"offset_ms,omitempty"`
-	// UnbelievedMS is Redis' clock minus the one that the node goes by, in milliseconds, while the node does not believe Redis' clock.
+	// UnbelievedMS is Redis' clock minus the node's own idea of it, in milliseconds, while the node
+	// does not believe Redis' clock.
 	UnbelievedMS int64 `json:"unbelieved_ms,omitempty"`
 	// Running is how many slots are taken: runs, and claims and reports that wait for an answer.
 	// Jobs is how many jobs the node holds, Owned how many of them it owns.
@@ -63,11 +64,12 @@ type Member struct {
 	// digests of the masters, separated by commas. Empty: the node's version asserts nothing.
 	Asserted string `json:"told,omitempty"`
 	Restored string `json:"placed,omitempty"`
-	// Trouble is why the node claims nothing, or not everything, though nobody has drained it; at
-	// most 200 bytes in one line. It is left out of a record that would be too large with it.
+	// Trouble is why the node claims nothing, or not everything, without a drain; at most 200 bytes
+	// in one line. It is left out of a record that would be too large with it.
 	Trouble string `json:"trouble,omitempty"`
-	// Refused says that the node has refused a change of its configuration; nil when it has the newest. Stalled are its runs that have
-	// stalled, MaxStalled at most. Both are left out as Trouble is.
+	// Refused is a change of the configuration that the node has refused; nil when it has the
+	// newest. Stalled are its runs that have stalled, MaxStalled at most. Both are left out as
+	// Trouble is.
 	Refused *Refusal `json:"refused,omitempty"`
 	Stalled []Stall  `json:"stalled,omitempty"`
 	// ZoneData is the version of the node's time zone database.

@@ -11,10 +11,11 @@ type Stall struct {
 	After int64  `json:"after"` // the job's stall_after, ms
 }
 
-// Refusal says that a node has refused a change of its configuration, and goes on with the jobs that it had.
+// Refusal is a change of the configuration that a node has refused; the node goes on with its old
+// jobs.
 type Refusal struct {
 	At   int64  `json:"at"`   // by the node's clock, ms
-	Text string `json:"text"` // what is wrong, in one line
+	Text string `json:"text"` // the error, in one line
 }
 
 // withoutNotices is the member without what only people read.

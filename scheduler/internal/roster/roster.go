@@ -27,7 +27,7 @@ const (
 	idle = 7 * 24 * time.Hour
 )
 
-// Config says where the roster is stored, and how long a silent node stays in it. The zero value is
+// Config sets where the roster is stored, and how long a silent node stays in it. The zero value is
 // useful.
 type Config struct {
 	// Namespace is the prefix of the keys. It must not contain braces, because it becomes the keys'
@@ -67,7 +67,7 @@ type Roster struct {
 	client redis.UniversalClient
 	ttl    time.Duration
 	keys   keys
-	err    error // what is wrong with the config; every method returns it
+	err    error // the config's error; every method returns it
 }
 
 // New returns the roster of cfg.Namespace. The caller keeps the client. Each method reports an
@@ -86,7 +86,7 @@ type View struct {
 	// UnknownFormat counts the records that Members lacks because they cannot be read: of a newer
 	// version, damaged, or larger than MaxRecord.
 	UnknownFormat int
-	// Unannounced says that the set named by self.Set is not stored: it never was, or Redis lost
+	// Unannounced reports that the set named by self.Set is not stored: it never was, or Redis lost
 	// it. Call Announce. Only Beat fills it in.
 	Unannounced bool
 	// Drained says who drained the name of the node that beats, and why; nil when nobody did. The

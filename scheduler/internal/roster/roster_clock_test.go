@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Redis was away for an hour, or its clock jumped. Nobody is dropped who would not
-// have been dropped half a TTL later anyway.
+// Redis was away for an hour, or its clock jumped. No node is dropped that would not have been
+// dropped half a TTL later anyway.
 func TestTimeInWhichNobodyBeat(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		r := New(client, Config{TTL: time.Hour})
@@ -43,7 +43,7 @@ func TestTimeInWhichNobodyBeat(t *testing.T) {
 	})
 }
 
-// A lone node that beats too rarely still sees the others go.
+// A lone node that beats too rarely still sees the other nodes go.
 func TestRareBeatsStillDrop(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		r := New(client, Config{TTL: time.Hour})

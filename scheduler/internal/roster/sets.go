@@ -73,7 +73,7 @@ func (r *Roster) Announce(ctx context.Context, set string, defs map[string]strin
 
 // Sets returns the stored sets with these digests: digest -> name -> digest. Sets that are not
 // stored, or in a newer format, are missing in the map. Damaged sets are missing too, and are
-// listed in an error that wraps ErrDamaged; the map still has all others.
+// listed in an error that wraps ErrDamaged; the map still has all other sets.
 func (r *Roster) Sets(ctx context.Context, digests []string) (map[string]map[string]string, error) {
 	if r.err != nil {
 		return nil, r.err
