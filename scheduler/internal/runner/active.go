@@ -8,8 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// ActiveRuns are the node's runs until they are settled or handed back. There are at most as many as
-// slots, and those that are handed back for lack of one. The zero value has none.
+// ActiveRuns are the node's runs until they are settled or handed back. There are at most as many
+// as slots, and the runs that are handed back for lack of a slot. The zero value has none.
 type ActiveRuns struct{ runs sync.Map } // *activeRun by id
 
 // Grants returns the grants of the runs.
@@ -37,8 +37,8 @@ func (l *ActiveRuns) each(f func(*activeRun)) {
 	})
 }
 
-// cancelRun ends the context of a run with a cause, or those of all shards of a tick. Only the
-// first cause counts. A run that is not here is ignored.
+// cancelRun ends the context of a run with a cause, or the contexts of all shards of a tick. Only
+// the first cause counts. A run that is not here is ignored.
 func (l *ActiveRuns) cancelRun(id string, cause error) {
 	if x, ok := l.runs.Load(id); ok {
 		x.(*activeRun).lease.Cancel(cause)

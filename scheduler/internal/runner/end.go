@@ -63,9 +63,9 @@ func startOf(started, ended time.Time, lasted time.Duration) time.Time {
 	return started
 }
 
-// report says how a run ended, as this node saw it.
+// report is this node's report of a run's end.
 func (r *Runner) report(l *activeRun) ledger.Report {
-	_ = l.lease.Context().Err() // learns that the lease is over where its timer has not run yet, as after a standstill
+	_ = l.lease.Context().Err() // ends the lease where its timer has not run yet, as after a standstill
 	if l.held != nil {
 		_ = l.held.Context().Err()
 	}
@@ -102,8 +102,8 @@ func cutShort(how jobs.Outcome, reason string) bool {
 	return how == jobs.OutcomeLost || how == jobs.OutcomeCancelled && reason == ledger.ReasonDraining
 }
 
-// outcome says how a function ended, and why. The function's result counts first: a function that
-// finished its work has succeeded, even if its context ended meanwhile.
+// outcome returns the outcome of a function's call, and its reason. The function's result counts
+// first: a function that finished its work has succeeded, even if its context ended meanwhile.
 func outcome(ctx context.Context, err error) (jobs.Outcome, string) {
 	cause := context.Cause(ctx)
 	switch {

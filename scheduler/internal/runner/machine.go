@@ -10,10 +10,10 @@ import (
 
 const (
 	// faultsMax is how often a run is handed back because it could not begin on this machine. After
-	// that it has failed: there may be no other node, and nobody is told of a run that waits for
+	// that it has failed: there may be no other node, and no event is sent for a run that waits for
 	// ever.
 	faultsMax = 3
-	// faultsFor is the shortest time for which that is remembered.
+	// faultsFor is the shortest time for which these faults are remembered.
 	faultsFor = 10 * time.Minute
 )
 

@@ -44,8 +44,8 @@ func (r *Runner) lookOverrun(l *activeRun) {
 	}
 }
 
-// returned notes that a call of the function has ended, in whatever way. It logs one that has ended
-// long after its context had.
+// returned notes that a call of the function has ended, in whatever way. It logs a call that ended
+// long after its context.
 func (r *Runner) returned(l *activeRun, call *invocation) {
 	l.inCall.Store(nil)
 	over := call.over.Load()
@@ -62,8 +62,7 @@ func (r *Runner) returned(l *activeRun, call *invocation) {
 		"run", g.ID, "try", call.try, "cause", l.overran.cause, "after", took.Round(time.Millisecond))
 }
 
-// write adds a line about the overrun to the output that is kept of the run, which is that of its
-// last try.
+// write adds a line about the overrun to the run's stored output, which is the last try's.
 func (o overrun) write(l *activeRun, how jobs.Outcome) {
 	if o.try == 0 {
 		return

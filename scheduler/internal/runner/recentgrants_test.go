@@ -13,8 +13,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// A pending run that a sweep reported when it was granted already is asked for once more, and the same node is given the same grant. When
-// the answer came after the run had ended, the function was called once more. Another grant of it, under another token, is begun.
+// A pending run that a sweep reported although it was granted already is claimed once more, and the
+// same node gets the same grant. When the answer came after the run had ended, the function was
+// called once more. Another grant of the run, under another token, is begun.
 func TestGrantThatArrivesTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := &settled{keeper: locking.NewKeeper(noRenewals{}, locking.KeeperConfig{})}
@@ -65,14 +66,14 @@ type well struct{}
 func (well) Suspend(error, time.Time) time.Duration { return 0 }
 func (well) Began(time.Time) bool                   { return false }
 
-// noRenewals is never asked: no run is so long.
+// noRenewals never renews: no run is so long.
 type noRenewals struct{}
 
 func (noRenewals) Renew(context.Context, []locking.Renewal) ([]locking.RenewAnswer, error) {
 	panic("a run was renewed")
 }
 
-// nobody listens.
+// nobody is a listener without effects.
 type nobody struct{}
 
 func (nobody) Claimed(ledger.Run)                      {}

@@ -9,11 +9,11 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/admission"
 )
 
-// runLease is the time that a run has: as long as it holds its lease, and all that it needs beside
-// that.
+// runLease is a run's right to go on: as long as it holds its lease, and every resource beside the
+// lease.
 type runLease struct {
 	lease *locking.Lease
-	held  atomic.Pointer[admission.Permits] // nil before the run has it, and where it needs nothing
+	held  atomic.Pointer[admission.Permits] // nil before the run has them, and when it needs none
 }
 
 var _ jobs.Lease = (*runLease)(nil)

@@ -29,7 +29,7 @@ type Redis interface {
 	// Hold keeps the lease of a run alive until it is closed or lost.
 	Hold(parent context.Context, part int, g locking.Grant) *locking.Lease
 	// Begins reports whether a run may begin: whether the server that granted it is still the
-	// partition's master. A newer master was told of this node's runs without that one.
+	// partition's master. A newer master got this node's report of its runs without that run.
 	Begins(g work.Grant) bool
 	// Settle records how a run ended. It calls Settled with the answer, or with an error when the
 	// node gives up. It does not block.
@@ -44,11 +44,11 @@ type Redis interface {
 
 // Checkpoints are kept for the attempts after a run.
 type Checkpoints interface {
-	// Save keeps a run's checkpoint, in place of that of an attempt before it, "" for none. It returns locking.ErrLeaseLost when
-	// the run has its lease no longer.
+	// Save keeps a run's checkpoint, in place of the checkpoint of an attempt before it, "" for
+	// none. It returns locking.ErrLeaseLost when the run has its lease no longer.
 	Save(ctx context.Context, run ledger.Run, before string, data []byte) error
-	// Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none. With
-	// ledger.ErrUnknownFormat not all of it can be read.
+	// Saved reads the newest checkpoint of the attempts before a run, and its run's id; "" and nil
+	// for none. With ledger.ErrUnknownFormat part of it cannot be read.
 	Saved(ctx context.Context, run ledger.Run) (by string, data []byte, err error)
 }
 
@@ -155,8 +155,8 @@ type activeRun struct {
 	overran     overrun   // the last one
 }
 
-// Start begins a granted run, or hands it back when the grant says why. False: the run is here
-// already. That happens when a sweep from before the grant makes the agenda claim the run once
+// Start begins a granted run, or hands it back when the grant has a reason to. False: the run is
+// here already. That happens when a sweep from before the grant makes the agenda claim the run once
 // more, for a repeated claim gets the same grant.
 func (r *Runner) Start(g work.Grant) bool {
 	//guard:grant-counted-once P1 a pending run whose grant arrives twice is begun once
@@ -172,8 +172,8 @@ func (r *Runner) Start(g work.Grant) bool {
 	if l == nil {
 		return false
 	}
-	// The run is active from here on, so a server that is noticed now is told of it. One that was
-	// noticed before was not.
+	// The run is active from here on, so a server that is noticed from now on gets a report of it;
+	// a server noticed before got a report without it.
 	back = back || !r.Redis.Begins(g)
 	r.Listener.Claimed(g.Lease)
 	go r.begin(l, back)
@@ -225,7 +225,7 @@ func (r *Runner) begin(l *activeRun, back bool) {
 
 // handBack returns a run to pending whose function has done nothing.
 func (r *Runner) handBack(l *activeRun, why string) {
-	g := l.g // others read l.g
+	g := l.g // other goroutines read l.g
 	g.HandBackReason = why
 	r.calls.Done() // a drain waits for Redis' answer as for a report's
 	over := r.Redis.HandBack(g, l.lease.Valid)

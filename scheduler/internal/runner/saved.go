@@ -35,18 +35,18 @@ type runStore struct {
 	valid       func() bool     // the run's lease is valid
 	ctx         context.Context // the function's, of the try that is going
 
-	calls sync.Mutex // held while Redis is asked: one call after another
-	known bool       // what the attempts before have left is known. The lock of calls guards it
+	calls sync.Mutex // held during a call of Redis: one call after another
+	known bool       // the earlier attempts' checkpoint has been read. The lock of calls guards it
 
 	mu        sync.Mutex
 	data      []byte       // the newest checkpoint
 	savedBy   string       // the run that Redis has it of; "" when there is none
 	wait      *ledger.Wait // what the run waits for before it starts, or an empty one after that; nil: it did not wait
-	said      bool         // the run has said how far it is
+	said      bool         // the run has reported its progress
 	progress  ledger.Progress
 	moved     time.Time // when the run last made progress; zero while its function is not called
-	stalled   bool      // it was told that the run has stalled
-	stalledAt time.Time // when that was told first
+	stalled   bool      // the stall was reported
+	stalledAt time.Time // when the stall was first reported
 }
 
 var _ jobs.RunStore = (*runStore)(nil)
@@ -105,7 +105,8 @@ func (s *runStore) Saved() []byte {
 	return s.data
 }
 
-// read reads what the attempts before have left, once. A first attempt asks nobody. The caller holds the lock of calls.
+// read reads the earlier attempts' checkpoint, once; a first attempt has none. The caller holds the
+// lock of calls.
 func (s *runStore) read(ctx context.Context) error {
 	if s.known || s.grant.Lease.Attempt < 2 {
 		return nil
@@ -123,7 +124,8 @@ func (s *runStore) read(ctx context.Context) error {
 	return nil
 }
 
-// by is the run that Redis has the newest checkpoint of, as far as this run knows: itself, an attempt before it, or "".
+// by is the run of the newest checkpoint in Redis, as far as this run knows: itself, an earlier
+// attempt, or "".
 func (s *runStore) by() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +164,8 @@ func (s *runStore) waits(w admission.Wait) {
 	s.wait = &ledger.Wait{At: since, Refused: w.Refusal != nil, Note: clip(strings.Join(strings.Fields(note), " "), waitNoteMax)}
 }
 
-// entered notes that the run has all that it waited for. A run that was handed back by another node may have waited there.
+// entered notes that the run no longer waits. A run that another node handed back may have waited
+// there.
 func (s *runStore) entered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +227,7 @@ func (s *runStore) stalls(after time.Duration) bool {
 	return true
 }
 
-// lookStalled tells that a run has stalled, and ends its context where the job says so.
+// lookStalled reports a stalled run, and ends its context where the job is set to.
 func (r *Runner) lookStalled(l *activeRun) {
 	job := l.g.Job
 	if job.StallAfter == 0 || !l.calling.Load() || l.ctx.Err() != nil || !l.store.stalls(job.StallAfter) {

@@ -29,7 +29,7 @@ func (r *Runner) StalledRuns(most int) (list []StalledRun) {
 	return list[:min(len(list), most)]
 }
 
-// firstStalled is when it was first told that the run has stalled; zero for never.
+// firstStalled is when the run's stall was first reported; zero for never.
 func (s *runStore) firstStalled() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ type starts struct {
 
 // instant is what runs wait for that are granted ahead of one instant.
 type instant struct {
-	over chan struct{} // closed when the instant has come, or nobody is to wait for it any more
+	over chan struct{} // closed when the instant has come, or when the wait for it is over
 	came bool          // it has come; written before over is closed
 }
 

@@ -17,9 +17,11 @@ import (
 const (
 	// tailAfter is how long a run must have gone on before what it writes is kept while it goes on: most runs are over before.
 	tailAfter = time.Second
-	// tailsMost bounds what a node sends at once, in bytes: at most once a second. What did not fit goes first the next time.
+	// tailsMost bounds the bytes that a node sends at once: at most once a second. A tail that did
+	// not fit goes first the next time.
 	tailsMost = 128 << 10
-	// tailWithin bounds a call. It does not end in the instant of a look, which would be made or not by chance.
+	// tailWithin bounds a call. No look falls on the instant of its end: whether the look sends
+	// would be chance.
 	tailWithin = 1900 * time.Millisecond
 )
 
@@ -29,7 +31,7 @@ type tails struct {
 	mu  sync.Mutex    // held while tails are sent
 }
 
-// sentTail is what was last kept of a run. The lock of tails guards it.
+// sentTail is a run's last stored tail. The lock of tails guards it.
 type sentTail struct {
 	of   *jobs.Run // the try, nil before the first
 	size int64     // how much that try had written
@@ -103,7 +105,7 @@ func (r *Runner) keep(ctx context.Context, part int, some []*activeRun) {
 	batch, sent := make([]ledger.Tail, len(some)), make([]sentTail, len(some))
 	for k, l := range some {
 		try := l.writing.Load()
-		sent[k] = sentTail{try, try.OutputSize(), r.Now()} // what is written from here on is sent once more
+		sent[k] = sentTail{try, try.OutputSize(), r.Now()} // later output is sent once more
 		batch[k] = tailOf(l, try.Written())
 	}
 	if err := r.Redis.Tail(ctx, part, batch); err != nil {

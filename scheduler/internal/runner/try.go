@@ -35,7 +35,8 @@ func (r *Runner) call(l *activeRun) {
 	r.tries(l)
 }
 
-// A start later than late, and a run longer than long, are logged at level info; others at debug.
+// A start later than late, and a run longer than long, are logged at level info; other runs at
+// debug.
 const (
 	late = time.Second
 	long = time.Minute
