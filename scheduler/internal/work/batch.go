@@ -36,7 +36,7 @@ type Batch struct {
 	FirstSent  time.Time     // just before the first request; zero when none was sent
 	LastSent   time.Time     // just before the request that was answered
 	Suspended  time.Duration // how long the machine had been suspended at the first request
-	Epoch      string        // id of the epoch in which was asked last
+	Epoch      string        // id of the epoch of the last request
 	Unanswered bool          // some request was not answered
 	Repeated   bool          // it was sent more than once, or had to wait
 	SlotsFreed bool          // its claims hold no slots, because they were in doubt; the runs that they are granted take slots again

@@ -24,7 +24,8 @@ func NewJobs(all []*Job, revision string) *Jobs {
 	return s
 }
 
-// Change adds jobs, which get an Index, and removes others. The jobs then are of the revision. Only one caller at a time.
+// Change adds jobs, which get an Index, and removes other jobs. The jobs then are of the revision.
+// Only one caller at a time.
 func (s *Jobs) Change(in []*Job, out []*Job, revision string) {
 	old := s.now.Load()
 	now := &snapshot{
@@ -62,7 +63,7 @@ func (s *Jobs) Len() int { return len(s.All()) }
 // Version differs after each change.
 func (s *Jobs) Version() int { return s.now.Load().version }
 
-// Revision orders the definitions of these jobs and of others.
+// Revision is the revision of these jobs' definitions.
 func (s *Jobs) Revision() string { return s.now.Load().revision }
 
 // Named returns the job of that name, nil when the node has none.
