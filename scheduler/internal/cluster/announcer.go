@@ -48,11 +48,12 @@ type announcerConfig struct {
 	beat  chan<- struct{} // holds one signal: send a heartbeat now
 }
 
-// announcer keeps the node's jobs announced in every partition, and tidies the partitions for
-// which this node goes first. Only the registrar calls it; others may read what is announced.
+// announcer keeps the node's jobs announced in every partition, and tidies the partitions whose
+// preferred node this node is. Only the registrar calls it; other goroutines may read the
+// announcement.
 type announcer struct {
 	announcerConfig
-	now    atomic.Pointer[announcement] // what is announced; nil before the node joins
+	now    atomic.Pointer[announcement] // the announcement; nil before the node joins
 	next   []time.Time                  // by partition, when it is announced again
 	tidied []time.Time                  // by partition, when it is tidied again
 }
@@ -124,7 +125,7 @@ func (a *announcer) announce(ctx context.Context) error {
 		return redisconn.Classify("announce the node's jobs", err)
 	}
 	a.now.Store(of)
-	wait.Signal(a.beat) // the others must learn the new set
+	wait.Signal(a.beat) // the other nodes must learn the new set
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// assign determines for which jobs this node goes first, and tells the agenda.
+// assign determines the jobs whose preferred node this node is, and passes them to the agenda.
 func (h *heartbeat) assign() {
 	c := h.view.Load()
 	owned, shards := c.owned(h.jobs.All(), h.id), make(map[*work.Job][]int)

@@ -64,7 +64,7 @@ type Clock interface {
 type NodeState struct {
 	Stopping   atomic.Bool                    // the node is to stop; it still claims until it has handed over
 	Registered atomic.Bool                    // the first registration is complete
-	Drain      atomic.Pointer[roster.Drained] // who drained the node's name; nil when nobody did
+	Drain      atomic.Pointer[roster.Drained] // the drain of the node's name; nil for none
 	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
 	Standby    atomic.Bool                    // all jobs are on standby
 	Owned      atomic.Int64                   // for how many jobs the node goes first
@@ -110,7 +110,7 @@ func New(c Config) *Cluster {
 // Join adds the node to the roster.
 func (n *Cluster) Join(ctx context.Context) error { return n.heartbeat.join(ctx) }
 
-// Leave removes the node from the roster, so that the others take over at once.
+// Leave removes the node from the roster, so that the other nodes take over at once.
 func (n *Cluster) Leave(ctx context.Context) {
 	if err := n.heartbeat.leave(context.WithoutCancel(ctx)); err != nil {
 		n.Log.Warn("the node could not leave the roster; the others drop it from there", "error", err, "after", RosterTTL)
@@ -126,8 +126,8 @@ func (n *Cluster) Register(ctx context.Context) { n.registrar.run(ctx) }
 // Rejected notes jobs that cannot be claimed until they are registered again. It does not wait.
 func (n *Cluster) Rejected(all []work.Rejection) { n.registrar.Rejected(all) }
 
-// HandOver tells the others that the node stops, and waits until they know: for two seconds at
-// most, and half of DrainTimeout.
+// HandOver announces the node's stop to the other nodes, and waits until all have learnt it: for
+// two seconds at most, and half of DrainTimeout.
 func (n *Cluster) HandOver() {
 	n.State.Stopping.Store(true)
 	wait.Signal(n.Beat)

@@ -13,10 +13,11 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// recheck reads of the catalog whether the stored jobs among those that were registered have been deleted meanwhile: the deletion may
-// have found no entry to remove, or have removed it just before. It removes their entries, and changes the results. A node claims a
-// stored job after this only, so a later deletion finds the entry. Without an answer the results of stored jobs are left out: these jobs
-// are registered again, and all others go on.
+// recheck reads from the catalog which of the newly registered stored jobs have been deleted
+// meanwhile: the deletion may have found no entry to remove, or have removed it just before.
+// recheck removes their entries, and changes the results. A node claims a stored job only after
+// this, so a later deletion finds the entry. Without an answer the results of stored jobs are left
+// out: these jobs are registered again, and all other jobs go on.
 func (r *registrar) recheck(ctx context.Context, results []result) ([]result, error) {
 	var list []*work.Job
 	for _, f := range results {
@@ -29,7 +30,7 @@ func (r *registrar) recheck(ctx context.Context, results []result) ([]result, er
 	case errors.Is(err, locking.ErrUnreachable):
 		return slices.DeleteFunc(results, func(f result) bool { return f.reason == "" && f.job.Def.Stored > 0 }), nil
 	case errors.Is(err, lane.ErrBreaker):
-		err = nil // what is not removed is tried again, as it is not claimed
+		err = nil // removal is tried again, and the job is not claimed
 	}
 	for i, f := range results {
 		if f.reason == "" && gone[f.job] {
@@ -39,7 +40,7 @@ func (r *registrar) recheck(ctx context.Context, results []result) ([]result, er
 	return results, err
 }
 
-// recheckLost does this for the jobs that the node lost before it knew whether they were registered.
+// recheckLost does this for the jobs that the node lost before their registration was answered.
 func (r *registrar) recheckLost(ctx context.Context) error {
 	_, err := r.deleted(ctx, r.lostBeforeRegistered)
 	switch {
@@ -51,8 +52,9 @@ func (r *registrar) recheckLost(ctx context.Context) error {
 	return err
 }
 
-// deleted finds those of some jobs whose deletion from the catalog is later than their definition, and removes their entries if they
-// were never used. What has run stays, as it does after a deletion while a run is in flight. lane.ErrBreaker is about some entries.
+// deleted finds the jobs whose deletion from the catalog is later than their definition, and
+// removes their entries if they were never used. A job with a history stays, as it does after a
+// deletion during a run. lane.ErrBreaker is about some entries.
 func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Job]bool, error) {
 	var names []string
 	for _, j := range list {
@@ -90,8 +92,9 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 	return gone, left
 }
 
-// otherKind says why a job of a program does not replace a stored job of its name, or the other way round; "" when it does, whatever
-// their revisions are. A stored job stays while it is in the catalog, a program's one while a living node has it.
+// otherKind returns why a program's job does not replace a stored job of its name, or the other way
+// round; "" when it does, whatever their revisions are. A stored job stays while it is in the
+// catalog, a program's job while a living node has it.
 func (r *registrar) otherKind(ctx context.Context, j *work.Job, digest string) string {
 	if j.Def.Stored > 0 {
 		if r.held(ctx, j.Name, digest, "") {

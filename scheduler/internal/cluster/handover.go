@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// handOver bounds how long a node goes on claiming what it owns after it was drained or told to
-	// stop. handOverCheck is how often it checks whether all others know.
+	// handOver bounds how long a node goes on claiming its own jobs' ticks after it was drained or
+	// stopped. handOverCheck is how often it checks whether all other nodes have learnt of it.
 	handOver      = 2 * beatEvery
 	handOverCheck = beatEvery / 4
 )
 
-// handover is the way out of a node that was drained or told to stop. The others learn of it with
-// their next heartbeats. Until the last of them knows, the node claims the ticks of the jobs that
-// it owns, and nothing else. So no tick waits for the grace: for a moment two nodes claim it, and
-// the ledger decides.
+// handover is the way out of a node that is drained or stopping. The other nodes learn of it with
+// their next heartbeats. Until the last of them has, the node claims the ticks of the jobs that it
+// owns, and nothing else. So no tick waits for the grace: for a moment two nodes claim it, and the
+// ledger decides.
 //
 //	working ── drained ──► handing over ── all others know, or handOver is over ──► drained
 //	   ▲                        │                                                      │
@@ -39,9 +39,9 @@ const (
 type handover struct {
 	live       bool // the agenda is running
 	on         bool
-	stopping   bool          // the node is to stop, and its record says so
+	stopping   bool          // the node is to stop, and its record shows it
 	over       chan struct{} // holds one signal: a stopping node has handed over
-	othersKnow bool          // all others have sent a heartbeat since
+	othersKnow bool          // all other nodes have sent a heartbeat since
 	since      int64         // when the node's record changed, ms of Redis' time
 	until      time.Time     // when handOver is over
 
@@ -49,8 +49,8 @@ type handover struct {
 	lost   *roster.Drained // a drain that Redis has lost, until it stands in the audit
 }
 
-// noteDrain notes what a heartbeat says of the drain of the node's name. stopping: the heartbeat
-// told the others that the node stops. changes is Lanes.Changes before the heartbeat.
+// noteDrain notes the drain of the node's name from a heartbeat. stopping: the heartbeat announced
+// the node's stop. changes is Lanes.Changes before the heartbeat.
 func (h *heartbeat) noteDrain(ctx context.Context, view roster.View, stopping bool, changes int) {
 	way := &h.handover
 	if view.Drained != nil {
@@ -68,7 +68,7 @@ func (h *heartbeat) noteDrain(ctx context.Context, view roster.View, stopping bo
 	case d != nil && was == nil:
 		h.log.Warn("drained: nothing new is claimed until the node is resumed; runs go on", "by", d.Author, "reason", d.Reason, "since", instant(work.Millis(d.Since)), "running", h.slots.Used())
 		h.begin(view, h.state.Owned.Load() > 0)
-		wait.Signal(h.beatNow) // with a record that says that the node knows
+		wait.Signal(h.beatNow) // the next record shows the drain
 	case d == nil && was != nil:
 		if view.Unannounced || h.lanes.Changes() != way.seenIn {
 			way.lost = was
@@ -110,8 +110,7 @@ func (h *heartbeat) begin(view roster.View, some bool) {
 	}
 }
 
-// reassigns reports whether the jobs are to be assigned again. changed says that the view has
-// changed.
+// reassigns reports whether the jobs are to be assigned again. changed: the view has changed.
 func (h *heartbeat) reassigns(changed bool) bool {
 	way := &h.handover
 	if !way.on {
@@ -160,7 +159,7 @@ func (h *heartbeat) successors() bool {
 	return !h.lanes.Unreachable() && h.lanes.Holding() == nil && (waits(h.first) || waits(h.handingOff))
 }
 
-// DrainReason says who drained the node's name; nil when nobody did.
+// DrainReason returns the author and reason of the drain of the node's name; nil without a drain.
 func (n *Cluster) DrainReason() error {
 	d := n.State.Drain.Load()
 	if d == nil {
@@ -169,7 +168,7 @@ func (n *Cluster) DrainReason() error {
 	return fmt.Errorf("draining: %s; `nodes resume %s` ends it", drainedBy(*d), n.Name)
 }
 
-// drainedBy says who drained a name, and why.
+// drainedBy is the author and reason of a name's drain, as text.
 func drainedBy(d roster.Drained) string {
 	switch {
 	case d.Since.IsZero():

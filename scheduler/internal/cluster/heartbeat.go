@@ -75,13 +75,13 @@ type heartbeatLanes interface {
 	Unreachable() bool
 }
 
-// heartbeat keeps the node in the roster, learns which other nodes there are, and tells the agenda
-// for which jobs this node goes first.
+// heartbeat keeps the node in the roster, reads the other nodes, and passes to the agenda the jobs
+// whose preferred node this node is.
 type heartbeat struct {
 	heartbeatConfig
 
 	first        map[*work.Job]bool // the jobs for which this node goes first, as last assigned
-	handingOff   map[*work.Job]bool // jobs that it has lost to another node, and still claims until that one knows
+	handingOff   map[*work.Job]bool // jobs that it has lost to another node, and claims until that node has noticed
 	handOffUntil time.Time          // until when
 
 	epoch          int64     // the epoch of promotions, as the last heartbeat showed it
@@ -99,8 +99,8 @@ func newHeartbeat(c heartbeatConfig) *heartbeat {
 	return &heartbeat{heartbeatConfig: c, warned: make(map[string]bool), unknown: unknown, damaged: unknown, handover: handover{over: make(chan struct{}, 1)}}
 }
 
-// join adds the node to the roster before it registers or claims anything, so that the others know
-// which definitions are alive.
+// join adds the node to the roster before it registers or claims anything, so that the other nodes
+// see which definitions are alive.
 func (h *heartbeat) join(ctx context.Context) error {
 	if err := h.announcer.announce(ctx); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (h *heartbeat) run(ctx context.Context) {
 	}
 }
 
-// leave removes the node from the roster, so that the others take over at once.
+// leave removes the node from the roster, so that the other nodes take over at once.
 func (h *heartbeat) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -197,16 +197,17 @@ func (h *heartbeat) beat(ctx context.Context) (bool, error) {
 	return !same, nil
 }
 
-// keepMissing adds nodes that the roster has lost. They have most likely lived through that, as this node has, and others wait for
-// their reports. The roster drops nodes while no heartbeat is answered. A Redis that was emptied or restarted may have lost any of
-// them; so the view does not shrink until all epochs that have begun are open or have lasted for FailoverHold, after which nobody is waited
-// for, and for FailoverHold from the first answer.
+// keepMissing adds nodes that the roster has lost. They have most likely lived through the loss, as
+// this node has, and other nodes wait for their reports. The roster drops nodes while no heartbeat
+// is answered, and a Redis that was emptied or restarted may have lost any of them. So the view
+// does not shrink until all epochs that have begun are open or have lasted for FailoverHold, after
+// which no node is waited for, and for FailoverHold from the first answer.
 func (h *heartbeat) keepMissing(old *View, view roster.View) []sharding.Node {
 	now, nodes := time.Now(), view.Nodes()
 	if !h.lastBeat.IsZero() && now.Sub(h.lastBeat) > RosterTTL/2 {
 		h.uncertainUntil = now.Add(2 * beatEvery)
 	}
-	//guard:view-frozen P1 whom a node waits for and who goes first is not asked of a Redis that has lost its data
+	//guard:view-frozen P1 a Redis that has lost its data does not decide who is waited for and who is preferred
 	if h.source != "" && view.Source != h.source {
 		h.uncertainUntil = now.Add(h.failoverHold)
 		h.lanes.Recheck()
@@ -224,8 +225,8 @@ func (h *heartbeat) keepMissing(old *View, view roster.View) []sharding.Node {
 	return nodes
 }
 
-// warnSameName warns, once for each, of other nodes with this node's name. Nodes are told apart by
-// id, but people read names.
+// warnSameName warns, once for each, of other nodes with this node's name. Nodes are distinguished
+// by id, but people read names.
 func (h *heartbeat) warnSameName(nodes []sharding.Node) {
 	for _, n := range nodes {
 		if n.Name == h.name && n.ID != h.id && !h.warned[n.ID] {
@@ -244,8 +245,8 @@ func sameNode(a, b sharding.Node) bool {
 	return a.ID == b.ID && a.Weight == b.Weight && a.Set == b.Set && a.Draining == b.Draining && maps.Equal(a.Labels, b.Labels)
 }
 
-// readView makes a view of these nodes. It reads what is new to this node; what cannot be read is
-// tried again at the next heartbeat.
+// readView makes a view of these nodes. It reads only records new to this node; unreadable records
+// are tried again at the next heartbeat.
 func (h *heartbeat) readView(ctx context.Context, old *View, nodes []sharding.Node) (c *View, err error) {
 	before := h.announcer.now.Load().known()
 	if old != nil {

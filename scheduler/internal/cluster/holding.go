@@ -85,7 +85,7 @@ func parseRef(name string, partitions int) (c ledger.Chunk, ok bool) {
 // unchanging content, so nothing is read twice.
 type known struct{ sets, chunks map[string]map[string]string }
 
-// reader reads chunks by partition. With an error it also returns those that it could read.
+// reader reads chunks by partition. With an error, the readable chunks are returned too.
 type reader func(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error)
 
 // everything needs all chunks: a node may go first for any of its jobs.

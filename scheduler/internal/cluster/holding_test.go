@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// What cannot be read of a node's jobs may be anything, so an older build replaces none of those; of the others it is known what the
-// node holds, and what not.
+// A node's unreadable jobs may be any jobs, so an older build replaces none of these; for the
+// node's other jobs it is certain whether the node holds them.
 func TestHoldingThatCannotBeRead(t *testing.T) {
 	const partitions = 4
 	set, chunks, jobs := map[string]string{}, map[string]map[string]string{}, map[string]string{}
@@ -62,7 +62,7 @@ func TestHoldingThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What is known is not read again, and what no node names any more is forgotten.
+// A known holding is not read again, and a holding that no node names any more is dropped.
 func TestHoldingsReadOnce(t *testing.T) {
 	old := known{
 		sets:   map[string]map[string]string{"s": {"0/1/0": "c1", "1/1/0": "c2"}, "gone": {"0/1/0": "c3"}},

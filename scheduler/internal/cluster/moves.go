@@ -36,7 +36,7 @@ const idleMovesEvery = 10 * time.Second
 //
 // While the namespace is closed the node claims nothing, is not ready, checks every second, and
 // creates nothing that Redis has lost. When it has moved, Run ends. The gate of each partition
-// decides, which every script checks; the control record says why, and when to try again.
+// decides, which every script checks; the control record has the reason, and when to try again.
 type Moves struct {
 	MovesConfig
 	noticed   chan struct{} // holds one signal: a script answered closed
@@ -44,15 +44,15 @@ type Moves struct {
 	moved     atomic.Bool
 
 	mu      sync.Mutex
-	closed  error          // why nothing is claimed; nil while the namespace is open as far as is known
-	noted   bool           // the control record said so at the last check
+	closed  error          // why nothing is claimed; nil while no closed gate was seen
+	noted   bool           // the last check found the move in the control record
 	lost    bool           // there is no control record any more
 	from    ledger.Control // the last record of a move from here; no later record invalidates it
 	logged  string         // the step that was logged as having closed the namespace; "" when it is open again
 	nextErr error          // why Next could not be read
 }
 
-// MovesConfig holds what is needed to follow a move.
+// MovesConfig holds the dependencies of Moves.
 type MovesConfig struct {
 	Client, Next    redis.UniversalClient // where the namespace is, and where it is going to be; nil: nowhere
 	Namespace, Name string                // Name is the node's
@@ -60,7 +60,7 @@ type MovesConfig struct {
 	Log             *slog.Logger
 }
 
-// NewMoves knows of no move yet.
+// NewMoves starts without a move.
 func NewMoves(c MovesConfig) *Moves {
 	return &Moves{MovesConfig: c, noticed: make(chan struct{}, 1), maybeOpen: make(chan struct{}, 1)}
 }
@@ -164,7 +164,7 @@ func (m *Moves) close(move ledger.Move, unread error) {
 	m.logStep(move)
 }
 
-// refused handles a script's answer that a move has closed the namespace. The control record says
+// refused handles a script's answer that a move has closed the namespace. The control record shows
 // the same, unless a failover has lost it.
 func (m *Moves) refused(err error) {
 	e := (*ledger.ClosedError)(nil)
@@ -190,8 +190,8 @@ func (m *Moves) refused(err error) {
 	m.logStep(move)
 }
 
-// logStep logs once what has closed the namespace and what comes next, and remembers it for when
-// this Redis cannot be read.
+// logStep logs once why the namespace is closed and which step comes next, and remembers both for
+// when this Redis cannot be read.
 func (m *Moves) logStep(move ledger.Move) {
 	if move.Role == ledger.MoveFrom {
 		m.from = ledger.Control{Move: move.String()}
@@ -216,9 +216,10 @@ func (m *Moves) logStep(move ledger.Move) {
 	m.Log.Warn("a move has closed the namespace: nothing is claimed, runs go on", "error", m.closed, "next", next)
 }
 
-// vanished handles the loss of the control record, and reports whether a move keeps the namespace closed. A namespace that a move has
-// closed is not created again, because its jobs are elsewhere. That holds until there is a record again: a
-// namespace that somebody else creates here has nothing of theirs.
+// vanished handles the loss of the control record, and reports whether a move keeps the namespace
+// closed. A namespace that a move has closed is not created again, because its jobs are elsewhere.
+// That holds until there is a record again: a namespace that another program creates here has none
+// of these jobs.
 func (m *Moves) vanished() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -228,7 +229,7 @@ func (m *Moves) vanished() bool {
 	by, e := "a move", (*ledger.ClosedError)(nil)
 	if errors.As(m.closed, &e) && e.Move == "" {
 		m.noted = false
-		m.reopen() // a gate that nobody could read is gone; no move is known
+		m.reopen() // an unreadable gate is gone; no move is known
 		wait.Signal(m.maybeOpen)
 		return false
 	} else if e != nil {
@@ -256,8 +257,8 @@ func (m *Moves) notClosed(move ledger.Move) {
 	}
 }
 
-// accepted notes that a call was accepted. The namespace is open, unless the control record says
-// otherwise.
+// accepted notes that a call was accepted. The namespace is open, unless the control record has a
+// move that closes it.
 func (m *Moves) accepted() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// placementGroup is a set of nodes and the jobs that these nodes and no others may run. Each of the
-// nodes holds all of the jobs, so they agree on the list and on who goes first, whatever else each
+// placementGroup is a set of nodes and the jobs that exactly these nodes may run. Each of the nodes
+// holds all of the jobs, so they agree on the list and on the preferred nodes, whatever else each
 // holds.
 type placementGroup struct {
 	nodes []sharding.Node
@@ -61,7 +61,7 @@ func (c *View) mayRun(n *sharding.Node, j *work.Job) bool {
 	return !n.Draining && sharding.Matches(j.Labels, n.Labels) && c.Sets[n.Set].Holds(j.Name, j.Digest)
 }
 
-// owned are the jobs, of all that a node has, for which it goes first.
+// owned are the node's jobs whose preferred node it is.
 func (c *View) owned(all []*work.Job, id string) map[*work.Job]bool {
 	owned := make(map[*work.Job]bool)
 	for _, y := range c.placementGroups(all) {
@@ -101,8 +101,8 @@ func indexOf(nodes []sharding.Node, id string) int {
 	return slices.IndexFunc(nodes, func(n sharding.Node) bool { return n.ID == id })
 }
 
-// Firsts maps jobs to the nodes that go first for them. For raced and sharded jobs, of which
-// several nodes do, it is the one that hashing prefers.
+// Firsts maps jobs to their preferred nodes. Raced and sharded jobs have several: theirs is the one
+// chosen by hashing.
 func (c *View) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
 	firsts := make(map[*work.Job]sharding.Node, len(all))
 	for _, y := range c.placementGroups(all) {

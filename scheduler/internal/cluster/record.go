@@ -23,7 +23,7 @@ func NewControlRecord(l *ledger.Ledger, m *Moves, s *NodeState, generation strin
 	return &ControlRecord{l, m, s, generation}
 }
 
-// active is the active generation as far as this node knows; its own as long as it knows none.
+// active is the active generation by the last control record read; the node's own before the first.
 func (c *ControlRecord) active() string {
 	if last := c.state.Control.Load(); last != nil {
 		return last.Generation

@@ -37,12 +37,12 @@ func (r *registrar) firstDone() {
 	}
 }
 
-// register stores the definitions of jobs, except for those that are stored already, in batches by
+// register stores the definitions of jobs, except for the ones stored already, in batches by
 // partition. It sends their texts when the ledger lacks one of them. A new job starts from now.
-// Where another definition is stored, the newer revision decides, and of equal ones the one that
-// registers later. An older one counts again when no other living node holds the stored one. A
-// problem with one job does not affect others. With lane.ErrBreaker, for partitions whose masters
-// are unreachable, the results of all others are returned.
+// Where another definition is stored, the newer revision decides, and of equal revisions the later
+// registration. An older revision counts again when no other living node holds the stored one. A
+// problem with one job does not affect other jobs. With lane.ErrBreaker, for partitions whose
+// masters are unreachable, the results of all other jobs are returned.
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, error) {
 	regs := make([]*Registration, len(list))
 	for i, j := range list {
@@ -76,7 +76,7 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, e
 }
 
 // partition registers jobs of one partition. It returns the results, and the jobs that must be
-// tried again. lane.ErrBreaker concerns this partition, or that of a job that is followed.
+// tried again. lane.ErrBreaker concerns this partition, or an upstream's.
 func (r *registrar) partition(ctx context.Context, regs []*Registration) (results []result, again []*Registration, err error) {
 	part := regs[0].Job.Part
 	var answers []ledger.Defined
@@ -108,9 +108,8 @@ func (r *registrar) partition(ctx context.Context, regs []*Registration) (result
 	return results, again, err
 }
 
-// follow adds a registered job to the followers of the jobs that it follows, and removes it from
-// those of the ones that it followed before. Its definition is stored by then: events for an unknown
-// job are dropped.
+// follow adds a registered job to the followers of its upstreams, and removes it from the followers
+// of its former upstreams. Its definition is stored by then: events for an unknown job are dropped.
 func (r *registrar) follow(ctx context.Context, w *Registration, f result) (result, error) {
 	if f.reason != "" {
 		return f, nil
@@ -182,7 +181,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 		return result{job: j, cursor: got.Cursor}, true
 	case "differs":
 	case "missing":
-		w.sendText, r.sendTexts = true, true // most likely the others are missing too
+		w.sendText, r.sendTexts = true, true // most likely the other texts are missing too
 		return result{}, false
 	case "standby":
 		return result{job: j, reason: work.Standby}, true
@@ -212,7 +211,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 }
 
 // decides reports whether this node's definition replaces a stored one of its own generation. The
-// newer revision does. Of equal revisions the one that registers later does, but not one that was
+// newer revision does. Of equal revisions the later registration does, unless its definition was
 // stored before. Any does if no living node that may claim holds the stored one; older builds do
 // not count, because the build that stored it may be gone. A definition of another generation is
 // only replaced by a promotion.
@@ -222,7 +221,7 @@ func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored
 			return true
 		}
 	}
-	//guard:older-yields P7 an older build changes nothing while somebody holds what is stored
+	//guard:older-yields P7 an older build changes nothing while a living node holds the stored definition
 	if r.held(ctx, j.Name, stored.Digest, r.rank()) {
 		return false
 	}
@@ -241,7 +240,7 @@ func (r *registrar) held(ctx context.Context, name, digest, revision string) boo
 		defer cancel()
 		c, _, _, err := ReadRoster(call, r.ledger, r.roster, r.view.Load(), PartsNeeded(r.ledger.Partition(name)))
 		if err != nil {
-			return true // as far as is known; it asks again
+			return true // on the last reading; the registration is repeated
 		}
 		r.freshView = c
 	}

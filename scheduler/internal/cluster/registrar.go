@@ -64,7 +64,7 @@ type Health interface {
 type registrar struct {
 	registrarConfig
 	unclaimable          map[*work.Job]string // why; every job at first
-	has                  map[*work.Job]bool   // the node's jobs, as this role knows them
+	has                  map[*work.Job]bool   // the node's jobs, as last passed to this role
 	changed              chan struct{}        // holds one signal: the node's jobs have changed
 	rivals               map[*work.Job]string // for superseded jobs, the digests of the stored definitions
 	firstPending         bool                 // the first registration is still to come
@@ -121,7 +121,7 @@ func (r *registrar) run(ctx context.Context) {
 	}
 }
 
-// once tries unclaimable jobs, and tells the agenda which it may claim.
+// once tries unclaimable jobs, and passes the claimable ones to the agenda.
 func (r *registrar) once(ctx context.Context, what scope) error {
 	err := cmp.Or(r.announcer.announce(ctx), r.announcer.tidy(ctx))
 	if err != nil {

@@ -31,7 +31,7 @@ func (w *Registration) At(now time.Time) ledger.Definition {
 	def, after := w.Def, now
 	if w.old != nil {
 		count, until := w.old.Count(time.UnixMilli(def.WasCursor), now.Add(time.Millisecond))
-		//guard:old-ticks-counted P2 ticks of the old schedule that nobody will run are accounted for
+		//guard:old-ticks-counted P2 ticks of the old schedule that will not run are accounted for
 		def.Until, def.Count = work.Millis(until), int64(count)
 		if def.Upcoming = def.WasCursor; def.WasCursor <= now.UnixMilli() {
 			def.Upcoming = work.Millis(w.old.Next(now))

@@ -8,8 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// wait waits for a signal or the timer, and returns what is to be tried; some is false when nothing
-// is. A select takes any of the signals that are there, so all are handled, in a fixed order.
+// wait waits for a signal or the timer, and returns the jobs to try; some is false for none. A
+// select takes any of the signals that are there, so all are handled, in a fixed order.
 func (r *registrar) wait(ctx context.Context, timer *time.Timer) (what scope, some bool) {
 	due := false
 	select { // a signal is put back, to be handled in its turn

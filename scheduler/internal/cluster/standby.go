@@ -29,22 +29,22 @@ const (
 	// standbyTTL is how often jobs on standby are tried in any case, because the control record may
 	// have been lost.
 	standbyTTL = time.Minute
-	// slowest is how rarely jobs on standby are tried during a promotion that nobody completes.
+	// slowest is how rarely jobs on standby are tried during a promotion that is never completed.
 	slowest = 5 * time.Second
 	// triesEvery is how often unclaimable jobs are tried at most when the roster changes.
 	triesEvery = time.Second
 )
 
-// scope says which unclaimable jobs are tried.
+// scope is which unclaimable jobs are tried.
 type scope int
 
 const (
 	tryNone       scope = iota
-	tryNonStandby       // those that are not on standby
+	tryNonStandby       // jobs that are not on standby
 	tryAll
 )
 
-// waiting says when unclaimable jobs are tried next.
+// waiting decides when unclaimable jobs are tried next.
 type waiting struct {
 	checks    bool      // a job is on standby, or a promotion is under way
 	some      bool      // a job is on standby

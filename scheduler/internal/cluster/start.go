@@ -48,7 +48,7 @@ func absent(there ledger.Control, err error, here, next string) error {
 	case move.ID == "":
 		return nil // nothing was moved
 	case move.Role == ledger.MoveFrom || move.State == ledger.MoveOpen:
-		return ErrMoved // it was there, and may have moved on: that Redis knows
+		return ErrMoved // it was there, and may have moved on: only that Redis has the record
 	case move.State == ledger.MoveBurnt:
 		return fmt.Errorf("%w: there is no namespace at %s, where it was to stay when move %s to %s was undone; restore it, or unset Next (redis.next) to create a new one here",
 			ledger.ErrRefused, here, move.ID, next)

@@ -11,10 +11,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// unchanged registers the jobs whose stored definitions are this node's, by the chunks that the node
-// has announced. It returns their results, and the other jobs. So a node that restarts sends one
-// line for each thousand jobs. A chunk counts when all of its jobs are to be registered. Jobs of
-// unreachable masters are among the others.
+// unchanged registers the jobs whose stored definitions are this node's, by the chunks that the
+// node has announced. It returns their results, and the other jobs. So a node that restarts sends
+// one line for each thousand jobs. A chunk counts when all of its jobs are to be registered. Jobs
+// of unreachable masters are among the other jobs.
 func (r *registrar) unchanged(ctx context.Context, regs []*Registration) (results []result, others []*Registration, err error) {
 	of := r.announcer.now.Load()
 	if of == nil {
@@ -53,8 +53,8 @@ func covers(regs map[string]*Registration, c ledger.Chunk) bool {
 	return len(c.Jobs) > 0
 }
 
-// current registers the jobs of a chunk whose stored definitions are the chunk's. It leaves out a job
-// that follows one whose master is unreachable.
+// current registers the jobs of a chunk whose stored definitions are the chunk's. It leaves out a
+// job with an upstream whose master is unreachable.
 func (r *registrar) current(ctx context.Context, c ledger.Chunk, regs map[string]*Registration) (results []result, err error) {
 	var cursors map[string]int64
 	err = r.lanes.At("register", c.Part, func() (err error) {

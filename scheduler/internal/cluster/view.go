@@ -34,7 +34,7 @@ func (c *View) Holders(j *work.Job) []sharding.Node {
 }
 
 // Knows reports whether a living node that is not on standby holds a job of that name, in any
-// definition, or may hold one that this version cannot read.
+// definition, or may hold it in a record that this version cannot read.
 func (c *View) Knows(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
 		digest, known := c.Sets[n.Set].Digest(name)
@@ -43,7 +43,7 @@ func (c *View) Knows(name string) bool {
 }
 
 // Runs reports whether a living node that is not on standby holds a job in this definition and has
-// these labels, or may hold one that this version cannot read.
+// these labels, or may hold the job in a record that this version cannot read.
 func (c *View) Runs(name, digest string, labels map[string]string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
 		held, known := c.Sets[n.Set].Digest(name)
@@ -68,7 +68,7 @@ func (c *View) Digests(name string) []string {
 }
 
 // Announced reports whether a node other than self holds this definition of a job and may claim it,
-// or may hold one that cannot be read. Draining nodes do not count, nor do builds of an earlier
+// or may hold it in an unreadable record. Draining nodes do not count, nor do builds of an earlier
 // revision than this one; "" is before all.
 func (c *View) Announced(name, digest, self, revision string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
