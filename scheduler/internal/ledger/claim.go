@@ -148,7 +148,7 @@ type Claim struct {
 type Answer struct {
 	Verdict     Verdict
 	Token       locking.Token // Granted
-	Left        time.Duration // Granted: what is left of the lease
+	Left        time.Duration // Granted: the rest of the lease
 	Cursor      int64         // Opened, Skipped, RecordedOnly, Stale: ms, 0 when the schedule has no more
 	Run         Run           // Granted, pending: the run's record; else its Attempt alone
 	Pause, Busy Window        // Stale: as stored, see Entry

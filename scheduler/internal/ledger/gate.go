@@ -72,7 +72,7 @@ func ClosedBy(answer string) *ClosedError {
 	return &ClosedError{State: f[0], Move: f[1], Where: f[2]}
 }
 
-// Error returns what is closed, and what to do.
+// Error returns the state of the gate, and the next step for the caller.
 func (e *ClosedError) Error() string {
 	switch e.State {
 	case gateSealed:
