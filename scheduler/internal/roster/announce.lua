@@ -6,10 +6,10 @@
 -- ARGV[1] digest    of the set
 -- ARGV[2] record    the set
 -- ARGV[3] version   of the record's format
--- ARGV[4] idle      ms after which the keys expire if nobody beats
+-- ARGV[4] idle      ms after the last beat after which the keys expire
 --
 -- Returns
---    1  stored (it was not there, or what was there differed and so was damaged)
+--    1  stored (it was absent or damaged)
 --    0  the same record was there already
 --   -1  a newer format is stored under this digest, and stays
 
@@ -24,7 +24,7 @@ local answer = 1
 if stored == record then
   answer = 0
 elseif stored then
-  -- Every format begins with its version, so that it can be told without decoding.
+  -- Every format begins with its version, which is read without decoding the rest.
   local v = string.match(stored, '^{"v":(%d+)[,}]')
   if v and tonumber(v) > version then
     answer = -1

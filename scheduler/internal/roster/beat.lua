@@ -1,11 +1,11 @@
--- Writes one node's record, drops nodes and sets that were not seen for too long, and returns who is left,
--- and whether the node's name is drained. A drained name drains from the very beat that finds it so.
+-- Writes one node's record and drops nodes and sets that were not seen for too long. Returns the
+-- rest, and whether the node's name is drained. A drained name drains from its very first beat.
 --
 -- KEYS[1] roster    hash: node ID -> record
 -- KEYS[2] seen      sorted set: node ID -> last beat, ms
 -- KEYS[3] sets      hash: digest -> set of named digests
 -- KEYS[4] setsSeen  sorted set: digest -> last beat or announcement that named it, ms
--- KEYS[5] drains    hash: name -> who drained it, when and why; only read here
+-- KEYS[5] drains    hash: name -> author, time and reason of its drain; only read here
 -- KEYS[6] control   hash: field epoch counts promotions of generations, incarnation is another one each time that the namespace was
 --                   made; only read here
 --
@@ -13,16 +13,16 @@
 -- ARGV[2] record    its record; never decoded here
 -- ARGV[3] ttl       ms after which a node that was not seen is dropped
 -- ARGV[4] set       digest of the set the node holds, or ''
--- ARGV[5] keep      ms after which a set that nobody named is dropped
+-- ARGV[5] keep      ms after which a set that was not named is dropped
 -- ARGV[6] limit     bytes; a longer record is returned as ''
--- ARGV[7] idle      ms after which the keys expire if nobody beats; a drain does not
+-- ARGV[7] idle      ms after the last beat after which the keys expire; a drain does not
 -- ARGV[8] name      the node's name, or ''
 -- ARGV[9] cordoned  its record if that name is drained; never decoded here
 --
 -- Returns {now, known, drain, epoch, source, id, seen, record, id, seen, record, ...}:
 --   now    Redis' clock, ms
 --   known  1: the set is stored (or none was named); 0: it is not, announce it
---   drain  who drained the name, when and why; '' for a name that is not drained
+--   drain  author, time and reason of the name's drain; '' for none
 --   epoch  how many promotions there were, as text; '' before the first
 --   source id of the server and the namespace's incarnation: another text when the roster may have lost nodes
 --   seen   ms of Redis' clock, as text
@@ -40,7 +40,7 @@ local function text(n)
   return string.format('%.0f', n)
 end
 
--- Redis' clock stepped back: nobody can have been seen later than now.
+-- Redis' clock stepped back: no node can have been seen later than now.
 local function clamp(key)
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. text(now), '+inf')) do
     redis.call('ZADD', key, text(now), member)
@@ -65,8 +65,8 @@ end
 clamp(seen)
 clamp(setsSeen)
 
--- Between two beats of anybody at most half a ttl counts. More means that Redis was away, that its
--- clock stepped, or that no node was running; none of it says anything against a single node.
+-- Between two beats of any node at most half a ttl counts. More means that Redis was away, that its
+-- clock stepped, or that no node was running; no single node is to be dropped for it.
 local last = redis.call('ZREVRANGEBYSCORE', seen, text(now), 0, 'WITHSCORES', 'LIMIT', 0, 1)[2]
 if last and now - last > ttl / 2 then
   local by = now - last - math.floor(ttl / 2)
@@ -76,7 +76,7 @@ end
 
 local drain = redis.call('HGET', drains, name) or nil
 if drain and (drain == '' or #drain > limit) then
-  drain = '?' -- not to be read, and a drain all the same
+  drain = '?' -- unreadable, and a drain all the same
 end
 
 redis.call('HSET', roster, id, drain and cordoned or record)

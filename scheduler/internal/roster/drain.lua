@@ -1,4 +1,4 @@
--- Notes that a name is drained, until somebody resumes it.
+-- Notes that a name is drained, until it is resumed.
 --
 -- KEYS[1] drains   hash: name -> record, VERSION|MS|AUTHOR|REASON
 --

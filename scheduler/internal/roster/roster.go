@@ -89,9 +89,9 @@ type View struct {
 	// Unannounced reports that the set named by self.Set is not stored: it never was, or Redis lost
 	// it. Call Announce. Only Beat fills it in.
 	Unannounced bool
-	// Drained says who drained the name of the node that beats, and why; nil when nobody did. The
-	// node must take nothing new. The others see its Draining at once, whatever self said; its
-	// State it changes itself. Only Beat fills it in.
+	// Drained is the author and reason of the drain of the beating node's name; nil for none. The
+	// node must take nothing new. Other nodes see its Draining at once, whatever self contained;
+	// the node changes its State itself. Only Beat fills it in.
 	Drained *Drained
 	// Epoch counts promotions of generations, as in the namespace's control record. When it grows,
 	// the definitions that may be claimed have changed, or are about to. Only Beat fills it in.
