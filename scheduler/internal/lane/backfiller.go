@@ -19,16 +19,18 @@ import (
 const (
 	// feedFor is how long a sweep feeds backfills: after that no further one is begun with. The next sweep goes on with those.
 	feedFor = 300 * time.Millisecond
-	// cancelAgain is how long after a cancelled backfill's runs were cancelled they are cancelled again, those that have not ended. Some
-	// may have been handed back meanwhile, and a failover may have lost it.
+	// cancelAgain is how long after a cancelled backfill's runs were cancelled the runs still
+	// unended are cancelled again: some may have been handed back meanwhile, and a failover may
+	// have lost the flag.
 	cancelAgain = 5 * time.Second
-	// feedRefused is for how long nobody must have been able to take a backfill on before that is logged: longer than a deploy takes.
+	// feedRefused is for how long no node can have fed a backfill before that is logged: longer
+	// than a deploy takes.
 	feedRefused = time.Minute
 )
 
-// backfiller takes the backfills of a lane's partitions on. Only nodes can: scripts know no schedules.
-// Any node that has the job may, because Feed compares; the node that goes first for the job does
-// it at each sweep, and the others when no node has looked at it for long.
+// backfiller feeds the backfills of a lane's partitions. Only nodes can: scripts have no schedules.
+// Any node that has the job may, because Feed compares; the job's preferred node does it at each
+// sweep, and other nodes when the backfill was not fed for long.
 type backfiller struct {
 	ledger    *ledger.Ledger
 	epochs    *failover.Epochs
@@ -37,7 +39,7 @@ type backfiller struct {
 	jobs      *work.Jobs
 	owns      func(j *work.Job) bool // this node goes first for a job
 	takesWork func() bool
-	lookAfter time.Duration       // how long nobody must have looked at a backfill before a node takes it on that does not go first
+	lookAfter time.Duration       // how long a backfill is not fed before a node other than the preferred one feeds it
 	sweep     chan<- struct{}     // holds one signal: sweep early
 	known     *failover.Backfills // to report to a Redis that has lost them
 	log       *slog.Logger
@@ -69,7 +71,7 @@ func (f *backfiller) ended(job string) {
 	}
 }
 
-// feed takes the backfills on that the last sweep found, before the next one reads what is pending.
+// feed feeds the backfills of the last sweep, before the next sweep reads the pending runs.
 func (f *backfiller) feed(ctx context.Context, calls *masterCalls) {
 	began, now := time.Now(), f.clock.Now().UnixMilli()
 	f.forget()
@@ -103,7 +105,7 @@ func (f *backfiller) forget() {
 	}
 }
 
-// myTurn reports whether this node is to take a backfill on that nobody has looked at for so long, ms.
+// myTurn reports whether this node is to feed a backfill that was not fed for so long, ms.
 func (f *backfiller) myTurn(j *work.Job, age int64) bool {
 	return f.owns(j) || age >= f.lookAfter.Milliseconds()
 }
@@ -130,7 +132,7 @@ func (f *backfiller) one(ctx context.Context, j *work.Job, seen ledger.Backfill,
 	case status == ledger.BackfillUnknownFormat, status == ledger.BackfillNoJob, status == ledger.BackfillSuperseded:
 		f.logRefused(seen, status, now)
 	case b.State == ledger.BackfillCancelled && len(b.Going) > 0 && time.Since(f.cancelled[b.ID]) >= cancelAgain:
-		err := f.ledger.CancelRuns(ctx, b) // whoever cancelled it may have died
+		err := f.ledger.CancelRuns(ctx, b) // the node that cancelled it may have died
 		if err == nil {
 			f.cancelled[b.ID] = time.Now()
 		}
@@ -153,7 +155,7 @@ func (f *backfiller) end(ctx context.Context, b ledger.Backfill) {
 	}
 }
 
-// feedFaults are what is wrong where a backfill is not taken on.
+// feedFaults are the reasons why a backfill is not fed.
 var feedFaults = map[ledger.Status]string{
 	ledger.BackfillUnknownFormat: "the job's entry or history cannot be read; `ledger verify` names what is wrong",
 	ledger.BackfillNoJob:         "the job has no entry any more; a node that holds the job stores it again",

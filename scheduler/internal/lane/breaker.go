@@ -16,10 +16,10 @@ import (
 //
 //	closed ── a call is not answered ──► open ── a call or probe is answered, no batch is in doubt ──► closed
 //
-// The breaker of an only server never opens, because there are no others to protect; failures go to
-// Health. They also go to Health while the breakers of all masters are open.
+// The breaker of an only server never opens, because there are no other masters to protect;
+// failures go to Health. They also go to Health while the breakers of all masters are open.
 //
-// A breaker also knows whether enough replicas confirm the master's grants (Config.Confirm of the
+// A breaker also records whether enough replicas confirm the master's grants (Config.Confirm of the
 // scheduler). If not, only claims wait, until a probe is confirmed.
 type breaker struct {
 	health         *Health
@@ -115,8 +115,8 @@ func (b *breaker) answered() {
 	b.health.answered()
 }
 
-// setConfirmed notes whether enough replicas have what the master wrote: err says why not, nil that
-// they have.
+// setConfirmed notes whether enough replicas have the master's writes: err is why not, nil when
+// they do.
 func (b *breaker) setConfirmed(err error) {
 	b.change(func() { b.unconfirmed = err != nil })
 	b.mu.Lock()

@@ -185,7 +185,7 @@ func (c *Clock) add(sent, received, redis time.Time, runID string) change {
 	//guard:max-step P1 a large step away from this node's own clock is not believed
 	if step.Abs() > c.maxStep && !c.nearer(s) {
 		got.Refused = c.stopped == nil
-		//guard:steady-after-a-step P4 a step that was not believed makes the clock unsteady too: others may have leases by it
+		//guard:steady-after-a-step P4 a step that was not believed makes the clock unsteady too: other nodes may use it
 		c.steady = received
 		c.stopped = fmt.Errorf("Redis' clock stepped by %s, away from this node's clock; correct the wrong one, and the node goes on by itself", step.Round(time.Millisecond))
 		return got

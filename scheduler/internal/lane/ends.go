@@ -13,8 +13,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Begins reports whether a granted run may begin: whether the epoch in which it was granted is still the
-// last one that this node has noticed. The node reports the run in later ones from now on.
+// Begins reports whether a granted run may begin: whether the epoch of its grant is still the last
+// one noticed by this node. The node reports the run in later epochs from now on.
 func (n *Lanes) Begins(g work.Grant) bool { return n.link(g.Job.Part).epochs.Begins(g) }
 
 // handBackTries is how often a hand-back is tried at least.

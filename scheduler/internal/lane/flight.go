@@ -37,9 +37,11 @@ func (s flightState) String() string {
 //
 //	claiming, asking ── the node drains, 3 MaxSkew after the first request ──► over, with the last error
 //
-// A copy of a request can be granted until MaxSkew after it was sent; later the clock check refuses it. Ticks also become old while Redis
-// is unreachable. So requests that can be granted are sent for MaxSkew only. After that the batch only asks whether it was granted, and a
-// no is final when no copy can be under way any more. A refused batch goes back to the agenda, so that it keeps no other waiting.
+// A copy of a request can be granted until MaxSkew after it was sent; later the clock check refuses
+// it. Ticks also become old while Redis is unreachable. So requests that can be granted are sent
+// for MaxSkew only. After that the batch only checks whether it was granted, and a no is final when
+// no copy can be under way any more. A refused batch goes back to the agenda, so that it keeps no
+// other waiting.
 type flight struct {
 	*work.Batch
 	skew          time.Duration // MaxSkew

@@ -11,8 +11,8 @@ import (
 
 // Runner carries out granted runs.
 type Runner interface {
-	// Start begins a run, or hands it back when the grant says why. False: the run is here already.
-	// It does not block.
+	// Start begins a run, or hands it back when the grant has a reason to. False: the run is here
+	// already. It does not block.
 	Start(g work.Grant) bool
 }
 
@@ -56,7 +56,7 @@ func (gr *granter) grant(b *work.Batch, i int, slotLost bool) work.Grant {
 	if slotLost {
 		g.HandBackReason = "its grant arrived when other runs had all slots"
 	}
-	//guard:confirm-hands-back P1 a run that too few replicas know of is not begun, if confirmation is asked for
+	//guard:confirm-hands-back P1 a run on too few replicas is not begun, if confirmation is configured
 	if a.Unconfirmed != nil {
 		g.HandBackReason = "too few replicas have confirmed its grant"
 	}
@@ -70,7 +70,7 @@ func leaseStart(b *work.Batch, first time.Duration, a ledger.Answer) time.Time {
 	if left := b.LastSent.Add(a.Left - first); left.Before(b.FirstSent) {
 		return left
 	}
-	//guard:granted-from-request P4 the lease counts from before the first request, not from the one that was answered
+	//guard:granted-from-request P4 the lease counts from before the first request, not from the answered one
 	if b.FirstSent.Before(b.LastSent) {
 		return b.FirstSent
 	}

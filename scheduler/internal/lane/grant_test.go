@@ -8,13 +8,13 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// A grant that an earlier request got, and whose answer never came, is older than the batch that hears of it: the
-// deadline must not count from that batch (P4).
+// A grant of an earlier request, whose answer never came, is older than the batch that is answered
+// with it: the deadline must not count from that batch (P4).
 func TestLeaseStartOfAnEarlierGrant(t *testing.T) {
 	const ttl = 10 * time.Second
 	asked := time.Now()
 	for name, c := range map[string]struct {
-		sent, left, want time.Duration // sent and want: after asked
+		sent, left, want time.Duration // sent and want: after the first request
 	}{
 		"granted to this request":                   {0, ttl, 0},
 		"the answer came to a later copy":           {3 * time.Second, 8 * time.Second, 0},

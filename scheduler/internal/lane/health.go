@@ -18,8 +18,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// Roles whose calls matter for overdue and read-only servers. Sweeps and claims show what is late;
-// a heartbeat writes in any case.
+// Roles whose calls matter for overdue and read-only servers. Sweeps and claims notice overdue
+// jobs; a heartbeat writes in any case.
 const (
 	roleSweep = "sweep"
 	roleClaim = "claim"
@@ -32,7 +32,7 @@ const logEvery = 10 * time.Second
 // flapWindow is how long Redis must have answered before a new failure is logged at once.
 const flapWindow = time.Second
 
-// Health knows whether Redis works. All roles report their calls to it; it logs changes once and
+// Health records whether Redis works. All roles report their calls to it; it logs changes once and
 // answers Ready. Unreachable is one error, whichever role finds it. Read-only is another, until
 // Redis takes a write. A refused call is an error of its role until that role succeeds.
 type Health struct {
@@ -201,7 +201,7 @@ func (h *Health) answers() bool {
 	return h.unreachable.err == nil && h.readOnly.err == nil
 }
 
-// Err is what is wrong with Redis; nil when nothing is.
+// Err joins the current errors of Redis and of refused calls; nil for none.
 func (h *Health) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -43,7 +43,7 @@ func TestHealthNamesTheCure(t *testing.T) {
 	}
 }
 
-// A closed client is noticed; one that only has closed a connection is not taken for closed.
+// A closed client is noticed; a client with one closed connection is not taken for closed.
 func TestHealthNoticesAClosedClient(t *testing.T) {
 	closed := func(h *Health) bool {
 		select {

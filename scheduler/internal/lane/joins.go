@@ -9,10 +9,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// joinsEvery is how often a node gives up the old ticks of the jobs that follow several others.
+// joinsEvery is how often a node gives up the old ticks of jobs with several upstreams.
 const joinsEvery = 10 * time.Minute
 
-// joins gives up old ticks of jobs that follow several others.
+// joins gives up old ticks of jobs with several upstreams.
 type joins struct {
 	home      *link
 	links     links
@@ -24,8 +24,8 @@ type joins struct {
 	listed time.Time // when left was filled
 }
 
-// giveUp gives up old ticks of the jobs that follow several others and that this node goes first for, a job with each sweep. Without
-// it they would stay until another tick of the job comes.
+// giveUp gives up old ticks of jobs with several upstreams whose preferred node this node is, a job
+// with each sweep. Without it they would stay until another tick of the job comes.
 func (j *joins) giveUp(ctx context.Context, calls *masterCalls) {
 	if j.listed.IsZero() {
 		j.listed = time.Now()

@@ -26,7 +26,7 @@ import (
 // TakeoverMax bounds the rank that counts in a large cluster, for promise P6.
 const TakeoverMax = 10
 
-// Nodes are the living nodes, as this node knows them.
+// Nodes are the living nodes in this node's view.
 type Nodes interface {
 	Living() []sharding.Node
 	// Runs reports whether a living node that may claim holds a job in this definition and has
@@ -69,7 +69,7 @@ type Config struct {
 	Listener  Listener
 	Labels    map[string]string
 	Stopping  func() bool     // the node is to stop
-	TakesWork func() bool     // the node may take work: nobody has drained its name, and no move has closed the namespace
+	TakesWork func() bool     // the node may take work: its name is not drained, and no move has closed the namespace
 	Closed    func() bool     // a move has closed the namespace
 	Beat      chan<- struct{} // holds one signal: send a heartbeat now
 	// Restore writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions. It returns
@@ -187,7 +187,7 @@ func (n *Lanes) Beaten(err error) {
 		return
 	}
 	n.control.ok(roleBeat)
-	if !n.clustered { // on a Cluster it says nothing of the other masters, see sweep.writtenFor
+	if !n.clustered { // on a Cluster this covers one master only, see sweep.writtenFor
 		n.Clock.noteWrite()
 	}
 }

@@ -29,7 +29,7 @@ func (k *link) blocked(part int) bool { return k.breaker.blocks() || k.epochs.Bl
 // steadyFor is how long this node has seen Redis' clock run steadily while the partitions had their current master.
 func (k *link) steadyFor(c *Clock) time.Duration {
 	steady := c.steadyFor()
-	if k.clustered { // else the clock knows
+	if k.clustered { // otherwise the clock has it
 		steady = min(steady, k.epochs.UnchangedFor())
 	}
 	return steady

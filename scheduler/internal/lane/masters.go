@@ -20,7 +20,7 @@ func (n *Lanes) Masters() []Master {
 	return all
 }
 
-// NoNodes is how many overdue jobs this node knows that no living node can run.
+// NoNodes is how many overdue jobs are known to have no living node that can run them.
 func (n *Lanes) NoNodes() (known int64) {
 	for _, l := range n.all() {
 		known += l.sweep.unrunnable.count.Load()

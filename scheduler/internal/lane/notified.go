@@ -10,8 +10,8 @@ import (
 
 const (
 	// answersFor is how long a node remembers a follower's answer: longer than an event waits for a
-	// follower that nobody holds. An event that waits longer, for a full partition, is sent again
-	// once in that time.
+	// follower without a node. An event that waits longer, for a full partition, is sent again once
+	// in that time.
 	answersFor = 2 * unheldAfter
 	// answersMax bounds the answers that a node remembers, some 200 bytes each. Further events are
 	// sent again in each sweep.
@@ -19,8 +19,8 @@ const (
 )
 
 // notified remembers which followers have answered, for events that stay in the outbox because of
-// others. So a waiting event is not sent again in each sweep. Each node remembers only its own
-// answers. Only the relay uses it.
+// other followers. So a waiting event is not sent again in each sweep. Each node remembers only its
+// own answers. Only the relay uses it.
 type notified struct {
 	answers map[delivery]answer
 	swept   time.Time // when old answers were last dropped

@@ -80,7 +80,7 @@ type writes struct{ since, last time.Time }
 // is checked, which is a gap.
 func (r *reaper) writtenFor(ctx context.Context, part int) time.Duration {
 	if !r.home.clustered {
-		return math.MaxInt64 // the clock knows
+		return math.MaxInt64 // the clock has it
 	}
 	now, w := time.Now(), r.writes
 	if now.Sub(w.last) >= reclaimDelay {
@@ -122,8 +122,8 @@ func (r *reaper) reap(ctx context.Context, calls *masterCalls, reapable []ledger
 	r.unknown.Note(foreign, "entries or histories of jobs whose runs have lapsed")
 }
 
-// reaped logs the abandoned runs, tells the agenda that their jobs are free, and returns how many
-// records have an unknown format.
+// reaped logs the abandoned runs, frees their jobs in the agenda, and returns how many records have
+// an unknown format.
 func (r *reaper) reaped(batch []ledger.Run, statuses []ledger.Status) (foreign int) {
 	var free []*work.Job
 	for i, l := range batch {

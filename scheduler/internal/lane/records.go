@@ -25,8 +25,9 @@ type records struct {
 	lacking map[int]lacking // by partition, as the last sweep found them
 }
 
-// check begins another epoch in partitions that have lost records since the last sweep, in which nodes store again what they know.
-// Records that nobody knows are lacking afterwards too, and begin none: an incarnation names the keys that lacked records before.
+// check begins another epoch in partitions that have lost records since the last sweep; in it nodes
+// store their own records again. Records that no node has are lacking afterwards too, and begin no
+// epoch: an incarnation names the keys that lacked records before.
 func (r *records) check(ctx context.Context, found ledger.ScanResult) {
 	for part, incarnation := range found.Incarnations {
 		if incarnation != ledger.Incarnation(r.home.epochs.EpochID(part)) {
@@ -61,8 +62,8 @@ func (r *records) check(ctx context.Context, found ledger.ScanResult) {
 // backfillsKey is the name of the key of backfills that are under way. Only nodes know which it lacks.
 const backfillsKey = "backfills"
 
-// lacksBackfills notes the backfills that a sweep found, and reports whether a partition has lost others that this node knows. Those stay known
-// until the next sweep after they were stored again.
+// lacksBackfills notes a sweep's backfills, and reports whether a partition has lost any of the
+// noted ones. The lost ones stay noted until the next sweep after they were stored again.
 func (r *records) lacksBackfills(ctx context.Context, part int, found []ledger.Backfill, was lacking) bool {
 	here := slices.DeleteFunc(slices.Clone(found), func(b ledger.Backfill) bool { return r.home.ledger.Partition(b.Job) != part })
 	lost := r.known.Missing(part, here)

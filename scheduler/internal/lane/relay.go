@@ -15,8 +15,8 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// relay notifies jobs that follow others of the ends of ticks in a lane's partitions. One goroutine
-// at a time uses it.
+// relay delivers the ends of ticks in a lane's partitions to followers. One goroutine at a time
+// uses it.
 type relay struct {
 	home  *link
 	links links
@@ -28,15 +28,15 @@ type relay struct {
 	log   *slog.Logger
 
 	notified     notified
-	unheldJobs   map[string]unheldSince // followers whose stored definition no living node holds, for half a minute after the ledger said so
+	unheldJobs   map[string]unheldSince // followers whose stored definition no living node holds: half a minute from the ledger's answer
 	loggedUnheld map[string]time.Time   // when it was logged that no living node holds a follower
 	loggedFull   time.Time              // when it was logged that a follower cannot be notified
 	unknown      UnknownFormats
 }
 
-// deliver notifies the followers of events. Any node may, because a repeated notification changes
-// nothing. The node that hashing puts first does it at once, the others in their turn. An event
-// that is still there is sent by each of them once, because they do not know each other's answers.
+// deliver delivers events to their followers. Any node may, because a repeated delivery changes
+// nothing. The node preferred by hashing does it at once, other nodes in their turn. Each of them
+// sends an event that is still there once, because the nodes do not share the followers' answers.
 func (r *relay) deliver(ctx context.Context, calls *masterCalls, events []ledger.Event, now int64) {
 	r.notified.begin()
 	maps.DeleteFunc(r.unheldJobs, func(_ string, w unheldSince) bool { return time.Since(w.asked) >= unheldAfter })
@@ -121,17 +121,19 @@ func (r *relay) server(job string) string {
 	return r.links(part).epochs.EpochID(part)
 }
 
-// unheldSince is a follower that no node can run: since when living nodes hold it in other definitions
-// than the stored one, and after which kind of end the ledger last said so, when.
+// unheldSince is a follower that no node can run: since when living nodes hold it in other
+// definitions than the stored one, and the kind of end and the time of the ledger's last answer
+// about it.
 type unheldSince struct {
 	since, asked time.Time
 	outcome      jobs.Outcome
 }
 
-// notify notifies one follower and returns its answer. An end after which the follower runs waits for a follower that no
-// living node which claims holds in its stored definition: nodes may know the job by name and have
-// none of their generation. The ledger knows after which ends it runs, and is asked once a second. Nodes that have
-// just joined are about to store their definitions, so an old event does not prove that they cannot.
+// notify delivers an event to one follower and returns its answer. An end after which the follower
+// runs waits while no living node that claims holds the follower's stored definition: nodes may
+// have the job by name and not in its generation. Only the ledger has the ends after which it runs,
+// and is called once a second. Nodes that have just joined are about to store their definitions, so
+// an old event does not prove that no node can run the follower.
 func (r *relay) notify(ctx context.Context, calls *masterCalls, e ledger.Event, job string, now int64) (status ledger.Status) {
 	w := r.unheldJobs[job]
 	e.Holders = r.nodes.Digests(job)

@@ -12,10 +12,11 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// eachMost is how many ticks that did not run are delivered one by one, the newest of an event. The others are recorded as skipped.
+// eachMost is how many ticks that did not run are delivered one by one, the newest of an event.
+// Older ticks are recorded as skipped.
 const eachMost = 100
 
-// gapsMost is how many gaps of those others one call takes.
+// gapsMost is how many gaps of these older ticks one call takes.
 const gapsMost = 100
 
 // rootsMost bounds the chain of jobs before a follower.
@@ -93,7 +94,7 @@ func (r *relay) deliverGaps(ctx context.Context, calls *masterCalls, s *jobs.Sch
 	return status
 }
 
-// gaps are the ticks of an event of which a follower's rows say nothing, in order.
+// gaps are the ticks of an event without a row of the follower, in order.
 func gaps(s *jobs.Schedule, rows []ledger.Row, e ledger.Event) (list []ledger.Gap) {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row ledger.Row) bool { return row.Tick == 0 || row.Request != "" })
 	slices.SortFunc(rows, func(a, b ledger.Row) int { return cmp.Compare(a.Tick, b.Tick) })
@@ -113,8 +114,8 @@ func gaps(s *jobs.Schedule, rows []ledger.Row, e ledger.Event) (list []ledger.Ga
 	return list
 }
 
-// schedule is the one that has the ticks of an event: that with which the chain of jobs begins, or one that it replaced; nil when there is
-// none.
+// schedule is the schedule with the ticks of an event: the schedule at the root of the chain of
+// jobs, or a former schedule of that root; nil for none.
 func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, error) {
 	root, d, err := r.root(ctx, e.Upstream)
 	if err != nil || root == "" {
@@ -138,8 +139,9 @@ func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, e
 	return nil, nil
 }
 
-// root goes from a job to the one that it follows, and on to a job with a schedule. It returns that job's name and definition. The name is
-// "" when one of these jobs is not stored, or its definition cannot be read.
+// root goes from a job to its upstream, and on to a job with a schedule. It returns that job's name
+// and definition. The name is "" when one of these jobs is not stored, or its definition cannot be
+// read.
 func (r *relay) root(ctx context.Context, name string) (root string, d jobs.Definition, err error) {
 	for range rootsMost {
 		stored, err := r.home.ledger.Named(ctx, []string{name})

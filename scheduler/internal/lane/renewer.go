@@ -10,8 +10,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Tail keeps what runs of a partition have written so far. It returns ErrBreaker when the master is known to be unreachable. That it
-// does not answer this in time says nothing about claims: the call is long, and nothing depends on it.
+// Tail keeps the latest output of runs of a partition. It returns ErrBreaker when the master is
+// known to be unreachable. A missing answer does not open the breaker: the call is long, and
+// nothing depends on it.
 func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
 	if n.link(part).breaker.open() {
 		return ErrBreaker

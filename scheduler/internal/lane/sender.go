@@ -45,7 +45,7 @@ func (s *sender) run(t *Terms, ended <-chan struct{}) {
 }
 
 // carry gets one batch's answers and starts the granted runs. A batch that has to wait for a
-// failover of its partition gets its own goroutine, so that the lane's senders serve the others.
+// failover of its partition gets its own goroutine, so that the lane's senders serve other batches.
 func (s *sender) carry(t *Terms, f *flight) {
 	if !s.send(t.Claiming, f) {
 		f.detached = true

@@ -72,9 +72,9 @@ func (s *settler) add(part int, r settling) bool {
 	return true
 }
 
-// next is the next batch, of one partition: a full one, or the one that has waited longest. Without
-// one, left is the time until there is one, 0 when there are no reports. With all it takes whatever
-// there is.
+// next is the next batch, of one partition: a full batch, or the batch that has waited longest.
+// Without one, left is the time until there is one, 0 when there are no reports. With all it takes
+// every report.
 func (s *settler) next(all bool) (batch []settling, left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +166,9 @@ func (s *settler) carry(t *Terms, f *reportFlight) {
 	}
 }
 
-// send sends a batch until it is over: until the master that knows its runs has recorded them. On a Cluster, waiting reports release their
-// slots, and so do the reports behind them. False: the batch is to go on detached.
+// send sends a batch until it is over: until the master of its runs has recorded them. On a
+// Cluster, waiting reports release their slots, and so do the reports behind them. False: the batch
+// is to go on detached.
 func (s *settler) send(giveUp context.Context, f *reportFlight) (done bool) {
 	var doubt inDoubt
 	defer doubt.end()

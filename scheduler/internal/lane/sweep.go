@@ -16,9 +16,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// sweep looks on every node for work in a lane's partitions that nobody does. It hands late ticks
-// and pending runs to the agenda, reaps lapsed leases, cancels runs, notifies jobs that follow
-// others, and postpones jobs that no living node can run.
+// sweep looks on every node for neglected work in a lane's partitions. It hands late ticks and
+// pending runs to the agenda, reaps lapsed leases, cancels runs, delivers events to followers, and
+// postpones jobs that no living node can run.
 type sweep struct {
 	home    *link
 	links   links
@@ -159,7 +159,7 @@ func (s *sweep) once(ctx context.Context) {
 // handle handles the result of a scan of some partitions. ctx ends with the sweep's role, call with this sweep.
 func (s *sweep) handle(ctx, call context.Context, calls *masterCalls, found ledger.ScanResult, parts []int, now int64) {
 	s.records.check(call, found)
-	s.home.breaker.answered() // before the agenda asks whose turn it is: turns start anew after an outage
+	s.home.breaker.answered() // before the agenda checks whose turn it is: turns start anew after an outage
 	s.cursors.Overdue(s.jobs, found.Late, now)
 	s.watchdog.sweep(call, found)
 	s.backfiller.seen(found.Backfills)

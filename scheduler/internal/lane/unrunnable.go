@@ -55,8 +55,8 @@ type unrunnable struct {
 	count   atomic.Int64         // how many overdue jobs of the last sweep no living node can run
 }
 
-// countNoNode is how many overdue jobs are known to have no node. One whose next check is over was checked by another
-// node, which counts it, or is there no more.
+// countNoNode is how many overdue jobs are known to have no node. A job whose next check is over
+// was checked by another node, which counts it, or exists no more.
 func (u *unrunnable) countNoNode(now int64) (known int64) {
 	for _, n := range u.noNode {
 		if n.until+noNodeCheck.Milliseconds() > now {
@@ -112,7 +112,8 @@ func (u *unrunnable) drop(ctx context.Context, calls *masterCalls, late []ledger
 	})
 }
 
-// runnableHere reports whether this node has registered a job and knows a node that can run it.
+// runnableHere reports whether this node has registered a job and has a node in its view that can
+// run it.
 func (u *unrunnable) runnableHere(name string) bool {
 	j := u.jobs.Named(name)
 	return j != nil && u.cursors.IsRegistered(j) && u.nodes.Runs(name, j.Digest, j.Labels)
@@ -164,7 +165,7 @@ func (u *unrunnable) check(ctx context.Context, calls *masterCalls, l ledger.Lat
 	return true
 }
 
-// why says why no living node can run a job.
+// why returns why no living node can run a job.
 func (u *unrunnable) why(job string, d jobs.Definition) string {
 	switch held := u.nodes.Digests(job); {
 	case len(held) == 0:

@@ -40,7 +40,7 @@ func (n *Lanes) Resample(ctx context.Context) {
 	sample, err := n.sampleClock(ctx)
 	switch {
 	case err == nil:
-		n.Health.OK("clock") // heartbeats tell whether its master takes writes
+		n.Health.OK("clock") // heartbeats show whether its master takes writes
 		if !n.clustered {
 			n.link(0).epochs.Notice(sample)
 		}
@@ -78,7 +78,7 @@ func (n *Lanes) sampleClock(ctx context.Context) (s ledger.Sample, err error) {
 	return s, nil
 }
 
-// recognized is the id by which this node knows an only server that gave this id.
+// recognized is this node's id for an only server that returned this id.
 func (n *Lanes) recognized(ctx context.Context, id string) string {
 	m, _ := n.Ledger.Master(ctx, 0)
 	id, err := n.Ledger.Recognize(ctx, m, 0, id, n.Clock.Server())

@@ -24,9 +24,9 @@ const (
 	foundWithin = 5 * time.Second
 )
 
-// watchdog finds jobs that stand still although this node may claim them, by what sweeps find: jobs
-// that are due for long and neither claimed nor held, and lapsed leases that nobody reaps. It does
-// not depend on the reason.
+// watchdog finds jobs that stand still although this node may claim them, from the sweeps' results:
+// jobs that are due for long and neither claimed nor held, and lapsed leases that are not reaped.
+// It does not depend on the reason.
 type watchdog struct {
 	may  func(job string) (digest string, yes bool) // whether this node may claim a job now, and in which definition
 	read func(ctx context.Context, job string) (ledger.Stored, error)
@@ -123,7 +123,7 @@ func (w *watchdog) unclaimed(ctx context.Context, now time.Time) error {
 		s, err := w.read(ctx, name)
 		digest, may := w.may(name)
 		if err != nil || s.Err != nil || !may || s.Cursor != w.due[name].value || s.HolderRun != "" || s.Digest != digest {
-			continue // the sweep, or the job's claims, report what is wrong with it
+			continue // the sweep, or the job's claims, report its error
 		}
 		if stalled++; example == "" {
 			example = name

@@ -14,8 +14,9 @@ import (
 	"testing/synctest"
 )
 
-// A job that stays due, and that no run holds, is trouble after ten seconds, and no longer when it is claimed. One that a run holds, that
-// has another definition here than is stored, or that this node may not claim, is none.
+// A job that stays due, and that no run holds, is trouble after ten seconds, and no longer when it
+// is claimed. A job that a run holds, that has another definition here than is stored, or that this
+// node may not claim, is none.
 func TestWatchdog(t *testing.T) {
 	const cursor = 946684800000
 	for name, c := range map[string]struct {
@@ -92,7 +93,7 @@ func TestWatchdogLooksAtAll(t *testing.T) {
 	})
 }
 
-// What was due before Redis was away counts anew when it is back.
+// A job that was due before Redis was away counts anew when Redis is back.
 func TestWatchdogAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := func(context.Context, string) (ledger.Stored, error) {
@@ -108,7 +109,8 @@ func TestWatchdogAfterAnOutage(t *testing.T) {
 	})
 }
 
-// A lease that was seen lapsed for three times its ttl, and that nobody reaps, is trouble, unless it is left alone.
+// A lease that was seen lapsed for three times its ttl, and is not reaped, is trouble, unless it is
+// left alone.
 func TestWatchdogOfLapsedLeases(t *testing.T) {
 	for _, leftAlone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
