@@ -31,7 +31,7 @@ const (
 //	   ▲                        │                                                      │
 //	   └──────── resumed ───────┴─────────────────────── resumed ──────────────────────┘
 //
-//	any of these ── told to stop ──► stopping ── handed over in the same way ──► claims nothing, leaves the roster
+//	any of these ── stopped ──► stopping ── handed over in the same way ──► claims nothing, leaves the roster
 //
 // A node that is drained when it starts claims nothing from the beginning. A node that stops hands
 // over nothing when it has done so before, when no other node can take its jobs, or when Redis is
