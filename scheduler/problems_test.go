@@ -213,8 +213,8 @@ func TestToolsGoByTheTimeOfTheNodes(t *testing.T) {
 					}
 				}
 				near("now", must[time.Time](t)(client.Now(t.Context())))
-				near("the next tick", time.Time(must[[]ops.TickView](t)(client.ListTicks(t.Context(), "job", time.Time{}, 1))[0].Tick))
-				near("the overview's now", time.Time(must[ops.Overview](t)(client.Overview(t.Context())).Now))
+				near("the next tick", must[[]ops.TickView](t)(client.ListTicks(t.Context(), "job", time.Time{}, 1))[0].Tick)
+				near("the overview's now", must[ops.Overview](t)(client.Overview(t.Context())).Now)
 				nothing(t, client.Pause(t.Context(), "paused", ops.PauseOptions{Reason: "r", Until: must[time.Time](t)(client.Now(t.Context())).Add(4 * time.Second)}))
 				if o := must[ops.Overview](t)(client.Overview(t.Context())); o.Late.Count != 0 {
 					t.Errorf("late are %v", o.Late)

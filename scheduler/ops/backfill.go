@@ -21,8 +21,8 @@ const (
 type BackfillOptions struct {
 	// From and To are the ends of the range, in whole milliseconds. A tick at either of them belongs
 	// to it. To must not lie in the future of Redis' clock.
-	From time.Time `json:"from,set"`
-	To   time.Time `json:"to,set"`
+	From time.Time `json:"from" wire:"set"`
+	To   time.Time `json:"to" wire:"set"`
 	// Parallel is how many of the backfill's runs wait or go at a time, 1 to 100. With 1 each tick
 	// starts when the one before it has ended. Default 1.
 	Parallel int `json:"parallel,omitempty"`
@@ -172,17 +172,17 @@ type BackfillView struct {
 	ID       string                 `json:"id"`
 	Job      string                 `json:"job"`
 	State    string                 `json:"state"` // going; cancelled, also while runs of it have not ended; done
-	From     time.Time              `json:"from,set"`
-	To       time.Time              `json:"to,set"`
+	From     time.Time              `json:"from" wire:"set"`
+	To       time.Time              `json:"to" wire:"set"`
 	Parallel int                    `json:"parallel"`
-	Ticks    int64                  `json:"ticks"`          // in the range when it began
-	Ended    int64                  `json:"ended"`          // ticks that have ended
-	Counts   map[jobs.Outcome]int64 `json:"counts"`         // the same by outcome
-	Running  int                    `json:"running"`        // ticks whose runs wait or go
-	Next     time.Time              `json:"next,omitempty"` // no tick from here on has a run yet; absent when all have
-	Began    time.Time              `json:"began,set"`      // when it was requested
-	ETA      time.Time              `json:"eta,omitempty"`  // when it ends if it goes on as it did; absent before the first tick has ended
-	End      time.Time              `json:"end,omitempty"`  // when it ended, with all its runs
+	Ticks    int64                  `json:"ticks"`            // in the range when it began
+	Ended    int64                  `json:"ended"`            // ticks that have ended
+	Counts   map[jobs.Outcome]int64 `json:"counts"`           // the same by outcome
+	Running  int                    `json:"running"`          // ticks whose runs wait or go
+	Next     time.Time              `json:"next,omitempty"`   // no tick from here on has a run yet; absent when all have
+	Began    time.Time              `json:"began" wire:"set"` // when it was requested
+	ETA      time.Time              `json:"eta,omitempty"`    // when it ends if it goes on as it did; absent before the first tick has ended
+	End      time.Time              `json:"end,omitempty"`    // when it ended, with all its runs
 	Author   string                 `json:"author"`
 	By       string                 `json:"by,omitempty"`     // who cancelled it
 	Reason   string                 `json:"reason,omitempty"` // why it was cancelled

@@ -14,7 +14,7 @@ import (
 
 // Overview is a namespace at a glance: what runs, what is late, what comes next, and how the ticks of the last day ended.
 type Overview struct {
-	Now     time.Time `json:"now,set"` // Redis' time
+	Now     time.Time `json:"now" wire:"set"` // Redis' time
 	Jobs    int       `json:"jobs"`
 	Paused  int       `json:"paused"`
 	Running int       `json:"running"`
@@ -22,7 +22,7 @@ type Overview struct {
 	// Late are jobs with a tick that was due more than 2 s ago and that no node has claimed, of the 100 jobs that are due first.
 	Late Names `json:"late"`
 	// Since is how far back Ended and Failing go: a day, or less where so much has ended that no more is read.
-	Since time.Time `json:"since,set"`
+	Since time.Time `json:"since" wire:"set"`
 	// Ended is how many ticks and runs have ended so since, by the words of RunView.Outcome.
 	Ended map[jobs.Outcome]int64 `json:"ended"`
 	// Failing are jobs whose latest run since then did not succeed.
@@ -34,7 +34,7 @@ type Overview struct {
 // NextView is the next tick of a job.
 type NextView struct {
 	Job  string    `json:"job"`
-	Tick time.Time `json:"tick,set"`
+	Tick time.Time `json:"tick" wire:"set"`
 }
 
 const (

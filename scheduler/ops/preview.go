@@ -26,7 +26,7 @@ type Preview struct {
 
 // ClockChange is an instant at which the clock of a zone is set.
 type ClockChange struct {
-	At    time.Time  `json:"at,set"`
+	At    time.Time  `json:"at" wire:"set"`
 	From  string     `json:"from"`  // what the clock shows before, RFC 3339
 	To    string     `json:"to"`    // and from then on
 	Ticks []TickView `json:"ticks"` // the first ticks with a note there, three at most

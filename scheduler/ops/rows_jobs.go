@@ -169,13 +169,13 @@ func (c *Client) Resume(ctx context.Context, name string) error {
 
 type rewindIn struct {
 	Named
-	To     time.Time `json:"to,set"` // the instant to go back to
+	To     time.Time `json:"to" wire:"set"` // the instant to go back to
 	Reason string    `json:"reason,omitempty"`
 }
 
 // Rewound names the tick with which a job begins again.
 type Rewound struct {
-	Tick time.Time `json:"tick,set"`
+	Tick time.Time `json:"tick" wire:"set"`
 }
 
 var rowRewind = &Operation[rewindIn, Rewound]{

@@ -9,7 +9,7 @@ import (
 // Namespace is the name of the namespace, its time, and whether a move has closed it.
 type Namespace struct {
 	Name string    `json:"name"`
-	Now  time.Time `json:"now,set"` // Redis' time, by which ticks are due
+	Now  time.Time `json:"now" wire:"set"` // Redis' time, by which ticks are due
 	// Closed is where a move has taken the namespace; "" when none has closed it here.
 	Closed string `json:"closed"`
 }

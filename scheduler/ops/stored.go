@@ -76,7 +76,7 @@ func putJobs(ctx context.Context, c *conn, list []jobs.Job, o PutOptions) (store
 	if err != nil {
 		return nil, err
 	}
-	ready, err := checkStored(ctx, c, l, list)
+	ready, err := checkStored(ctx, l, list)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (o PutOptions) was() string {
 }
 
 // checkStored checks jobs, and returns them with their defaults.
-func checkStored(ctx context.Context, c *conn, l *ledger.Ledger, list []jobs.Job) ([]jobs.Job, error) {
+func checkStored(ctx context.Context, l *ledger.Ledger, list []jobs.Job) ([]jobs.Job, error) {
 	handlers, err := l.Handlers(ctx)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 // TickView is an instant at which a job's schedule is due, as tools and the API show it.
 type TickView struct {
-	Tick  time.Time `json:"tick,set"`
+	Tick  time.Time `json:"tick" wire:"set"`
 	Local string    `json:"local"` // in the schedule's zone, RFC 3339
 	Note  string    `json:"note"`  // what a daylight-saving change does to it: gap or fold, "" for nothing
 	Words string    `json:"words"` // the note in words

@@ -43,7 +43,7 @@ func triggerJob(ctx context.Context, c *conn, name string, o TriggerOptions) (id
 		return "", err
 	}
 	want := ledger.Trigger{Run: newID(), Payload: o.Payload, At: at, Unique: o.Unique}
-	id, err = trigger(ctx, c, l, name, want)
+	id, err = trigger(ctx, l, name, want)
 	if errors.Is(err, locking.ErrUnreachable) && o.Unique == "" {
 		err = fmt.Errorf("%w; if the request arrived all the same, it is run %s", err, want.Run)
 	}
@@ -51,7 +51,7 @@ func triggerJob(ctx context.Context, c *conn, name string, o TriggerOptions) (id
 }
 
 // trigger also waits until a node has registered a job that was stored a moment ago.
-func trigger(ctx context.Context, c *conn, l *ledger.Ledger, name string, want ledger.Trigger) (string, error) {
+func trigger(ctx context.Context, l *ledger.Ledger, name string, want ledger.Trigger) (string, error) {
 	for until := time.Now().Add(takenWithin); ; {
 		id, err := l.Trigger(ctx, name, want)
 		if !errors.Is(err, ErrUnknownJob) {

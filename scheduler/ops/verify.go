@@ -39,8 +39,8 @@ type Checked struct {
 // Overdue are the due ticks of a job that no living node can run.
 type Overdue struct {
 	Job   string    `json:"job"`
-	First time.Time `json:"tick,set"`
-	Last  time.Time `json:"until,set"`
+	First time.Time `json:"tick" wire:"set"`
+	Last  time.Time `json:"until" wire:"set"`
 	Count int64     `json:"count"`
 	Why   string    `json:"why"`
 }

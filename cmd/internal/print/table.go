@@ -46,7 +46,7 @@ func Instant(heading string) Column {
 	return Column{Heading: heading, whole: true, Instant: true}
 }
 
-// table collects rows and writes them below their headings. On a terminal, and unless it is wide,
+// Table collects rows and writes them below their headings. On a terminal, and unless it is wide,
 // long cells are cut so that a row has tableWidth characters.
 type Table struct {
 	out     io.Writer
@@ -57,7 +57,7 @@ type Table struct {
 	Rows    [][]string
 }
 
-// row adds a line, with a cell for each column. Line ends, tabs and the like are written as
+// Row adds a line, with a cell for each column. Line ends, tabs and the like are written as
 // escapes: a job's error must not move the columns, or the cursor of a terminal.
 func (t *Table) Row(cells ...string) {
 	var shown []string

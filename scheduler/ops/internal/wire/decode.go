@@ -44,7 +44,7 @@ func decode(text []byte, v reflect.Value, token bool) error {
 		}
 		return err
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // plain kinds are read as encoding/json reads them
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		return decode(text, v.Elem(), false)

@@ -16,7 +16,8 @@ const (
 
 // Field is a field of a struct, by its tags.
 //
-//	json:"name"            also ,omitempty; ,string for a token; ,set for a time that is never zero
+//	json:"name"            also ,omitempty; ,string for a token
+//	wire:"set"             a time that is never zero
 //	query:"name"           also default:"100" min:"1" max:"1000" for numbers
 //	path:"name"            also none:"-" for the text that stands for ""
 //	json:"name" header:"H" the header H where the body has no member of that name
@@ -79,7 +80,7 @@ func fieldOf(f reflect.StructField) Field {
 			continue
 		}
 		of.Name, of.Source = name, source
-		of.omit, of.text, of.Set = strings.Contains(options, "omitempty"), strings.Contains(options, "string"), strings.Contains(options, "set")
+		of.omit, of.text, of.Set = strings.Contains(options, "omitempty"), strings.Contains(options, "string"), f.Tag.Get("wire") == "set"
 		break
 	}
 	return of

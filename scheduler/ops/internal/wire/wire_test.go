@@ -28,7 +28,7 @@ type view struct {
 	Raw     json.RawMessage        `json:"raw,omitempty"`
 	More    *inner                 `json:"more"`
 	Yes     bool                   `json:"yes"`
-	hidden  int
+	_       int
 	Unseen  int
 }
 
