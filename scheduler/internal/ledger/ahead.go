@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Ahead is what a namespace has to do next.
+// Ahead is the next work of a namespace.
 type Ahead struct {
-	Jobs   []string // those with the earliest cursors, the earliest first
+	Jobs   []string // the jobs with the earliest cursors, the earliest first
 	Paused int      // how many jobs are paused; a pause that has ended by itself counts until the job's next tick
 }
 
-// Ahead reads the names of the jobs that are due first, at most so many, and counts pauses. Beside an UnreachableError stands what the
-// other partitions have.
+// Ahead reads the names of the jobs that are due first, at most so many, and counts pauses. With an
+// UnreachableError, the other partitions' jobs and pauses are returned too.
 func (l *Ledger) Ahead(ctx context.Context, most int64) (Ahead, error) {
 	due, pauses := make([]*redis.ZSliceCmd, len(l.keys)), make([]*redis.IntCmd, len(l.keys))
 	err := l.eachReachable(ctx, l.queueTimeout(ctx), "list what is due", l.All(), func(ctx context.Context, parts []int) error {

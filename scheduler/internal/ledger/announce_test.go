@@ -62,7 +62,7 @@ func (r *rig) store(t *testing.T, held map[string]string) {
 	}
 }
 
-// generations are what Announced reads, a line each.
+// generations are Announced's results, a line each.
 func (r *rig) generations(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, a := range must(r.led.Announced(t.Context())) {
@@ -233,7 +233,7 @@ func TestTidy(t *testing.T) {
 		r.client.HSet(t.Context(), k.chunks, strings.Repeat("f", 16), "2|of a newer version")
 		r.client.ZAdd(t.Context(), k.announced, redis.Z{Member: strings.Repeat("f", 16) + "|neo|3", Score: float64(r.now + 40*24*time.Hour.Milliseconds())})
 		r.store(t, map[string]string{"c": "c-1"})
-		tidy(35, "a-1", "b-1", "c-1", "later") // what the newer chunk names is not known
+		tidy(35, "a-1", "b-1", "c-1", "later") // the newer chunk's definitions are unknown
 		r.client.HDel(t.Context(), k.chunks, strings.Repeat("f", 16))
 		tidy(35, "a-1", "later")
 		r.hold(t, "neo", "2", map[string]string{"b": "b-1"})
@@ -243,7 +243,8 @@ func TestTidy(t *testing.T) {
 	})
 }
 
-// TestTidyAmidAnnouncements: nothing leaves that is announced, or becomes current, after it was found to be of no use.
+// TestTidyAmidAnnouncements: a record that is announced, or becomes current, after it was found
+// useless stays.
 func TestTidyAmidAnnouncements(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, r *rig){
 		"the same node again":     func(t *testing.T, r *rig) { r.hold(t, "neo", "1", map[string]string{"b": "b-1"}) },

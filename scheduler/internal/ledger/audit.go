@@ -16,7 +16,7 @@ const (
 	failureMax = 512
 )
 
-// Action is what an operator did, or was refused.
+// Action is an operator's action, done or refused.
 type Action struct {
 	At     int64  `json:"-"` // when it was noted, ms
 	Author string `json:"author"`
@@ -44,7 +44,7 @@ func (l *Ledger) Audit(ctx context.Context, a Action) error {
 	return l.explain(ctx, "note in the audit", err)
 }
 
-// Actions reads the audit, the newest first, and counts what this version cannot read.
+// Actions reads the audit, the newest first, and counts the rows that this version cannot read.
 func (l *Ledger) Actions(ctx context.Context) (all []Action, unknownFormat int, err error) {
 	rows, err := l.client.LRange(ctx, auditKey(l.cfg.Namespace), 0, -1).Result()
 	if err != nil {

@@ -154,8 +154,8 @@ func instants(b Backfill, seconds []int64) (all []int64) {
 	return all
 }
 
-// A tick gets one run: who has seen the backfill as it was before is refused, and so is a tick whose run a failover has not lost
-// when it has lost that the tick was put in.
+// A tick gets one run: a caller that has read an older state of the backfill is refused, and so is
+// a tick whose run a failover has kept while it lost that the tick was put in.
 func TestBackfillTickHasOneRun(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

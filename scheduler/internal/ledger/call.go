@@ -24,8 +24,8 @@ func encoded(args any) string {
 	return string(text)
 }
 
-// clocked are the arguments of a script that refuses a caller whose idea of Redis' time is wrong, or holds to the idea what the script
-// stores.
+// clocked are the arguments of a script that refuses a caller with a wrong idea of Redis' time, or
+// that keeps the times it stores near to that idea.
 type clocked struct {
 	Now  int64 `json:"now"`  // ms; 0 for no idea
 	Skew int64 `json:"skew"` // tolerated difference, ms
@@ -33,7 +33,8 @@ type clocked struct {
 
 func (l *Ledger) clocked(now int64) clocked { return clocked{now, l.cfg.MaxSkew.Milliseconds()} }
 
-// timed are the arguments of a script that holds what it stores to the caller's idea of Redis' time, see Believing.
+// timed are the arguments of a script that keeps the times it stores near to the caller's idea of
+// Redis' time, see Believing.
 func (l *Ledger) timed(ctx context.Context) clocked { return l.clocked(l.believed(ctx)) }
 
 // retained are the arguments of a script that writes a history.

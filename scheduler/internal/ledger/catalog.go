@@ -56,8 +56,9 @@ type CatalogAnswer struct {
 	Version int64 // of the job now; 0 when there is none
 }
 
-// ChangeCatalog makes changes, at most CatalogPage. A job that is stored already as a change has it keeps its version. An answer that is not done stands for another version than the expected
-// one, or of a job that is known to have been stored for a later one.
+// ChangeCatalog makes changes, at most CatalogPage. A job that is already stored as the change
+// wants it keeps its version. An answer that is not Done has the stored version: another one than
+// expected or, for a job with a known version, a later one.
 func (l *Ledger) ChangeCatalog(ctx context.Context, changes []CatalogChange) ([]CatalogAnswer, error) {
 	const doing = "change the catalog"
 	args := catalogArgs{l.timed(ctx), changes, deletedFor.Milliseconds(), deletedMost}
@@ -194,7 +195,8 @@ func parseCatalogJob(job, record string) CatalogJob {
 	return CatalogJob{job, number(version), definition}
 }
 
-// CatalogNames are the names of all jobs of the catalog with their versions, read in pages. What changes meanwhile may be there or not.
+// CatalogNames are the names of all jobs of the catalog with their versions, read in pages. Jobs
+// that change meanwhile may be missing.
 func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
 	const doing = "read the catalog"
 	names := make(map[string]int64)
@@ -236,7 +238,7 @@ func (l *Ledger) CatalogDeleted(ctx context.Context, names []string) (map[string
 	return gone, nil
 }
 
-// CopyCatalog makes the catalog of another namespace what this one's is, with its versions.
+// CopyCatalog makes another namespace's catalog equal to this one's, with its versions.
 func (l *Ledger) CopyCatalog(ctx context.Context, to *Ledger) error {
 	names, err := l.CatalogNames(ctx)
 	if err != nil {

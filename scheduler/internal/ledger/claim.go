@@ -98,7 +98,7 @@ const (
 	ReasonCatchUpMax  = "catch_up_max" // missed, and catch_up: all keeps only so many
 	ReasonStartWithin = "start_within" // it could have started only later than that
 	ReasonNoNode      = "no node"      // missed: no living node could run it for longer than start_within, or a day
-	ReasonFailover    = "failover"     // Redis lost what became of the tick, and no living node can report it
+	ReasonFailover    = "failover"     // Redis lost the tick's result, and no living node can report it
 	ReasonOverlap     = "overlap"      // another run of the job was in flight
 	ReasonUpstream    = "upstream"     // the job it follows did not succeed at this tick
 	ReasonPaused      = "paused"       // the job was paused
@@ -124,8 +124,9 @@ type Claim struct {
 	Overlap jobs.Overlap
 	// Attempts is how often a tick may be granted before a crash ends it: 1, or more with on_crash rerun.
 	Attempts int
-	// Shards is into how many parts the job's ticks are split, and Params has one parameter for each, or none. More
-	// than one: the claim opens a tick, or a pending run that is not yet a shard.
+	// Shards is how many parts the job's ticks are split into, and Params has one parameter for
+	// each, or none. With more than one, the claim opens a tick, or a pending run that is not yet a
+	// shard.
 	Shards int
 	Params []string
 	// Pending: Run is in pending; of the fields below only Drop is then sent. Shard: Run is a shard

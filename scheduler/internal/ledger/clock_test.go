@@ -18,7 +18,7 @@ import (
 // clockSteps are the steps of Redis' clock that the tests take back.
 var clockSteps = []time.Duration{time.Hour, -time.Hour, 10 * 24 * time.Hour}
 
-// stepped is what a caller sees who does not believe a step of Redis' clock.
+// stepped is the result for a caller that does not believe a step of Redis' clock.
 type stepped struct {
 	*rig
 
@@ -43,7 +43,7 @@ func (s *stepped) back(t *testing.T) {
 
 var millis = regexp.MustCompile(`\d{13}`)
 
-// untrue are the stored instants that are near to the clock that is not believed.
+// untrue are the stored instants near to the clock that is not believed.
 func (s *stepped) untrue(t *testing.T) (found []string) {
 	t.Helper()
 	for key, lines := range dump(t, s.client) {

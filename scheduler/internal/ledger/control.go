@@ -23,7 +23,7 @@ type Control struct {
 	Epoch int64
 	// Promoting is the promotion that has begun and not ended, as written by it; "" for none.
 	Promoting string
-	// Move is what a move to or from another Redis has noted; "" for none.
+	// Move is the note of a move to or from another Redis; "" for none.
 	Move string
 }
 
@@ -32,9 +32,9 @@ func (l *Ledger) Control(ctx context.Context) (Control, error) {
 	return control(ctx, l.client, l.cfg, false)
 }
 
-// Restore writes again what Redis has lost of the control record, with active as the active generation, and of gates and
-// incarnations. It returns the stored record. It returns ErrRefused for another number of partitions. An UnreachableError comes with
-// the record.
+// Restore writes the lost parts of the control record, with active as the active generation, and of
+// gates and incarnations. It returns the stored record, also with an UnreachableError. It returns
+// ErrRefused for another number of partitions.
 func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 	stored, err := l.RestoreControl(ctx, active)
 	if err == nil {

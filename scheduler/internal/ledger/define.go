@@ -20,7 +20,7 @@ type Definition struct {
 	WasCursor int64
 	// With Count 0, Until may name the latest instant accounted for; it is then not recorded.
 	Until, Count int64
-	// Upcoming is the first tick of the stored definition that is not among those, ms; 0 for none. If
+	// Upcoming is the first tick of the stored definition after the Count ticks, ms; 0 for none. If
 	// it has come due by the time Redis acts, the answer is differs: it must not be passed over.
 	Upcoming int64
 	// Same: the schedule is the stored definition's. The cursor then stays, no tick is passed, and

@@ -35,7 +35,8 @@
 // # Definitions
 //
 // A definition is stored once, under its digest, which covers its job's name and its generation. A job's entry names the
-// current one. Nodes announce which definitions they hold in chunks, so that a promotion finds those of its generation;
+// current one. Nodes announce which definitions they hold in chunks, so that a promotion finds all
+// of its generation;
 // a definition stays as long as an entry names it, or a chunk that nodes announced within AnnouncedFor. See Announce and Tidy.
 //
 // # Windows

@@ -79,7 +79,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	}{[]byte(t)})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads MarshalJSON's form.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '{' {
 		var bytes struct {
@@ -92,7 +92,7 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(t))
 }
 
-// alone is the document without what nodes announced.
+// alone is the document without nodes' announcements.
 func (d Document) alone() Document {
 	d.Held = nil
 	e, err := parseEntry(d.Job, string(d.Entry))

@@ -126,7 +126,7 @@ func TestIncarnation(t *testing.T) {
 	})
 }
 
-// Where a move has closed the namespace, a gate that is gone is not made again: it would be open.
+// Where a move has closed the namespace, a lost gate is not made again: the new gate would be open.
 func TestGateOfAMoveIsNotMadeAnew(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()
@@ -146,8 +146,8 @@ func TestGateOfAMoveIsNotMadeAnew(t *testing.T) {
 	})
 }
 
-// A job's entry is gone, and its run is there. That is another epoch, in which the run's node reports it: the job goes on where it stood, held by
-// that run.
+// A job's entry is lost, and its run is not. That is another epoch, in which the run's node reports
+// the run: the job goes on from its cursor, held by that run.
 func TestEntryLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin func(t *testing.T, r *rig) Run

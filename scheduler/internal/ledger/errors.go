@@ -36,8 +36,9 @@ var ErrUnknownRun = errors.New("unknown run")
 // names what to do instead.
 var ErrRefused = errors.New("refused")
 
-// ErrClosed is returned when a move to another Redis has closed the namespace: it grants, takes in and changes nothing.
-// What runs may still be renewed, settled and reaped. ErrClosed is an ErrRefused: errors.Is finds both.
+// ErrClosed is returned when a move to another Redis has closed the namespace: it grants, takes in
+// and changes nothing. Runs in flight may still be renewed, settled and reaped. ErrClosed is an
+// ErrRefused: errors.Is finds both.
 var ErrClosed error = closedNamespace{}
 
 type closedNamespace struct{}
@@ -54,7 +55,7 @@ var ErrUnknownFormat = errors.New("a record this version does not understand")
 // ClockError is ErrClock with the facts.
 type ClockError struct {
 	Redis    time.Time // Redis' clock when it answered
-	Believed time.Time // what the caller had sent
+	Believed time.Time // the caller's idea of the time
 }
 
 // Error prints both clocks.
@@ -78,7 +79,7 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("%d partitions left out: %v", len(e.Parts), e.Err)
 }
 
-// Unwrap makes errors.Is find what the first error wraps.
+// Unwrap makes errors.Is find the errors that the first error wraps.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // The shortest time that masters have to answer a call to all of them: from nodes, and from tools,
@@ -143,8 +144,8 @@ func (l *Ledger) atMaster(ctx context.Context, parts []int) string {
 	return ""
 }
 
-// explain is redisconn.Explain for the calls of tools, after which a Cluster client looks who is master. After calls that only nodes
-// make, the node has it look.
+// explain is redisconn.Explain for the calls of tools, after which a Cluster client reads the
+// topology again. After calls that only nodes make, the node refreshes it.
 func (l *Ledger) explain(ctx context.Context, op string, err error) error {
 	return explain(ctx, l.client, l.cfg.Namespace, op, err)
 }

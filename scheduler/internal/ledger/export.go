@@ -13,17 +13,18 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// One reading takes so many jobs, or jobs with so many rows, at most: what a server answers at one instant. As it takes
-// everything that waits in the partition besides, it takes more jobs where much does.
+// One reading takes at most so many jobs, or jobs with so many rows: a server answers it at one
+// instant. Each reading also takes all pending runs of the partition, so it takes more jobs where
+// these are many.
 const (
 	exportJobs = 200
 	exportRows = 20_000
 )
 
 // Export gives every job to sink as a document, each as of one instant, and last the unique keys
-// whose job is unknown. A job comes after its upstreams, so that it has noted every end in their
-// documents. (A job that begins to follow another one meanwhile may come before it.) For a
-// namespace without changes all documents are of one instant. left are the records that this
+// whose job is unknown. A job comes after its upstreams, so its document has every event that their
+// documents no longer have. (A job that begins to follow another one meanwhile may come before it.)
+// For a namespace without changes all documents are of one instant. left are the records that this
 // version cannot read and no document holds. Export ends at sink's first error.
 func (l *Ledger) Export(ctx context.Context, sink func(Document) error) (left []UnknownFormat, err error) {
 	x := &export{l: l, sink: sink, parts: make([]exportPart, len(l.keys))}
@@ -73,8 +74,9 @@ func (x *export) run(ctx context.Context) error {
 	return nil
 }
 
-// survey reads which jobs a partition has, and its unique keys. These come before the jobs: with a key that is younger than
-// the document of its job, a restored namespace would wait for a run that it does not have.
+// survey reads the names of a partition's jobs, and its unique keys. The keys are read before the
+// jobs: with a key younger than its job's document, a restored namespace would wait for a run it
+// does not have.
 func (x *export) survey(ctx context.Context, p int) error {
 	k, part := x.l.keys[p], &x.parts[p]
 	var names *redis.StringSliceCmd

@@ -10,7 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// travels is what a document has beyond what the books of a job have. It is read at the same instant.
+// travels has the parts of a document that are no part of a job's snapshot. It is read at the same
+// instant.
 type travels struct {
 	cancels, joins    *redis.MapStringStringCmd
 	pauses, followers *redis.SliceCmd

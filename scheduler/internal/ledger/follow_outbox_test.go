@@ -185,7 +185,7 @@ func TestFollowerHeldInAnotherDefinition(t *testing.T) {
 	})
 }
 
-// TestRelayedByAnotherServer: what followers have answered to a server counts for nothing where another one has its place.
+// TestRelayedByAnotherServer: followers' answers to one server count for nothing at another one.
 func TestRelayedByAnotherServer(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")

@@ -65,7 +65,7 @@ type ClosedError struct {
 	Where string
 }
 
-// ClosedBy reads what a closed partition answers.
+// ClosedBy reads the answer of a closed partition.
 func ClosedBy(answer string) *ClosedError {
 	f := strings.SplitN(answer, "|", 3)
 	f = append(f, "", "", "")

@@ -27,7 +27,7 @@ var closedGates = []struct {
 	{"1|0||shut||", ClosedError{State: "shut"}, "update this program"},
 }
 
-// deed is what a closed gate refuses and an open one does not.
+// deed is a call that a closed gate refuses and an open one does not.
 type deed struct {
 	name string
 	do   func(ctx context.Context, r *rig) error

@@ -18,7 +18,8 @@ const (
 	importBytes     = 1 << 20
 )
 
-// Importer writes documents into a namespace: what a move brings, or a backup. Close it with Flush. It is not safe for concurrent use.
+// Importer writes documents into a namespace, from a move or a backup. Close it with Flush. It is
+// not safe for concurrent use.
 type Importer struct {
 	l       *Ledger
 	move    string // "" for a backup
@@ -242,7 +243,8 @@ func (i *Importer) send(ctx context.Context) error {
 	return redisconn.Classify("write jobs", err)
 }
 
-// Flush writes what Import has not written yet. It returns the jobs of a backup that were there already.
+// Flush writes the documents that Import has not written yet. It returns the jobs of a backup that
+// existed already.
 func (i *Importer) Flush(ctx context.Context) (exists []string, err error) {
 	for p, held := range i.held {
 		for _, of := range slices.Sorted(maps.Keys(held)) {

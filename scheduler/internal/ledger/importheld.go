@@ -2,7 +2,8 @@ package ledger
 
 import "strings"
 
-// holders are the definitions that are to be announced in a partition, by who held them and since when: generation|revision|since.
+// holders are the definitions to announce in a partition, by their nodes and time:
+// generation|revision|since.
 type holders map[string]*holder
 
 type holder struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// backup is what a server holds: hashes, lists, sorted sets, strings by key.
+// backup is a server's content: hashes, lists, sorted sets, strings by key.
 type backup map[string]any
 
 func (r *rig) backup(tb testing.TB) backup {
@@ -146,7 +146,7 @@ func (r *rig) says(t *testing.T, want Status, a Assertion) Asserted {
 	return got
 }
 
-// unleased is a dump without what a renewal changes.
+// unleased is a dump without the parts that a renewal changes.
 func (r *rig) unleased(t *testing.T) map[string]string {
 	t.Helper()
 	all := dump(t, r.client)
@@ -179,7 +179,8 @@ func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Run) {
 	}
 }
 
-// whole checks that the audit finds nothing in any job, and that the sweep finds what it has to.
+// whole checks that the audit finds nothing in any job, and that the sweep finds everything it has
+// to.
 func (r *rig) whole(t *testing.T) {
 	t.Helper()
 	r.sound(t)

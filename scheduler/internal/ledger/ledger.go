@@ -37,7 +37,7 @@ const keepForLeast = time.Minute
 
 const defaultKeepFor = 168 * time.Hour
 
-// DefaultNamespace is the namespace of who names none.
+// DefaultNamespace is the namespace where none is named.
 const DefaultNamespace = "escapement"
 
 var namespaceWords = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
@@ -122,9 +122,10 @@ func (l *Ledger) At(epoch string) *Ledger {
 	return &there
 }
 
-// Believing returns the ledger for a caller with an idea of Redis' time; a zero time is none. What scripts store by Redis' clock is held
-// to within MaxSkew of the idea, so that nothing outlives a clock which the caller does not believe. Methods that take the time as an
-// argument are refused with ErrClock instead.
+// Believing returns the ledger for a caller with an idea of Redis' time; a zero time is none. Times
+// that scripts store by Redis' clock are kept within MaxSkew of the idea, so that nothing outlives
+// a clock which the caller does not believe. Methods with the time as an argument return ErrClock
+// instead.
 func (l *Ledger) Believing(idea func(context.Context) time.Time) *Ledger {
 	there := *l
 	there.idea = idea

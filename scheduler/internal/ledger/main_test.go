@@ -17,7 +17,7 @@ import (
 // server is the one real redis-server of this package's tests; each test begins with an empty one.
 var server *redistest.Server
 
-// silent drops what go-redis itself logs while servers are away.
+// silent drops go-redis' own log while servers are away.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
@@ -39,7 +39,7 @@ func withServer(run func() int) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	own := goleak.IgnoreCurrent() // what waits for the server belongs to this function
+	own := goleak.IgnoreCurrent() // goroutines that wait for the server belong to this function
 	code := run()
 	if err := goleak.Find(own); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

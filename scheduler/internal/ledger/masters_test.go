@@ -22,7 +22,7 @@ type onCluster struct {
 	kept, lost int
 	master     *redistest.Server // of lost
 	road       redistest.Net     // to it
-	before     []string          // who the masters are at first, by partition
+	before     []string          // the masters' ids at first, by partition
 }
 
 // whileHung is longer than any call should wait for a master that hangs.

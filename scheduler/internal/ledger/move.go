@@ -34,7 +34,7 @@ const (
 	MoveBurnt   = "burnt"   // the move was undone
 )
 
-// Move is what a control record notes of a move to or from another Redis. The zero Move is none.
+// Move is a control record's note of a move to or from another Redis. The zero Move is none.
 type Move struct {
 	ID    string    // uuid v7: a later move has a greater one
 	Role  string    // of this side: MoveFrom or MoveTo
@@ -48,7 +48,8 @@ func (m Move) Closes() bool {
 	return m.Role == MoveFrom || m.Role == MoveTo && m.State != MoveOpen
 }
 
-// ParseMove reads Control.Move; "" is the zero Move. It returns ErrUnknownFormat for what this version cannot read.
+// ParseMove reads Control.Move; "" is the zero Move. It returns ErrUnknownFormat for a text that
+// this version cannot read.
 func ParseMove(s string) (Move, error) {
 	if s == "" {
 		return Move{}, nil

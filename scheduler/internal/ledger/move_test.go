@@ -253,8 +253,8 @@ func jobIn(p int) string {
 	}
 }
 
-// TestMoveScripts: only the move that is going on, and only its newest step, changes anything; whatever
-// comes late, or of another move, is refused.
+// TestMoveScripts: only the current move, and only its newest step, changes anything; a late call,
+// or a call of another move, is refused.
 func TestMoveScripts(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		s := &mover{t: t, ctx: t.Context(), client: r.client}

@@ -58,12 +58,12 @@ func Reserve(ctx context.Context, client redis.UniversalClient, r Reservation) e
 		ErrRefused, r.Namespace, where, cmp.Or(reply[1], "no move has brought it"))
 }
 
-// Step is a change of what a control record notes of a move.
+// Step is a change of a control record's note of a move.
 type Step struct {
 	ID   string `json:"id"`
 	Role string `json:"role"` // MoveFrom or MoveTo
 	Peer string `json:"peer"` // address of the other side
-	// State is what comes next; MoveUndone takes the note away.
+	// State is the next state; MoveUndone removes the note.
 	State string `json:"state"`
 	// Own are the states of this move that it may follow; Older are those, "role/state", of an older one, and "none".
 	Own   []string `json:"own,omitempty"`

@@ -17,7 +17,7 @@ import (
 // ErrStale is returned to a notifier that another one has followed: it holds the lock no longer.
 var ErrStale = errors.New("another notifier has taken over")
 
-// notedToken is the field with the token of who wrote last. No job is called so.
+// notedToken is the field with the last writer's token. No job is called so.
 const notedToken = ":token"
 
 type notifiedArgs struct {

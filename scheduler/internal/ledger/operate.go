@@ -219,7 +219,8 @@ func (l *Ledger) Remove(ctx context.Context, job string) error {
 	return err
 }
 
-// RemoveDefined is Remove for a job whose current definition has this digest. It reports whether that is so; any other job stays.
+// RemoveDefined is Remove for a job whose current definition has this digest, and reports whether
+// it has; any other job stays.
 func (l *Ledger) RemoveDefined(ctx context.Context, job, digest string) (bool, error) {
 	word, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed", "used"}, map[Status]error{
 		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),

@@ -19,7 +19,7 @@ import (
 type Promotion struct {
 	Generation string
 	Pattern    string // of job names, as in path.Match; "" for all jobs
-	Cancel     bool   // ends what runs
+	Cancel     bool   // ends the runs in flight
 	Epoch      int64  // filled in by Begin
 	Resumed    bool   // Begin found that the same had begun
 }
@@ -137,7 +137,7 @@ func (p Promotion) Follow(ctx context.Context, l *Ledger, upstream, job string) 
 	return l.follow(ctx, followArgs{upstream, job, true, ms(p.Epoch)})
 }
 
-// Unfollow ends what Follow began.
+// Unfollow undoes Follow.
 func (p Promotion) Unfollow(ctx context.Context, l *Ledger, upstream, job string) error {
 	return l.follow(ctx, followArgs{upstream, job, false, ms(p.Epoch)})
 }

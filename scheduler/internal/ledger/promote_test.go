@@ -77,7 +77,7 @@ func (s *promoter) begin(p Promotion, epoch int64, resumed bool) Promotion {
 	return got
 }
 
-// late is a copy of the begin script, as a caller sent it who had seen these epochs.
+// late is a copy of the begin script's call by a caller with these epochs.
 func (s *promoter) late(p Promotion, least, seen, off int64) string {
 	args := beginArgs{clocked{s.r.now + off, 1000}, p.Generation, p.Pattern, p.Cancel, least, seen}
 	reply, err := beginScript.call(s.ctx, s.r.client, namespaceTag(testNS), "", args).Slice()
@@ -180,7 +180,8 @@ func (s *promoter) following() {
 	s.is("followers", s.r.client.Exists(s.ctx, here.followers).Val(), int64(0))
 }
 
-// TestPromoteScripts: what comes late, or while a move goes on, changes nothing; only the newest promotion goes on.
+// TestPromoteScripts: a late call, or a call during a move, changes nothing; only the newest
+// promotion goes on.
 func TestPromoteScripts(t *testing.T) {
 	onBoth(t, promoteConfig, func(t *testing.T, r *rig) {
 		s := &promoter{t: t, ctx: t.Context(), r: r}

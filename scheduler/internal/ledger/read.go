@@ -102,8 +102,8 @@ func stored(job, record string) Stored {
 	return Stored{Entry: e}
 }
 
-// Count counts the jobs of the namespace, and names the partitions that have some. Beside an UnreachableError stands what the other
-// partitions have.
+// Count counts the jobs of the namespace, and names the partitions with jobs. With an
+// UnreachableError, the other partitions' results are returned too.
 func (l *Ledger) Count(ctx context.Context) (jobs int, parts []int, err error) {
 	counts := make([]*redis.IntCmd, len(l.keys))
 	err = l.eachReachable(ctx, l.queueTimeout(ctx), "count jobs", l.All(), func(ctx context.Context, parts []int) error {

@@ -88,7 +88,7 @@ func TestReassertTooLate(t *testing.T) {
 	}
 }
 
-// TestReassertAtAnotherServer: who is wrong about the server, or about its clock, does nothing.
+// TestReassertAtAnotherServer: a caller with a wrong server or clock does nothing.
 func TestReassertAtAnotherServer(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

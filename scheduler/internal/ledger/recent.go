@@ -19,7 +19,7 @@ const never = int64(math.MaxInt64 / 2)
 type Recent struct {
 	// Rows is how many rows of each job, at least, were written since Since, ms; by job.
 	Rows map[string]int
-	// Since is 0 when that is all rows that there are.
+	// Since is 0 when Rows has all existing rows.
 	Since int64
 	// Ended is when rows that were written before Since had ended, ms: the clock of the node that wrote one may have been MaxSkew ahead.
 	Ended int64

@@ -9,9 +9,10 @@ import (
 
 //go:generate go run ./gen
 
-// The records' layouts are tables, in gen/records.go. What reads and writes them, here and in the scripts, is generated from those.
+// The records' layouts are tables, in gen/records.go. Their readers and writers, here and in the
+// scripts, are generated from these tables.
 
-// Entry is what the ledger keeps of one job.
+// Entry is the ledger's record of one job.
 type Entry struct {
 	Job       string
 	Cursor    int64 // earliest tick not accounted for, ms; 0 when the schedule has no more
@@ -74,7 +75,7 @@ type Run struct {
 	Overlap        string // s, q, r or a: the job's policy when it was granted
 	Attempts       int    // how often the tick may be granted before a crash ends it
 	ReservesJob    bool   // pending: the job is held for it, because it was granted before
-	TickID         string // the open tick that this is a shard of; "" for what holds the job by itself
+	TickID         string // the open tick whose shard this is; "" for a run that holds the job by itself
 	Param          string // the shard's parameter
 	Payload        []byte
 	// IsOpenTick: an open tick of a sharded job. Left is the number of its shards that have
@@ -137,7 +138,7 @@ func parseRun(run, record string) (Run, error) {
 	return l, err
 }
 
-// parsePending reads what lies in waiting: a pending run, or an open tick.
+// parsePending reads a record of waiting: a pending run, or an open tick.
 func parsePending(run, record string) (Run, error) {
 	l := Run{ID: run}
 	if l.IsOpenTick = strings.HasPrefix(record, "1T|"); l.IsOpenTick {

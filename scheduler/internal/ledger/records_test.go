@@ -2,7 +2,7 @@ package ledger
 
 import "testing"
 
-// FuzzRecords: what stands in Redis may be anything; reading it is an error at worst.
+// FuzzRecords: reading any text as a record is an error at worst.
 func FuzzRecords(f *testing.F) {
 	for _, s := range []string{"", "1", "1|R|1|2|3|4|0|1|1|1|r|5|n|a|schedule||succeeded||6||e|f", "1|S|1|2|3|4|5|6|missed|late|",
 		"1|1|d|v|1|r|o|1|1|1,2|3,|4,2|missed=3,lost=x", "1|2|0|j|1|0|1|1|9|n|a|5|1|2|schedule||7|s|1|p|q", "1|j|1|0|1|1|1|2|manual|t|3|1|p", "2|x"} {

@@ -117,8 +117,8 @@ func TestRemoveWaitsForWhatRuns(t *testing.T) {
 	}
 }
 
-// A unique key names a run of the job that was, whether it waited or had ended: of the job that is added again under that name it
-// names another one, which runs.
+// A unique key names a run of the removed job, pending or ended: for a new job of that name it
+// names another run, which starts.
 func TestRemoveForgetsUniqueKeys(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()

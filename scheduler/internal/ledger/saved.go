@@ -75,7 +75,7 @@ func (l *Ledger) Saved(ctx context.Context, run Run) (by string, data []byte, er
 	return "", nil, err
 }
 
-// savedFault is why what attempts have saved cannot be read.
+// savedFault is why the attempts' checkpoints cannot be read.
 func savedFault(err error) error {
 	err = redisconn.Classify("read a checkpoint", err)
 	if isReply(err) && !errors.Is(err, locking.ErrUnreachable) {
@@ -126,7 +126,7 @@ type Progress struct {
 // Text is the progress as it is stored.
 func (r Progress) Text() string { return r.text() }
 
-// Wait is what a granted run waits for before it starts.
+// Wait is the reason why a granted run waits before it starts.
 type Wait struct {
 	At      int64  // since when, ms; of a run that waits no more, when that ended
 	Refused bool   // the store of the lock refuses or does not answer; else another holder has the lock
@@ -139,7 +139,8 @@ func (r Wait) Text() string {
 	return r.text()
 }
 
-// Progress reads how far runs are that go on, and what runs wait for before they start, by their ids. Runs with neither are left out.
+// Progress reads the progress of runs in flight, and what runs wait for before they start, by their
+// ids. Runs with neither are left out.
 func (l *Ledger) Progress(ctx context.Context, runs []Run) (map[string]Progress, map[string]Wait, error) {
 	byPart := l.byPartition(len(runs), func(i int) string { return runs[i].Job })
 	got := make([]*redis.SliceCmd, len(byPart))

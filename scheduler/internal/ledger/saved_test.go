@@ -43,7 +43,7 @@ func (r *rig) saved(t *testing.T, want map[string]string) {
 	}
 }
 
-// finds compares what an attempt finds.
+// finds compares the checkpoint that an attempt finds.
 func (r *rig) finds(t *testing.T, l Run, by, want string) {
 	t.Helper()
 	if got, data, err := r.led.Saved(t.Context(), l); got != by || string(data) != want || err != nil {

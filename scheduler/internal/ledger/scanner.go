@@ -27,7 +27,7 @@ type Late struct {
 	Cursor int64 // ms; of an orphan that was put off, when it was to be looked at again
 }
 
-// ScanResult is what a look at the ledger found.
+// ScanResult is the result of a Scan.
 type ScanResult struct {
 	Late    []Late   // overdue by more than the grace
 	Lapsed  []Run    // until has passed

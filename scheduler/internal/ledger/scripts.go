@@ -27,9 +27,10 @@ func source(piece string) string {
 // keysMark begins the line on which a script names its keys.
 const keysMark = "-- keys: "
 
-// assemble puts a script together. A line "-- needs: lib/history codec/entry" stands for those pieces, and what they need, that do
-// not stand before it. Below such a line, their definitions are known. A line "-- keys: jobs due" stands for a table k, from a key's
-// name to the key.
+// assemble puts a script together. A line "-- needs: lib/history codec/entry" stands for those
+// pieces, and the pieces that they need, unless these stand before it. Below such a line, their
+// definitions are known. A line "-- keys: jobs due" stands for a table k, from a key's name to the
+// key.
 func assemble(name string, source func(piece string) string) string {
 	var b strings.Builder
 	there := make(map[string]bool)

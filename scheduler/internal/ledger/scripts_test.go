@@ -96,8 +96,8 @@ func TestShippedScripts(t *testing.T) {
 	})
 }
 
-// TestNoMemoryLeft: a Redis that takes no more writes refuses what adds something, and then the call has
-// done nothing at all; when it has memory again the same call does it all.
+// TestNoMemoryLeft: a Redis that takes no more writes refuses additions, and then the call has done
+// nothing at all; when it has memory again the same call does it all.
 func TestNoMemoryLeft(t *testing.T) {
 	useScripts(t, steered...)
 	r := realRig(t, oneConfig)

@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// JobSnapshot is everything that is stored of one job, read at one instant.
+// JobSnapshot is every record of one job, read at one instant.
 type JobSnapshot struct {
 	Entry      Entry
 	Definition jobs.Definition // the zero value when it cannot be read
@@ -34,7 +34,7 @@ type UnknownFormat struct {
 	Kind string `json:"-"` // entry, definition, history, row, run or key
 }
 
-// Unread is what a reading of the books came across and could not read.
+// Unread are the records that a reading came across and could not read.
 type Unread struct {
 	UnknownFormat []UnknownFormat
 	// Unverified are the jobs, by name, that cannot be checked, because their entry, their definition
@@ -85,7 +85,7 @@ type page struct {
 	rows          []*redis.StringSliceCmd
 }
 
-// page reads jobs of a partition, and at the same instant what more queues.
+// page reads jobs of a partition, and at the same instant the results that more queues.
 func (l *Ledger) page(ctx context.Context, part int, names []string, more func(redis.Pipeliner)) (*page, error) {
 	k := l.keys[part]
 	g := &page{keys: k, names: names, defs: make(map[string]string, len(names)), rows: make([]*redis.StringSliceCmd, len(names))}
@@ -153,7 +153,7 @@ func (g *page) read(u *Unread, f func(JobSnapshot)) {
 	}
 }
 
-// leave notes what cannot be read, and that the job can therefore not be verified.
+// leave notes an unreadable record, and that the job can therefore not be verified.
 func (u *Unread) markUnverified(key, job, kind string, err error) {
 	u.UnknownFormat = append(u.UnknownFormat, UnknownFormat{Key: key, What: err.Error(), Job: job, Kind: kind})
 	u.Unverified = append(u.Unverified, job)

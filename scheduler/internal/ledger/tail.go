@@ -7,7 +7,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Tail is the last of what a run that goes on has written.
+// Tail is the latest output of a run in flight.
 type Tail struct {
 	Job, Run string
 	Token    locking.Token

@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// TestTail: what a run has written so far is kept only while it goes on, by its token; its end replaces it, and a node's death does not.
+// TestTail: a run's output is kept only while the run is in flight, by its token; the run's end
+// replaces it, and a node's death does not.
 func TestTail(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

@@ -12,10 +12,10 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// AnnouncedFor is how long a definition stays that no node holds and that is not current.
+// AnnouncedFor is how long a definition without a node stays that is not current.
 const AnnouncedFor = 30 * 24 * time.Hour
 
-// useless is what Tidy deletes in a partition.
+// useless lists the records that Tidy deletes in a partition.
 type useless struct {
 	Announcements []string `json:"announcements,omitempty"`
 	Chunks        []string `json:"chunks,omitempty"` // digests
@@ -102,7 +102,7 @@ func (l *Ledger) useless(ctx context.Context, part int, old int64) (changes stri
 	if err == nil {
 		err = l.eachEntry(ctx, part, func(e Entry) { named[e.Digest] = true })
 	}
-	if err != nil || unknownFormat > 0 { // of a newer version: what it names is not known
+	if err != nil || unknownFormat > 0 { // of a newer version: the definitions it names are unknown
 		return changes, u, err
 	}
 	defs, err := l.client.HKeys(ctx, k.defs).Result()

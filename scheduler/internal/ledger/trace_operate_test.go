@@ -105,7 +105,7 @@ func (w *world) recall(now int64) *call {
 	return &call{name: "recall", now: now, args: batch, do: func(ctx context.Context, r *rig) (any, error) { return r.led.At(server).Recall(ctx, now, batch) }}
 }
 
-// hold has a node announce what it holds in the partition of a job, store a definition, or tidy.
+// hold has a node announce its definitions in the partition of a job, store a definition, or tidy.
 func (w *world) hold(job, generation string) *call {
 	part, held := Partition(job, tracePartitions), map[string]string{job: w.digestFor(job)}
 	for _, other := range jobNames {

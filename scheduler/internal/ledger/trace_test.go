@@ -26,16 +26,17 @@ const tracePartitions = 2
 // traceConfig keeps little, so that rows are trimmed by count and by age all the time.
 var traceConfig = Config{Partitions: tracePartitions, Keep: 16, KeepFor: 20 * time.Minute}
 
-// call is one call of the ledger: what it is, for the report, and how it is done.
+// call is one call of the ledger: its name, for the report, and its function.
 type call struct {
 	name  string
 	now   int64 // the caller's idea of Redis' time, ms; 0 when the script does not compare it
 	args  any
 	do    func(ctx context.Context, r *rig) (any, error)
-	model func(m Model) (any, error) // what the model answers; nil for a call that it does not have
+	model func(m Model) (any, error) // the model's answer; nil for a call that the model lacks
 }
 
-// Model is a model of the ledger, which the calls of a trace and what they store are compared with. See package model.
+// Model is a model of the ledger, for comparison with a trace's calls and their records. See
+// package model.
 type Model interface {
 	At(us int64, server string)
 	ClockOff(now int64) bool

@@ -25,7 +25,7 @@ type world struct {
 	ids     int
 	rig     *rig // the one looked at
 
-	jobs            map[string]Stored // what stands in the ledger
+	jobs            map[string]Stored // the ledger's jobs
 	names           []string          // of those jobs, in order
 	leased, pending []Run
 
@@ -90,7 +90,7 @@ func (r rhythm) definition(digest string) []byte {
 	return fmt.Appendf(nil, `{"name":"%s","settings":"of %s|\n"}`, job, digest)
 }
 
-// rhythmOf is what a digest stands for, which is a rhythm's name and a job's.
+// rhythmOf is the rhythm of a digest, which is a rhythm's name and a job's.
 func rhythmOf(digest string) rhythm {
 	name, _, _ := strings.Cut(digest, "@")
 	return rhythms[name]
@@ -126,7 +126,7 @@ func newWorld(seed uint64, all bool) *world {
 		burnt: map[string]bool{}}
 }
 
-// look reads what the next call starts from.
+// look reads the state that the next call starts from.
 func (w *world) look(t *testing.T, r *rig) {
 	t.Helper()
 	w.rig, w.jobs, w.names, w.leased, w.pending = r, map[string]Stored{}, nil, nil, nil
@@ -327,7 +327,7 @@ func (w *world) claimOf(s Stored) Claim {
 	return c
 }
 
-// plan fills in what a claim passes and runs, from its cursor on.
+// plan fills in a claim's passes and tick, from its cursor on.
 func (w *world) plan(c *Claim, r rhythm, e Entry) {
 	at, now := c.From, w.ms()
 	pass := func(outcome jobs.Outcome, reason string, before int64) bool {
