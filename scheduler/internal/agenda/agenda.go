@@ -48,7 +48,7 @@ type Lanes interface {
 	Blocked(part int) bool
 }
 
-// TakeoverOrder reports whether this node may take late work. The work's preferred node may take it
+// TakeoverOrder reports whether this node may take late work. The work's owner may take it
 // at once, the other nodes in the order of their rank.
 type TakeoverOrder interface {
 	Tick(j *work.Job, first bool, late time.Duration) bool

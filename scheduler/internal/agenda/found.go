@@ -19,7 +19,7 @@ const (
 	pendingShare = 16
 )
 
-// consider takes what a sweep found overdue or pending, as far as it is this node's turn.
+// consider takes a sweep's overdue jobs and pending runs, as far as it is this node's turn.
 func (a *Agenda) consider(f Found) {
 	now := a.Clock.Now()
 	a.forgetOld(now)
@@ -64,8 +64,8 @@ func (a *Agenda) findPending(f Found, now time.Time) {
 	a.dropPending(func(c *candidate) bool { return !chosen[c.run.ID] && slices.Contains(f.Parts, c.job.Part) })
 }
 
-// dropPending drops the pending runs that match, but no claim in flight and no shard for which this
-// node goes first.
+// dropPending drops the pending runs that match, but no claim in flight and no shard that this node
+// owns.
 func (a *Agenda) dropPending(some func(*candidate) bool) {
 	for _, c := range a.waiting {
 		if !c.inFlight && !c.job.ownsShard(c.run) && some(c) {
@@ -112,7 +112,7 @@ func (a *Agenda) forget(c *candidate) {
 // priority orders the pending runs of a job, 0 first. 0 is the run that the ledger named as the
 // job's holder, 1 a run that held the job before it was handed back or its node crashed, 3 a run of
 // a backfill, which has time, 2 any other. Claims of later runs are answered held until the holder
-// has run. For shards, 0 are the shards for which this node is the preferred one.
+// has run. For shards, 0 are the shards that this node owns.
 func (a *Agenda) priority(p *ledger.Run) int64 {
 	j := a.byName[p.Job]
 	switch {

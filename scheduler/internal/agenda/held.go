@@ -58,7 +58,7 @@ func (a *Agenda) reject(j *jobState, why, detail string) {
 }
 
 // reschedule queues a job's pending runs, notes its cursor, and queues its next tick if this node
-// goes first. The tick is claimed ahead, but not before delay is over.
+// owns the job. The tick is claimed ahead, but not before delay is over.
 func (a *Agenda) reschedule(j *jobState, cursor int64, delay time.Duration) {
 	if j.unclaimable {
 		return

@@ -36,7 +36,7 @@ func (b *Inbox) Send(e Event) {
 	}
 }
 
-// Found is what a sweep of some partitions found overdue or pending.
+// Found has the overdue jobs and pending runs of a sweep of some partitions.
 type Found struct {
 	ledger.ScanResult
 	Parts []int
@@ -45,7 +45,7 @@ type Found struct {
 func (v Found) apply(a *Agenda) { a.consider(v) }
 func (Found) afterEnd(*Slots)   {}
 
-// Owned lists the jobs, and their shards, whose preferred node this node is from now on.
+// Owned lists the jobs, and their shards, that this node owns from now on.
 type Owned struct {
 	Jobs   map[*work.Job]bool
 	Shards map[*work.Job][]int
@@ -140,7 +140,7 @@ type OwnOnly struct{}
 func (OwnOnly) apply(a *Agenda) { a.ownOnly() }
 func (OwnOnly) afterEnd(*Slots) {}
 
-// own notes for which jobs, and which of their shards, this node goes first.
+// own notes the jobs, and the shards, that this node owns.
 func (a *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 	now := a.Clock.Now()
 	for _, j := range a.order {
@@ -161,7 +161,7 @@ func (a *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 	}
 }
 
-// freed notes the end of a run, and claims at once what waited for its job. Otherwise a run by hand
+// freed notes the end of a run, and claims at once the job's next waiting run or tick. Otherwise a run by hand
 // of a busy job would always come too late, and a node that works off another's late ticks would
 // wait for a sweep after each. The job's followers are notified at once too.
 func (a *Agenda) freed(j *jobState) {

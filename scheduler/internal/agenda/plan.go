@@ -87,7 +87,7 @@ type planner struct {
 	keptTrigger jobs.Trigger
 }
 
-// decision is what happens to a tick. The tick runs if until is not after it. Else neither it nor
+// decision is a tick's fate. The tick runs if until is not after it. Else neither it nor
 // any other tick before until in the same windows runs.
 type decision struct {
 	outcome jobs.Outcome

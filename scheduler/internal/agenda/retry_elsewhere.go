@@ -21,8 +21,8 @@ func (a *Agenda) leaveToOthers(r ledger.Report) {
 }
 
 // mayRetry reports whether this node may take a pending run that has waited for so long. This node
-// retries its own failed attempt only after the other nodes' turns, even as the job's preferred
-// node: rather than never.
+// retries its own failed attempt only after the other nodes' turns, even as the job's owner:
+// rather than never.
 func (a *Agenda) mayRetry(j *jobState, p *ledger.Run, late time.Duration) bool {
 	if _, failed := a.retryElsewhere[p.ID]; !failed {
 		return true

@@ -27,7 +27,7 @@ func NewSlots(size int) *Slots { return &Slots{size: size, free: size} }
 func (s *Slots) Size() int { return s.size }
 
 // take takes a slot; false when none is free. Only the agenda takes and, while it runs, releases
-// slots, but for Retake. So what it claims does not depend on which goroutine was quicker.
+// slots, but for Retake. So its claims do not depend on which goroutine was quicker.
 func (s *Slots) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -108,7 +108,7 @@ func (a *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 }
 
 // The first claim of a sharded job's tick opens the tick. From then on its shards are pending runs.
-// Every preferred node of a shard claims the tick when it is due. The answer says only that the
+// Every owner of a shard claims the tick when it is due. The answer says only that the
 // tick is open, and the node claims its own shards at once. The sweep finds the shards of nodes
 // that do not claim, and the other nodes take them in turn.
 

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// announceEvery is how often a node repeats what it holds. What no node announces for
-	// ledger.AnnouncedFor is removed.
+	// announceEvery is how often a node repeats its announcements. Definitions that no node announces
+	// for ledger.AnnouncedFor are removed.
 	announceEvery = time.Hour
-	// tidyAfter is how long a node waits before it first removes what no node holds. Then it does
-	// so every announceEvery.
+	// tidyAfter is how long a node waits before it first removes definitions without a node. Then it
+	// does so every announceEvery.
 	tidyAfter = time.Minute
 )
 
-// announcement is what a node holds. It does not change.
+// announcement lists a node's definitions. It does not change.
 type announcement struct {
 	version int              // Version of the node's jobs
 	chunks  [][]ledger.Chunk // by partition
@@ -33,7 +33,7 @@ type announcement struct {
 	names   map[string]string
 }
 
-// announcerConfig holds what an announcer needs.
+// announcerConfig holds the dependencies of an announcer.
 type announcerConfig struct {
 	id, generation string
 	ledger         *ledger.Ledger
@@ -48,8 +48,8 @@ type announcerConfig struct {
 	beat  chan<- struct{} // holds one signal: send a heartbeat now
 }
 
-// announcer keeps the node's jobs announced in every partition, and tidies the partitions whose
-// preferred node this node is. Only the registrar calls it; other goroutines may read the
+// announcer keeps the node's jobs announced in every partition, and tidies the partitions that
+// this node owns. Only the registrar calls it; other goroutines may read the
 // announcement.
 type announcer struct {
 	announcerConfig
@@ -66,7 +66,7 @@ func newAnnouncer(c announcerConfig) *announcer {
 	return a
 }
 
-// holds lists what the node holds now.
+// holds lists the node's definitions of now.
 func (a *announcer) holds() *announcement {
 	of := &announcement{version: a.jobs.Version(), names: make(map[string]string)}
 	held := make(map[string]string, a.jobs.Len())
@@ -83,7 +83,7 @@ func (a *announcer) holds() *announcement {
 	return of
 }
 
-// known returns what the node itself holds. It is not read from Redis, where it may not be yet.
+// known returns the node's own definitions. They are not read from Redis, which may not have them yet.
 func (of *announcement) known() known {
 	k := known{map[string]map[string]string{of.set: of.names}, make(map[string]map[string]string)}
 	for _, chunks := range of.chunks {
@@ -137,7 +137,7 @@ func (a *announcer) announceIn(ctx context.Context, chunks []ledger.Chunk) error
 	return a.ledger.Announce(call, a.generation, a.jobs.Revision(), chunks)
 }
 
-// tidy removes what no node holds any more, in the partitions for which this node goes first.
+// tidy removes definitions that no node holds any more, in the partitions that this node owns.
 func (a *announcer) tidy(ctx context.Context) error {
 	now := time.Now()
 	for part := range a.tidied {

@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// assign determines the jobs whose preferred node this node is, and passes them to the agenda.
+// assign determines the jobs that this node owns, and passes them to the agenda.
 func (h *heartbeat) assign() {
 	c := h.view.Load()
 	owned, shards := c.owned(h.jobs.All(), h.id), make(map[*work.Job][]int)
@@ -29,7 +29,7 @@ func (h *heartbeat) assign() {
 	h.inbox.Send(agenda.Owned{Jobs: owned, Shards: shards})
 }
 
-// handOff notes the jobs for which another node goes first from now on. That node learns it with
+// handOff notes the jobs that another node owns from now on. That node learns it with
 // its next heartbeat; until then this node goes on claiming them. For a moment two nodes claim a
 // tick, and the ledger decides. A node that is drained or stops does not do so.
 func (h *heartbeat) handOff(owned map[*work.Job]bool) {

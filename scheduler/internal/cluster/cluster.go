@@ -1,5 +1,5 @@
-// Package cluster is a node's side of the cluster: its record in the roster, the jobs for which it
-// goes first, the order in which nodes take late work, handovers, the stored definitions,
+// Package cluster is a node's side of the cluster: its record in the roster, the jobs that it
+// owns, the order in which nodes take late work, handovers, the stored definitions,
 // generations and moves.
 package cluster
 
@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Config holds what a node needs to be part of a cluster.
+// Config holds the dependencies of a Cluster.
 type Config struct {
 	ID, Name, Namespace string
 	Version, Generation string
@@ -67,7 +67,7 @@ type NodeState struct {
 	Drain      atomic.Pointer[roster.Drained] // the drain of the node's name; nil for none
 	Control    atomic.Pointer[ledger.Control] // as the registrar last read it
 	Standby    atomic.Bool                    // all jobs are on standby
-	Owned      atomic.Int64                   // for how many jobs the node goes first
+	Owned      atomic.Int64                   // how many jobs the node owns
 	// Unclaimable is how many jobs are not claimed, by the reason; nil before the first registration. The map does not
 	// change.
 	Unclaimable atomic.Pointer[map[string]int]

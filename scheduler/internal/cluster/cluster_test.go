@@ -169,7 +169,7 @@ func (n *node) note(err error) {
 	n.failed = errors.Join(err)
 }
 
-// owns counts the jobs for which a node goes first.
+// owns counts the jobs that a node owns.
 func (n *node) owns() int { return int(n.State.Owned.Load()) }
 
 func (w *world) eventually(what string, is func() bool) {
@@ -232,7 +232,7 @@ func TestTwoNodes(t *testing.T) {
 	})
 }
 
-// TestTakeoverOrder: who may take late work, and when.
+// TestTakeoverOrder: which node may take late work, and when.
 func TestTakeoverOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		own := someJobs(4)
@@ -369,7 +369,7 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestAbsent: what it means that the namespace is missing at the start, by the other side's record.
+// TestAbsent: the namespace is missing at the start; the other side's record decides the error.
 func TestAbsent(t *testing.T) {
 	t.Parallel()
 	move := func(role, state string) ledger.Control {

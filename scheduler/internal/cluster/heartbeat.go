@@ -27,7 +27,7 @@ const (
 	RosterTTL = 5 * time.Second
 )
 
-// heartbeatConfig holds what a heartbeat needs.
+// heartbeatConfig holds the dependencies of a heartbeat.
 type heartbeatConfig struct {
 	identity
 	ledger       *ledger.Ledger
@@ -51,7 +51,7 @@ type heartbeatConfig struct {
 	viewChanged chan<- struct{} // the view of the cluster has changed
 }
 
-// identity is what a node reports of itself.
+// identity is a node's description of itself.
 type identity struct {
 	id, name            string
 	version, generation string
@@ -76,11 +76,11 @@ type heartbeatLanes interface {
 }
 
 // heartbeat keeps the node in the roster, reads the other nodes, and passes to the agenda the jobs
-// whose preferred node this node is.
+// that this node owns.
 type heartbeat struct {
 	heartbeatConfig
 
-	first        map[*work.Job]bool // the jobs for which this node goes first, as last assigned
+	first        map[*work.Job]bool // the jobs that this node owns, as last assigned
 	handingOff   map[*work.Job]bool // jobs that it has lost to another node, and claims until that node has noticed
 	handOffUntil time.Time          // until when
 
@@ -207,7 +207,7 @@ func (h *heartbeat) keepMissing(old *View, view roster.View) []sharding.Node {
 	if !h.lastBeat.IsZero() && now.Sub(h.lastBeat) > RosterTTL/2 {
 		h.uncertainUntil = now.Add(2 * beatEvery)
 	}
-	//guard:view-frozen P1 a Redis that has lost its data does not decide who is waited for and who is preferred
+	//guard:view-frozen P1 a Redis that has lost its data does not decide which nodes are waited for and which own jobs
 	if h.source != "" && view.Source != h.source {
 		h.uncertainUntil = now.Add(h.failoverHold)
 		h.lanes.Recheck()

@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// Holding is what the nodes with one set of chunks hold: jobs, with the digests of their
+// Holding lists the jobs of the nodes with one set of chunks, with the digests of their
 // definitions. It does not change.
 type Holding struct {
 	places [][]place // some of it could not be read
@@ -91,7 +91,7 @@ type reader func(ctx context.Context, wanted map[int][]string) (map[string]map[s
 // everything needs all chunks: a node may go first for any of its jobs.
 func everything(ledger.Chunk) bool { return true }
 
-// holdings reads what nodes hold in the chunks that are needed, except for what old has already.
+// holdings reads the nodes' jobs from the needed chunks, except for the ones in old.
 // unread counts the sets that could not be read.
 func holdings(ctx context.Context, of *roster.Roster, partitions int, nodes []sharding.Node, old known, needs Need, read reader,
 ) (all map[string]*Holding, now known, unread int, err error) {

@@ -10,7 +10,7 @@ import (
 // LatestView is the cluster at the last heartbeat.
 type LatestView struct {
 	last  atomic.Pointer[View]
-	owned atomic.Pointer[map[*work.Job]bool] // the jobs for which this node goes first
+	owned atomic.Pointer[map[*work.Job]bool] // the jobs that this node owns
 }
 
 // Load returns the view; nil before the first heartbeat.
@@ -34,7 +34,7 @@ func (v *LatestView) Runs(job, digest string, labels map[string]string) bool {
 // Digests is View.Digests of the latest view.
 func (v *LatestView) Digests(job string) []string { return v.Load().Digests(job) }
 
-// Owns reports whether this node goes first for a job, or for a shard of it.
+// Owns reports whether this node owns a job, or a shard of it.
 func (v *LatestView) Owns(j *work.Job) bool {
 	owned := v.owned.Load()
 	return owned != nil && (*owned)[j]

@@ -9,8 +9,7 @@ import (
 )
 
 // placementGroup is a set of nodes and the jobs that exactly these nodes may run. Each of the nodes
-// holds all of the jobs, so they agree on the list and on the preferred nodes, whatever else each
-// holds.
+// holds all of the jobs, so they agree on the list and on the owners, whatever else each holds.
 type placementGroup struct {
 	nodes []sharding.Node
 	keys  []string    // for sharding.Assign
@@ -43,7 +42,8 @@ func (c *View) placementGroups(all []*work.Job) []*placementGroup {
 	return list
 }
 
-// mark writes into who, for each node, 1 if it may run a job, else 0. It reports whether any may.
+// mark writes into who, for each node, 1 if the node may run a job, else 0. It reports whether any
+// node may.
 func (c *View) mark(who []byte, j *work.Job) bool {
 	some := false
 	for i := range c.Nodes {
@@ -61,7 +61,7 @@ func (c *View) mayRun(n *sharding.Node, j *work.Job) bool {
 	return !n.Draining && sharding.Matches(j.Labels, n.Labels) && c.Sets[n.Set].Holds(j.Name, j.Digest)
 }
 
-// owned are the node's jobs whose preferred node it is.
+// owned are the jobs that the node owns.
 func (c *View) owned(all []*work.Job, id string) map[*work.Job]bool {
 	owned := make(map[*work.Job]bool)
 	for _, y := range c.placementGroups(all) {
@@ -81,8 +81,7 @@ func (c *View) owned(all []*work.Job, id string) map[*work.Job]bool {
 	return owned
 }
 
-// shardsFirst are the shards of a job for which a node goes first. In a race that is all of
-// them.
+// shardsFirst are the shards of a job that a node owns: in a race, all of them.
 func shardsFirst(j *work.Job, holders []sharding.Node, id string) []int {
 	if j.Placement != jobs.PlacementRace {
 		return shardsOf(j, holders, id)
@@ -101,7 +100,7 @@ func indexOf(nodes []sharding.Node, id string) int {
 	return slices.IndexFunc(nodes, func(n sharding.Node) bool { return n.ID == id })
 }
 
-// Firsts maps jobs to their preferred nodes. Raced and sharded jobs have several: theirs is the one
+// Firsts maps jobs to their owners. Raced and sharded jobs have several owners: here it is the one
 // chosen by hashing.
 func (c *View) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
 	firsts := make(map[*work.Job]sharding.Node, len(all))
@@ -120,7 +119,7 @@ func (c *View) Firsts(all []*work.Job) map[*work.Job]sharding.Node {
 	return firsts
 }
 
-// shardsOf are the shards of a job for which a node goes first. Each job's shards are spread
+// shardsOf are the shards of a job that a node owns. Each job's shards are spread
 // evenly over its nodes, because they run at the same time.
 func shardsOf(j *work.Job, holders []sharding.Node, id string) (mine []int) {
 	keys := make([]string, j.Shards)

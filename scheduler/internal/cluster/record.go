@@ -31,9 +31,9 @@ func (c *ControlRecord) active() string {
 	return c.generation
 }
 
-// RestoreParts writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions. It returns
-// ledger.ErrClosed when a move has taken the namespace away, and lane.ErrControlMaster when the master of the control record does not
-// answer: only the record shows that no move has closed the namespace.
+// RestoreParts writes the lost parts of the control record, and of the gates and incarnations of some
+// partitions. It returns ledger.ErrClosed when a move has taken the namespace away, and
+// lane.ErrControlMaster when the master of the control record does not answer: only the record shows that no move has closed the namespace.
 func (c *ControlRecord) RestoreParts(ctx context.Context, parts []int) error {
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()

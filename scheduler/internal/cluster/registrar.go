@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// registrarConfig holds what a registrar needs.
+// registrarConfig holds the dependencies of a registrar.
 type registrarConfig struct {
 	id, namespace, generation string
 	ledger                    *ledger.Ledger

@@ -36,7 +36,7 @@ func (m *Moves) CheckStart(ctx context.Context) error {
 	return nil // a problem is found later
 }
 
-// absent decides what it means that the namespace is missing here, by the control record at Next.
+// absent returns the error for a namespace that is missing here, by the control record at Next.
 func absent(there ledger.Control, err error, here, next string) error {
 	if err != nil {
 		return fmt.Errorf("there is no namespace at %s, and it cannot be seen whether it has moved to %s: %w; make that Redis reachable, or unset Next (redis.next) to create a new one here", here, next, err)

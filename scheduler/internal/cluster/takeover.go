@@ -39,8 +39,8 @@ func (o TakeoverOrder) Shard(j *work.Job, shard int, first bool, late time.Durat
 	return o.mayTake(j, sharding.Part(j.Name, shard, max(j.Shards, shard+1, 2)), first, late)
 }
 
-// mayTake reports whether this node may take late work that is ranked by a key. The node that goes
-// first always may, a drained one too until it has handed over.
+// mayTake reports whether this node may take late work that is ranked by a key. The owner
+// always may, a drained one too until it has handed over.
 func (o TakeoverOrder) mayTake(j *work.Job, key string, first bool, late time.Duration) bool {
 	if first {
 		return true

@@ -16,8 +16,8 @@ import (
 // View is the cluster as the last heartbeat showed it. It does not change.
 type View struct {
 	Nodes   []sharding.Node
-	Sets    map[string]*Holding // what the nodes hold, by the sets that their records name
-	known   known               // what that was read from
+	Sets    map[string]*Holding // the nodes' jobs, by the sets in their records
+	known   known               // the source of Sets
 	built   map[string]string   // by node, the revision of its build
 	standby map[string]bool     // nodes on standby, which claim nothing
 }
@@ -97,9 +97,8 @@ func (c *View) setRevisions(members []roster.Member, old *View) {
 	}
 }
 
-// ReadRoster reads the living nodes and what they hold in the chunks that are needed, for callers
-// that cannot wait for a heartbeat or are no node. It does not read again what last has, which may
-// be nil. unclear counts records of nodes that this version cannot read.
+// ReadRoster reads the living nodes and their jobs from the needed chunks, for callers that cannot
+// wait for a heartbeat or are no node. It does not read chunks again that last has, which may be nil. unclear counts records of nodes that this version cannot read.
 func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *View, needs Need) (c *View, members []roster.Member, unclear int, err error) {
 	view, err := of.Look(ctx)
 	if err != nil {

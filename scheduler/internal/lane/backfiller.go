@@ -29,7 +29,7 @@ const (
 )
 
 // backfiller feeds the backfills of a lane's partitions. Only nodes can: scripts have no schedules.
-// Any node that has the job may, because Feed compares; the job's preferred node does it at each
+// Any node that has the job may, because Feed compares; the job's owner does it at each
 // sweep, and other nodes when the backfill was not fed for long.
 type backfiller struct {
 	ledger    *ledger.Ledger
@@ -37,9 +37,9 @@ type backfiller struct {
 	clock     *Clock
 	name      string // the node's
 	jobs      *work.Jobs
-	owns      func(j *work.Job) bool // this node goes first for a job
+	owns      func(j *work.Job) bool // this node owns a job
 	takesWork func() bool
-	lookAfter time.Duration       // how long a backfill is not fed before a node other than the preferred one feeds it
+	lookAfter time.Duration       // how long a backfill is not fed before another node than the owner feeds it
 	sweep     chan<- struct{}     // holds one signal: sweep early
 	known     *failover.Backfills // to report to a Redis that has lost them
 	log       *slog.Logger
@@ -110,7 +110,7 @@ func (f *backfiller) myTurn(j *work.Job, age int64) bool {
 	return f.owns(j) || age >= f.lookAfter.Milliseconds()
 }
 
-// one takes one backfill on.
+// one feeds one backfill.
 func (f *backfiller) one(ctx context.Context, j *work.Job, seen ledger.Backfill, now int64) error {
 	epoch, may := f.epochs.Claims(j.Part)
 	if !may {
@@ -162,7 +162,8 @@ var feedFaults = map[ledger.Status]string{
 	ledger.BackfillSuperseded:    "the stored definition of the job is not this node's; `jobs get` shows which nodes have it",
 }
 
-// logRefused logs, once an hour, that a backfill is not taken on, and why. A definition that is another one is normal during a deploy.
+// logRefused logs, once an hour, that a backfill is not fed, and why. Another definition is normal
+// during a deploy.
 func (f *backfiller) logRefused(b ledger.Backfill, status ledger.Status, now int64) {
 	if since, known := f.logged[b.ID]; known && time.Since(since) < noNodeLongest || status == ledger.BackfillSuperseded && now-b.Looked < feedRefused.Milliseconds() {
 		return

@@ -141,7 +141,7 @@ func (c *Clock) Unbelieved() time.Duration {
 	return c.lastSample.at(now).Sub(c.best.at(now))
 }
 
-// change is what a sample showed.
+// change is a sample's effect on the clock.
 type change struct {
 	Step      time.Duration // how far Redis' clock stepped; 0 when it ran steadily
 	Overtaken bool          // a later sample has overtaken this one, which is dropped

@@ -174,7 +174,7 @@ func (h *Health) outageOver() {
 	wait.Signal(h.check)
 }
 
-// reclaimDelay is how long after an outage a node may take to claim again what it goes first for.
+// reclaimDelay is how long after an outage a node may take to claim its own jobs again.
 // Failed claims wait for that long.
 const reclaimDelay = time.Second
 

@@ -19,7 +19,8 @@ type redisAnswer string
 func (a redisAnswer) Error() string { return string(a) }
 func (a redisAnswer) RedisError()   {}
 
-// What keeps a node from Redis is logged, and is in /readyz, with the address and a cure: such as that a Cluster has moved its slots away.
+// The fault that keeps a node from Redis is logged, and is in /readyz, with the address and a cure:
+// such as that a Cluster has moved its slots away.
 func TestHealthNamesTheCure(t *testing.T) {
 	client := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))
 	defer client.Close()

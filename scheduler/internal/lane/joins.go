@@ -17,14 +17,14 @@ type joins struct {
 	home      *link
 	links     links
 	jobs      *work.Jobs
-	owns      func(j *work.Job) bool // this node goes first for a job
+	owns      func(j *work.Job) bool // this node owns a job
 	takesWork func() bool
 
 	left   []string  // jobs whose old ticks are to be given up
 	listed time.Time // when left was filled
 }
 
-// giveUp gives up old ticks of jobs with several upstreams whose preferred node this node is, a job
+// giveUp gives up old ticks of jobs with several upstreams that this node owns, a job
 // with each sweep. Without it they would stay until another tick of the job comes.
 func (j *joins) giveUp(ctx context.Context, calls *masterCalls) {
 	if j.listed.IsZero() {

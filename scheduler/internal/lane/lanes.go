@@ -35,7 +35,7 @@ type Nodes interface {
 	// Digests are the definitions in which those nodes hold a job; nil when the answer of one of
 	// them is not known.
 	Digests(job string) []string
-	// Owns reports whether this node goes first for a job of its own.
+	// Owns reports whether this node owns a job.
 	Owns(j *work.Job) bool
 }
 
@@ -54,7 +54,7 @@ type Listener interface {
 	Skipped(job string, p ledger.SkippedRange)
 }
 
-// Config holds what lanes need.
+// Config holds the dependencies of lanes.
 type Config struct {
 	Ledger    *ledger.Ledger
 	ID, Name  string // the node's
@@ -72,8 +72,8 @@ type Config struct {
 	TakesWork func() bool     // the node may take work: its name is not drained, and no move has closed the namespace
 	Closed    func() bool     // a move has closed the namespace
 	Beat      chan<- struct{} // holds one signal: send a heartbeat now
-	// Restore writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions. It returns
-	// ErrControlMaster when the master of the control record does not answer.
+	// Restore writes the lost parts of the control record, and of the gates and incarnations of some
+	// partitions. It returns ErrControlMaster when the master of the control record does not answer.
 	Restore func(ctx context.Context, parts []int) error
 	Lost    chan<- struct{} // holds one signal: Redis may have lost data
 

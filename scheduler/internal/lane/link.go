@@ -35,7 +35,7 @@ func (k *link) steadyFor(c *Clock) time.Duration {
 	return steady
 }
 
-// reply is what the answer to a request means for the batch that was sent.
+// reply is the meaning of an answer for the batch that was sent.
 type reply uint8
 
 const (

@@ -32,7 +32,7 @@ type delivery struct {
 	tick       int64 // 0 for the whole event
 }
 
-// answer is the server that answered, and when. Another server may have lost what the event did.
+// answer is the server that answered, and when. Another server may have lost the event's effect.
 type answer struct {
 	server string
 	at     time.Time

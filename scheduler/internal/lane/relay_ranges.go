@@ -69,8 +69,8 @@ func (r *relay) deliverTicks(ctx context.Context, calls *masterCalls, e ledger.E
 	return status
 }
 
-// deliverGaps has a follower record those ticks of an event as skipped that it has no row of. A gap that is none any more, because
-// something else of its ticks was recorded meanwhile, is answered with RelaySeveral: the next sweep looks again. So a call takes as long
+// deliverGaps has a follower record ticks of an event as skipped, where it has no row of them. A gap
+// with a row by now is answered with RelaySeveral: the next sweep looks again. So a call takes as long
 // for a million ticks as for two.
 func (r *relay) deliverGaps(ctx context.Context, calls *masterCalls, s *jobs.Schedule, e ledger.Event, job string) (status ledger.Status) {
 	if e.Until < e.Tick {

@@ -39,7 +39,7 @@ type watchdog struct {
 	lastChecked string // the job that was checked last
 
 	mu    sync.Mutex
-	stall error // what stands still; nil for nothing
+	stall error // names the jobs that stand still; nil for none
 }
 
 // finding is how long something has been found with the same value.
@@ -63,14 +63,14 @@ func note(all map[string]*finding, name string, value int64, now time.Time) {
 	f.last = now
 }
 
-// err is what stands still.
+// err names the jobs and runs that stand still.
 func (w *watchdog) err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stall
 }
 
-// sweep notes what a sweep has found.
+// sweep notes a sweep's results.
 func (w *watchdog) sweep(ctx context.Context, f ledger.ScanResult) {
 	now := time.Now()
 	if now.Sub(w.swept) > foundWithin {
@@ -148,7 +148,7 @@ func (w *watchdog) unreaped(lapsed []ledger.Run, now time.Time) error {
 	return nil
 }
 
-// report notes what stands still, and logs when that begins or ends.
+// report notes the stall, and logs its beginning and end.
 func (w *watchdog) report(stall error) {
 	w.mu.Lock()
 	was := w.stall

@@ -135,7 +135,7 @@ func TestDrainRefuses(t *testing.T) {
 	})
 }
 
-// A zero byte, with which the script's text would end, takes nothing of what stands behind it along.
+// A zero byte, which would end the script's text, drops none of the text behind it.
 func TestDrainWithZeroByte(t *testing.T) {
 	onBoth(t, func(t *testing.T, client *redis.Client) {
 		ctx, r := t.Context(), New(client, Config{})

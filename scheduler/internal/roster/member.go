@@ -37,7 +37,7 @@ const (
 // its limit, MaxRecord or MaxSet. Nothing was written.
 var ErrTooLarge = errors.New("too large for the roster")
 
-// Member is one living node, with what the other nodes know of it.
+// Member is one living node, as its record describes it to other nodes.
 type Member struct {
 	sharding.Node
 	// Version of the program, Revision of its build or config, and Generation of

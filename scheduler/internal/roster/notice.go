@@ -18,7 +18,7 @@ type Refusal struct {
 	Text string `json:"text"` // the error, in one line
 }
 
-// withoutNotices is the member without what only people read.
+// withoutNotices is the member without the texts that only people read.
 func (m Member) withoutNotices() Member {
 	m.Trouble, m.Refused, m.Stalled = "", nil, nil
 	return m

@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// What only people read is left out of a record that would be too large with it: the node lives all the same.
+// Texts that only people read are left out of a record that would be too large with them: the node
+// lives all the same.
 func TestNoticesAreLeftOut(t *testing.T) {
 	_, client := redistest.StartEmbedded(t)
 	r := New(client, Config{})

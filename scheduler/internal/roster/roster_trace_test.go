@@ -16,7 +16,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// op is one step of a trace: what it returns must not depend on the server.
+// op is one step of a trace: its result must not depend on the server.
 type op struct {
 	name string
 	do   func(ctx context.Context, c *redis.Client, r *Roster) (any, error)
@@ -75,7 +75,7 @@ func drawOp(t *rapid.T) op {
 	}
 }
 
-// timeless is a view without what depends on the clock.
+// timeless is a view without the parts that depend on the clock.
 func timeless(v View) View {
 	v.NowMS, v.Source = 0, "" // each server has its own id
 	if v.Drained != nil {

@@ -45,7 +45,7 @@ type row struct {
 	raw  string
 }
 
-// reply is what beat.lua and members.lua return.
+// reply is the reply of beat.lua and members.lua.
 type reply struct {
 	nowMS  int64
 	known  bool

@@ -165,7 +165,7 @@ func clip(s string, most int) string {
 	return strings.ToValidUTF8(s[:most-3], "") + "..."
 }
 
-// logEnd logs what became of a report.
+// logEnd logs the answer to a report.
 func (r *Runner) logEnd(g work.Grant, report ledger.Report, word ledger.Status, err error, usual slog.Level) {
 	log := r.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond

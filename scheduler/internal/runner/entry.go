@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// enter gets what a run needs beside its lease, and reports whether the run has that. A run that
+// enter gets a run's permits beside its lease, and reports whether the run has them. A run that
 // could not start in time is handed back: the ledger records it as missed when it is claimed again.
 func (r *Runner) enter(l *activeRun, back bool) bool {
 	if back || !admission.Needed(l.g.Job) {

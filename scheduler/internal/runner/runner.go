@@ -34,7 +34,7 @@ type Redis interface {
 	// Settle records how a run ended. It calls Settled with the answer, or with an error when the
 	// node gives up. It does not block.
 	Settle(g work.Grant, r ledger.Report, then work.SettleListener)
-	// Tail keeps the last of what runs of a partition have written so far.
+	// Tail keeps the latest output of runs of a partition.
 	Tail(ctx context.Context, part int, tails []ledger.Tail) error
 	Checkpoints
 	// HandBack returns a run to pending whose function was never called. valid reports whether its
@@ -71,7 +71,7 @@ type Machine interface {
 	Began(started time.Time) bool
 }
 
-// Config holds what a runner needs.
+// Config holds the dependencies of a runner.
 type Config struct {
 	Node     string           // the node's name
 	Values   context.Context  // carries the values that the jobs' functions see; it does not end
@@ -128,7 +128,7 @@ func New(c Config) *Runner {
 type activeRun struct {
 	g     work.Grant
 	lease *locking.Lease     // a cancel and a drain end its context
-	held  *admission.Permits // what it needs beside the lease; nil: nothing
+	held  *admission.Permits // its permits beside the lease; nil: none
 	time  runLease           // what the function and its command have left of both
 	due   *instant           // when the run is to begin; nil: at once
 	late  string             // why it could not start within start_within
@@ -136,7 +136,7 @@ type activeRun struct {
 	calling atomic.Bool              // the function is being called with ctx
 	writing atomic.Pointer[jobs.Run] // of the try that is going
 	tail    sentTail
-	store   *runStore                  // what it saves, and how far it is
+	store   *runStore                  // its checkpoint and its progress
 	inCall  atomic.Pointer[invocation] // nil: the function has returned
 
 	// The rest belongs to the run's goroutine.

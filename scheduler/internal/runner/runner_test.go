@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lanes are the lanes of a node, which record what its runs do.
+// lanes are the lanes of a node, which record its runs' calls.
 type lanes struct {
 	keeper *locking.Keeper
 	renew  locking.RenewAnswer // the answer to renewals
@@ -161,7 +161,7 @@ func untilEnd(ctx context.Context, _ *jobs.Run) error {
 	return ctx.Err()
 }
 
-// TestOutcomes: how a run ends, by what its function does and what becomes of it.
+// TestOutcomes: how a run ends, by its function's behaviour and its lease's.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	fails := func(context.Context, *jobs.Run) error { return errors.New("no ink") }

@@ -20,13 +20,13 @@ import (
 const (
 	// saveWithin bounds a call that saves or reads a checkpoint.
 	saveWithin = 2 * time.Second
-	// waitNoteMax bounds what is kept of the words for a wait, in bytes.
+	// waitNoteMax bounds the stored words for a wait, in bytes.
 	waitNoteMax = 400
 	// savedAgain is the wait before a checkpoint that could not be read is read again.
 	savedAgain = time.Second
 )
 
-// runStore is what a run saves, and how far it is, for all of its tries.
+// runStore has a run's checkpoint and progress, for all of its tries.
 type runStore struct {
 	checkpoints Checkpoints
 	now         func() time.Time // Redis' time

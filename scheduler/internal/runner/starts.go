@@ -15,7 +15,7 @@ type starts struct {
 	at map[int64]*instant // by instant, ms
 }
 
-// instant is what runs wait for that are granted ahead of one instant.
+// instant is the start of the runs that are granted ahead of it.
 type instant struct {
 	over chan struct{} // closed when the instant has come, or when the wait for it is over
 	came bool          // it has come; written before over is closed

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// tailAfter is how long a run must have gone on before what it writes is kept while it goes on: most runs are over before.
+	// tailAfter is how long a run must have gone on before its output is sent: most runs are over
+	// before.
 	tailAfter = time.Second
 	// tailsMost bounds the bytes that a node sends at once: at most once a second. A tail that did
 	// not fit goes first the next time.
@@ -25,7 +26,8 @@ const (
 	tailWithin = 1900 * time.Millisecond
 )
 
-// tails is the keeping of what running runs have written, so that people can read along. Nothing waits for it.
+// tails sends the output of runs in flight to Redis, so that people can read along. Nothing waits for
+// it.
 type tails struct {
 	due chan struct{} // holds one signal: a run has written something
 	mu  sync.Mutex    // held while tails are sent
@@ -51,7 +53,7 @@ func (r *Runner) lookForTails() {
 	}
 }
 
-// wrote reports whether a run has written something that is not kept. The caller holds the lock of tails.
+// wrote reports whether a run has output that was not sent. The caller holds the lock of tails.
 func (r *Runner) wrote(l *activeRun) bool {
 	if !l.calling.Load() || r.Now().Sub(l.started) < tailAfter {
 		return false
@@ -61,7 +63,7 @@ func (r *Runner) wrote(l *activeRun) bool {
 	return size > 0 && (try != l.tail.of || size != l.tail.size)
 }
 
-// KeepTails keeps what runs have written while they go on, until ctx ends.
+// KeepTails sends the output of runs in flight, until ctx ends.
 func (r *Runner) KeepTails(ctx context.Context) {
 	for {
 		select {

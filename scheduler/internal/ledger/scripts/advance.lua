@@ -1,4 +1,4 @@
--- Takes what a namespace's control record notes of a move from one state to another.
+-- Changes the state of a move in a namespace's control record.
 -- keys: control
 -- Arguments: Step in movecontrol.go.
 -- Returns {word, move as it is noted, copies so far}

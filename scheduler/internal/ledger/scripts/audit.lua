@@ -1,7 +1,7 @@
--- Notes what an operator did, or was refused.
+-- Notes an operator's action, done or refused.
 -- keys: audit
 -- Arguments: auditArgs in audit.go.
--- Returns when it was noted, ms.
+-- Returns the time of the note, ms.
 -- needs: lib/args lib/base
 local us, ms = clock(args.now, args.skew)
 redis.call('RPUSH', k.audit, '1|' .. int(ms) .. '|' .. args.action)

@@ -1,11 +1,12 @@
--- Deletes what the caller found to be of no use any more: announcements that no node renewed, chunks that no announcement
--- names, and definitions that neither a chunk nor an entry names. Does nothing when a chunk was announced since.
+-- Deletes records that the caller found useless: announcements that no node renewed, chunks that no
+-- announcement names, and definitions that neither a chunk nor an entry names. Does nothing when a
+-- chunk was announced since.
 -- keys: chunks announced defs jobs gate
 -- Arguments: tidyArgs in tidy.go.
 -- Returns 'closed|state|move|words', or one word: done, changed.
 -- needs: lib/args lib/gate codec/entry
 local shut = closed(k.gate)
--- guard:tidy-gate P7 a partition that a move has closed keeps what the move may still read
+-- guard:tidy-gate P7 a partition that a move has closed keeps records that the move may still read
 if shut then return 'closed|' .. shut end
 if (redis.call('HGET', k.chunks, 'changes') or '') ~= args.changes then return 'changed' end
 for _, announcement in ipairs(args.announcements or {}) do
