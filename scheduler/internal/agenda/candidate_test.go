@@ -42,7 +42,8 @@ func TestOrderOfWhatWaitsForASlot(t *testing.T) {
 	})
 }
 
-// A pending run that is answered held waits as long as it is found: for the end of its job's run, or, by itself, of a pause.
+// A pending run that is answered held waits as long as it is found: for the end of its job's run,
+// or, by itself, of a pause.
 func TestHeldRunsAreAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1, "a")

@@ -10,8 +10,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Runs of a backfill have time: other pending runs of the same job go first, also among more backfill
-// runs than a node takes of a job. They are claimed as under overlap allow.
+// Runs of a backfill have time: other pending runs of the same job go first, also among more
+// backfill runs than a node takes of a job. They are claimed as under overlap allow.
 func TestBackfillsGoLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1, "job")

@@ -161,9 +161,9 @@ func (a *Agenda) own(owned map[*work.Job]bool, shards map[*work.Job][]int) {
 	}
 }
 
-// freed notes the end of a run, and claims at once the job's next waiting run or tick. Otherwise a run by hand
-// of a busy job would always come too late, and a node that works off another's late ticks would
-// wait for a sweep after each. The job's followers are notified at once too.
+// freed notes the end of a run, and claims at once the job's next waiting run or tick. Otherwise a
+// run by hand of a busy job would always come too late, and a node that works off another's late
+// ticks would wait for a sweep after each. The job's followers are notified at once too.
 func (a *Agenda) freed(j *jobState) {
 	if j == nil {
 		return // it was removed

@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// TestNoNode: ticks of a job that no node can run are given up when they are later than start_within, or a day.
+// TestNoNode: ticks of a job that no node can run are given up when they are later than
+// start_within, or a day.
 func TestNoNode(t *testing.T) {
 	hour := time.Hour.Milliseconds()
 	missed := func(first, last int64) ledger.SkippedRange {

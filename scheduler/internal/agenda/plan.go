@@ -24,8 +24,9 @@ type step struct {
 // windows are the spans of time in a job's entry on which a plan depends.
 type windows struct{ pause, busy ledger.Window }
 
-// busyUntil is the last instant at which the job was busy, ms. The window's end is Redis' time, which may be ahead of this node's estimate
-// by skew. A window that reaches farther was stored by a clock that was taken back: the ledger reads it as now at most.
+// busyUntil is the last instant at which the job was busy, ms. The window's end is Redis' time,
+// which may be ahead of this node's estimate by skew. A window that reaches farther was stored by a
+// clock that was taken back: the ledger reads it as now at most.
 func (w windows) busyUntil(now int64, skew time.Duration) int64 {
 	end := w.busy.To - 1
 	//guard:busy-planned P2 a job goes on after a clock that was taken back, whatever that clock stored

@@ -280,8 +280,8 @@ func stepText(s step) (text string) {
 	return text + "next " + clock(s.next)
 }
 
-// TestBusyUntil: the end of a busy window may be ahead of the node's clock by as much as that may be wrong. A window that reaches farther
-// was stored by a clock that was taken back.
+// TestBusyUntil: the end of a busy window may be ahead of the node's clock by as much as that may
+// be wrong. A window that reaches farther was stored by a clock that was taken back.
 func TestBusyUntil(t *testing.T) {
 	const now, skew = 1_000_000, time.Second
 	for to, want := range map[int64]int64{0: -1, now - 5: now - 6, now + 1: now, now + 1001: now + 1000, now + 1002: now, now + 3_600_000: now} {

@@ -6,14 +6,15 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// othersFirst is for how long other nodes alone may take an attempt that failed on this node, after the grace.
+// othersFirst is for how long other nodes alone may take an attempt that failed on this node, after
+// the grace.
 const othersFirst = 3 * time.Second
 
 // forgetRetries is when the agenda forgets an attempt that it left to other nodes.
 const forgetRetries = time.Minute
 
-// leaveToOthers notes the next attempt of a run that failed here and that another node is to try. It is a hint, which a restarted node
-// does not have.
+// leaveToOthers notes the next attempt of a run that failed here and that another node is to try.
+// It is a hint, which a restarted node does not have.
 func (a *Agenda) leaveToOthers(r ledger.Report) {
 	if r.RetryIn > 0 {
 		a.retryElsewhere[ledger.NextAttemptID(r.Run)] = a.Clock.Now().Add(r.RetryIn + forgetRetries)

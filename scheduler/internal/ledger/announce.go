@@ -51,8 +51,9 @@ func (l *Ledger) announce(ctx context.Context, generation, revision string, chun
 	return texts(reply), redisconn.Classify("announce definitions", err)
 }
 
-// Current registers, as Define does, those jobs of a chunk that are stored as the chunk has them, and returns their cursors, ms; 0
-// where the schedule has no more. It sends the chunk's digest alone. Where the chunk is not stored it returns none. It returns ErrClosed.
+// Current registers, as Define does, those jobs of a chunk that are stored as the chunk has them,
+// and returns their cursors, ms; 0 where the schedule has no more. It sends the chunk's digest
+// alone. Where the chunk is not stored it returns none. It returns ErrClosed.
 func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[string]int64, error) {
 	args := currentArgs{c.Digest, revision}
 	reply, err := evaluate(ctx, l.client, currentScript, currentScript.in(l.keys[c.Part].tag, ""), args.appendTo(nil)).Result()
@@ -74,8 +75,8 @@ func (l *Ledger) Current(ctx context.Context, c Chunk, revision string) (map[str
 	return cursors, nil
 }
 
-// ReadChunks reads chunks of some partitions by their digests. Chunks that are missing or damaged are
-// left out. An UnreachableError comes with the chunks of the other partitions.
+// ReadChunks reads chunks of some partitions by their digests. Chunks that are missing or damaged
+// are left out. An UnreachableError comes with the chunks of the other partitions.
 func (l *Ledger) ReadChunks(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {
 	var mu sync.Mutex
 	held := make(map[string]map[string]string)

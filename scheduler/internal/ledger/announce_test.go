@@ -72,8 +72,8 @@ func (r *rig) generations(t *testing.T) (lines []string) {
 	return lines
 }
 
-// TestChunks: every job is in the chunk where it is looked for, no chunk is large, and a job that comes, goes or changes makes one
-// chunk another one.
+// TestChunks: every job is in the chunk where it is looked for, no chunk is large, and a job that
+// comes, goes or changes makes one chunk another one.
 func TestChunks(t *testing.T) {
 	for _, partitions := range []int{1, 3, 64} {
 		l := &Ledger{keys: make([]keys, partitions)}
@@ -165,7 +165,8 @@ func TestAnnounce(t *testing.T) {
 	})
 }
 
-// TestCurrentOfADamagedChunk: a job gets no cursor but its own, whatever is stored in place of the chunk.
+// TestCurrentOfADamagedChunk: a job gets no cursor but its own, whatever is stored in place of the
+// chunk.
 func TestCurrentOfADamagedChunk(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ours := map[string]string{"a": "d-a", "b": "d-b", "c": "d-c"}

@@ -11,7 +11,8 @@ import (
 const (
 	// actionsMax is how many actions the audit keeps.
 	actionsMax = 2000
-	// wordMax and failureMax bound the texts of one, in bytes; its author and reason are bounded as everywhere.
+	// wordMax and failureMax bound the texts of one, in bytes; its author and reason are bounded as
+	// everywhere.
 	wordMax    = 256
 	failureMax = 512
 )

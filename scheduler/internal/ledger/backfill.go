@@ -159,8 +159,9 @@ const (
 	BackfillUnknownFormat Status = "foreign"    // a record of the job, or its history, cannot be read
 )
 
-// AtOnce is how many runs of a backfill may wait or go, by a definition with so many shards: Parallel, and no more than half of the
-// history has room for. The row of a run that has ended must be there when the backfill is next looked at.
+// AtOnce is how many runs of a backfill may wait or go, by a definition with so many shards:
+// Parallel, and no more than half of the history has room for. The row of a run that has ended must
+// be there when the backfill is next looked at.
 func (l *Ledger) AtOnce(b Backfill, shards int) int {
 	rows := 1
 	if shards > 1 {

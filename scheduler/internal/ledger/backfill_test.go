@@ -45,7 +45,8 @@ func (r *rig) feed(t *testing.T, b Backfill, want Status, left ...int64) Backfil
 	return b
 }
 
-// waits are the ticks of job a's pending runs, in the order in which they may start, in seconds behind the backfill's beginning.
+// waits are the ticks of job a's pending runs, in the order in which they may start, in seconds
+// behind the backfill's beginning.
 func (r *rig) waits(t *testing.T, b Backfill) (ticks []int64) {
 	t.Helper()
 	all := keepIf(must(r.led.InFlight(t.Context(), "a")), Run.Pending)
@@ -121,7 +122,8 @@ func TestBackfillFeeds(t *testing.T) {
 	})
 }
 
-// The record of a run of a backfill is gone, while the run goes on. It is not counted as lost: another epoch begins, and its node reports it.
+// The record of a run of a backfill is gone, while the run goes on. It is not counted as lost:
+// another epoch begins, and its node reports it.
 func TestRunOfABackfillLost(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()
@@ -180,7 +182,8 @@ func TestBackfillTickHasOneRun(t *testing.T) {
 	})
 }
 
-// A paused job's backfill waits, with the runs of it that are pending; a cancelled one ends with its runs.
+// A paused job's backfill waits, with the runs of it that are pending; a cancelled one ends with
+// its runs.
 func TestBackfillWaitsAndIsCancelled(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -228,7 +231,8 @@ func pauseErr(t *testing.T, err error) {
 	}
 }
 
-// A request for a backfill is one, however often it comes; a job has one under way, and a partition so many. A removed job's is gone.
+// A request for a backfill is one, however often it comes; a job has one under way, and a partition
+// so many. A removed job's is gone.
 func TestBackfillsAreBounded(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -272,7 +276,8 @@ func TestBackfillsAreBounded(t *testing.T) {
 	})
 }
 
-// A backfill has no more runs under way than the history has rows for: the outcome of each is there to be counted.
+// A backfill has no more runs under way than the history has rows for: the outcome of each is there
+// to be counted.
 func TestBackfillFitsIntoTheHistory(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		for shards, want := range map[int]int{0: 8, 1: 8, 2: 2, 7: 1, 15: 1} {

@@ -138,7 +138,8 @@ func pageAfter(version int64) *redis.ZRangeBy {
 	return &redis.ZRangeBy{Min: "(" + strconv.FormatInt(version, 10), Max: "+inf", Count: CatalogPage}
 }
 
-// catalogTexts fills in the definitions. Of a job that was changed meanwhile the later one stands there, with its version.
+// catalogTexts fills in the definitions. Of a job that was changed meanwhile the later one stands
+// there, with its version.
 func (l *Ledger) catalogTexts(ctx context.Context, list []CatalogJob) error {
 	if len(list) == 0 {
 		return nil
@@ -214,7 +215,8 @@ func (l *Ledger) CatalogNames(ctx context.Context) (map[string]int64, error) {
 	}
 }
 
-// CatalogDeleted are the versions of those jobs, of at most CatalogPage, that were deleted from the catalog and not stored again.
+// CatalogDeleted are the versions of those jobs, of at most CatalogPage, that were deleted from the
+// catalog and not stored again.
 func (l *Ledger) CatalogDeleted(ctx context.Context, names []string) (map[string]int64, error) {
 	const doing = "read the catalog"
 	versions, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -11,7 +11,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// chunkJobs is about how many jobs a chunk has at most, and half of that at least where a partition has more jobs than one has room for.
+// chunkJobs is about how many jobs a chunk has at most, and half of that at least where a partition
+// has more jobs than one has room for.
 const chunkJobs = 1000
 
 // Chunk is some jobs of one partition, with the digests of the definitions that a node holds. The

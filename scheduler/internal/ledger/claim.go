@@ -17,13 +17,13 @@ type Verdict uint8
 const (
 	// Granted: run it; the answer carries the token.
 	Granted Verdict = iota + 1
-	// Opened: the tick of a sharded job is open, by this claim or by another node's, and Detail names it. Its
-	// shards are pending, see ShardRun; go on at Cursor.
+	// Opened: the tick of a sharded job is open, by this claim or by another node's, and Detail
+	// names it. Its shards are pending, see ShardRun; go on at Cursor.
 	Opened
 	// Skipped: the job was held, the tick was recorded as skipped(overlap); go on at Cursor.
 	Skipped
-	// RecordedOnly: the skipped ticks of the claim were recorded, and the claim had no tick to run; go on at Cursor. Of a
-	// pending run: the run was recorded as not run.
+	// RecordedOnly: the skipped ticks of the claim were recorded, and the claim had no tick to run;
+	// go on at Cursor. Of a pending run: the run was recorded as not run.
 	RecordedOnly
 	// Stale: the cursor stands at Cursor, or the skipped ticks do not fit Pause and Busy, or
 	// the pending run is gone. Plan anew.
@@ -73,7 +73,8 @@ func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.
 // AheadMax is how long before it is due a tick may be granted, as AHEAD in base.lua.
 const AheadMax = 500 * time.Millisecond
 
-// HeldByPause is the Detail of an answer JobBusy to a pending run that waits for the end of a pause.
+// HeldByPause is the Detail of an answer JobBusy to a pending run that waits for the end of a
+// pause.
 const HeldByPause = "a pause"
 
 // The Detail of an answer JobBusy when something is full: the outbox has too many events for
@@ -111,7 +112,8 @@ const (
 	ReasonDraining    = "draining"     // its node was stopped, and the time to end was over
 )
 
-// NoNodeGiveUp is how late a tick of a job without start_within must be before the tick is recorded as missed for ReasonNoNode.
+// NoNodeGiveUp is how late a tick of a job without start_within must be before the tick is recorded
+// as missed for ReasonNoNode.
 const NoNodeGiveUp = 24 * time.Hour
 
 // Claim is a request for one run: of the next tick of a job, or, with Pending, of a pending run.
@@ -122,7 +124,8 @@ type Claim struct {
 	Run     string        // id made by the caller; for a pending run, its id
 	TTL     time.Duration // of the lease
 	Overlap jobs.Overlap
-	// Attempts is how often a tick may be granted before a crash ends it: 1, or more with on_crash rerun.
+	// Attempts is how often a tick may be granted before a crash ends it: 1, or more with on_crash
+	// rerun.
 	Attempts int
 	// Shards is how many parts the job's ticks are split into, and Params has one parameter for
 	// each, or none. With more than one, the claim opens a tick, or a pending run that is not yet a
@@ -140,8 +143,9 @@ type Claim struct {
 	Tick    int64          // to run, ms, the one after the passes; 0: none
 	Next    int64          // where the cursor goes, ms; 0 when the schedule has no more
 	Trigger jobs.Trigger
-	// MaxRuns is how many ticks of the job are run; 0: no bound. After so many the answer is passed, with the Detail
-	// ReasonMaxRuns: nothing else of the claim was recorded, and the job has no more ticks.
+	// MaxRuns is how many ticks of the job are run; 0: no bound. After so many the answer is
+	// passed, with the Detail ReasonMaxRuns: nothing else of the claim was recorded, and the job
+	// has no more ticks.
 	MaxRuns int
 }
 
@@ -153,8 +157,10 @@ type Answer struct {
 	Cursor      int64         // Opened, Skipped, RecordedOnly, Stale: ms, 0 when the schedule has no more
 	Run         Run           // Granted, pending: the run's record; else its Attempt alone
 	Pause, Busy Window        // Stale: as stored, see Entry
-	// Detail is, of Opened: the tick's id; of JobBusy: by which run, or one of HeldByPause, HeldByOutbox and HeldByPartition; of Superseded: by which
-	// definition; of RecordedOnly, for a pending run: its outcome and the reason, parted by a comma; of a tick, ReasonMaxRuns for that.
+	// Detail is, of Opened: the tick's id; of JobBusy: by which run, or one of HeldByPause,
+	// HeldByOutbox and HeldByPartition; of Superseded: by which definition; of RecordedOnly, for a
+	// pending run: its outcome and the reason, parted by a comma; of a tick, ReasonMaxRuns for
+	// that.
 	Detail string
 	// Unconfirmed is, for Granted, why the run must not begin: fewer replicas have the grant than
 	// Confirming requires. Hand the run back, see Unclaim.
@@ -190,11 +196,12 @@ func (l *Ledger) Claim(ctx context.Context, by Claimer, now int64, batch []Claim
 // shortLease is how long a lease lasts at most that was never renewed.
 func (l *Ledger) shortLease() time.Duration { return max(5*time.Second, 3*l.cfg.MaxSkew) }
 
-// FirstLease is how long a granted lease of that ttl lasts until it is renewed: the ttl, but no more than 5 s, or three times
-// MaxSkew where that is longer. The first renewal gives it its ttl.
+// FirstLease is how long a granted lease of that ttl lasts until it is renewed: the ttl, but no
+// more than 5 s, or three times MaxSkew where that is longer. The first renewal gives it its ttl.
 func (l *Ledger) FirstLease(ttl time.Duration) time.Duration { return min(ttl, l.shortLease()) }
 
-// GrantedRun is the record of the run of an answer Granted, as the ledger keeps it. now is Redis' time, ms.
+// GrantedRun is the record of the run of an answer Granted, as the ledger keeps it. now is Redis'
+// time, ms.
 func (c Claim) GrantedRun(a Answer, by Claimer, now int64) Run {
 	l := a.Run
 	if !c.Pending {
@@ -207,5 +214,6 @@ func (c Claim) GrantedRun(a Answer, by Claimer, now int64) Run {
 	return l
 }
 
-// ShardRun is the run id of a shard of an open tick, from 0. Its later attempts have ids by NextAttemptID.
+// ShardRun is the run id of a shard of an open tick, from 0. Its later attempts have ids by
+// NextAttemptID.
 func ShardRun(tick string, shard int) string { return tick + "." + strconv.Itoa(shard) }

@@ -13,12 +13,14 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// benchJobs is how many jobs there are; all are claimed, in batches, before their runs are settled. Each keeps benchKeep rows,
-// and one in sixteen has its history trimmed by a settle: so are jobs that have run for long.
+// benchJobs is how many jobs there are; all are claimed, in batches, before their runs are settled.
+// Each keeps benchKeep rows, and one in sixteen has its history trimmed by a settle: so are jobs
+// that have run for long.
 const benchJobs, benchKeep = 4800, 32
 
-// BenchmarkClaim: one operation is one batch. redis-µs/claim is the time that Redis itself spent on half of the batches at
-// most, and redis-least the least, which other work on the machine does not move.
+// BenchmarkClaim: one operation is one batch. redis-µs/claim is the time that Redis itself spent on
+// half of the batches at most, and redis-least the least, which other work on the machine does not
+// move.
 func BenchmarkClaim(b *testing.B) { benchmarkSizes(b, true) }
 
 // BenchmarkSettle is the same for settling.

@@ -86,7 +86,8 @@ func TestClaimIsRefused(t *testing.T) {
 	})
 }
 
-// A batch is as good as its items one after another, also when it is full, and when a job or a report stands in it twice.
+// A batch is as good as its items one after another, also when it is full, and when a job or a
+// report stands in it twice.
 func TestBatch(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		var claims []Claim
@@ -188,7 +189,8 @@ func TestClaimAskedAgain(t *testing.T) {
 	})
 }
 
-// TestLeaseBeginsShort: a lease lasts five seconds, or three times max_skew, until it is renewed, and then as long as its ttl.
+// TestLeaseBeginsShort: a lease lasts five seconds, or three times max_skew, until it is renewed,
+// and then as long as its ttl.
 func TestLeaseBeginsShort(t *testing.T) {
 	for _, c := range []struct{ skew, ttl, first time.Duration }{
 		{time.Second, time.Minute, 5 * time.Second},

@@ -44,8 +44,8 @@ func appendClaims(args []string, batch []Claim) []string {
 	return args
 }
 
-// plain reports whether the claim is for one due tick: nothing passed, no shards, no bound of the ticks, and another tick
-// after it. Nearly all claims are.
+// plain reports whether the claim is for one due tick: nothing passed, no shards, no bound of the
+// ticks, and another tick after it. Nearly all claims are.
 func (c *Claim) plain() bool {
 	return !c.Pending && c.Shards < 2 && len(c.Skipped) == 0 && c.Tick != 0 && c.Tick == c.From && c.Next != 0 && c.MaxRuns == 0
 }
@@ -138,7 +138,8 @@ func (l *Ledger) claimAnswers(reply []any, batch []Claim) ([]Answer, error) {
 	return answers, nil
 }
 
-// granted is the answer to a plain tick whose lease counts from the tick, or from Redis' time now where that is later.
+// granted is the answer to a plain tick whose lease counts from the tick, or from Redis' time now
+// where that is later.
 func (l *Ledger) granted(c *Claim, token string, now int64) Answer {
 	left := l.FirstLease(c.TTL).Truncate(time.Millisecond) + redisconn.Duration(max(0, c.Tick-now), time.Millisecond)
 	n, _ := strconv.ParseInt(token, 10, 64)

@@ -26,7 +26,8 @@ type stepped struct {
 	truth int64 // what the caller believes, ms
 }
 
-// step lets Redis' clock step. From then on the rig's ledger has an idea of Redis' time that does not step.
+// step lets Redis' clock step. From then on the rig's ledger has an idea of Redis' time that does
+// not step.
 func (r *rig) step(t *testing.T, by time.Duration) *stepped {
 	t.Helper()
 	s := &stepped{rig: r, by: by, truth: r.now}
@@ -59,15 +60,17 @@ func (s *stepped) untrue(t *testing.T) (found []string) {
 	return found
 }
 
-// timeless are the scripts that read Redis' clock and need no idea of it from their caller, with the reason.
+// timeless are the scripts that read Redis' clock and need no idea of it from their caller, with
+// the reason.
 var timeless = map[string]string{
 	"advance": "when a step of a move was taken is shown, and compared with nothing", "reserve": "the same",
 	"incarnate": "a node that joins waits until some time after it, but not longer than that time",
 	"begin":     "is refused by the clock, see TestPromote", "renew": "see TestLeaseOfAClockTakenBack",
 }
 
-// TestStoredTimes: whatever a script stores by Redis' clock, a clock that the caller does not believe does not get into it; or the script
-// is refused. A script that is not played here has to be added.
+// TestStoredTimes: whatever a script stores by Redis' clock, a clock that the caller does not
+// believe does not get into it; or the script is refused. A script that is not played here has to
+// be added.
 func TestStoredTimes(t *testing.T) {
 	for _, by := range clockSteps {
 		t.Run(by.String(), func(t *testing.T) {
@@ -237,7 +240,8 @@ func TestLeaseOfAClockTakenBack(t *testing.T) {
 	}
 }
 
-// TestBusyUntilNowAtMost: where a busy window was stored by a clock that was taken back, the job goes on with its next tick.
+// TestBusyUntilNowAtMost: where a busy window was stored by a clock that was taken back, the job
+// goes on with its next tick.
 func TestBusyUntilNowAtMost(t *testing.T) {
 	for _, o := range []jobs.Overlap{jobs.OverlapQueue, jobs.OverlapReplace} {
 		t.Run(o.String(), func(t *testing.T) {

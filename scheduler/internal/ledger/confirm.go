@@ -73,7 +73,8 @@ func (l *Ledger) confirmation(k keys) redisconn.Wait {
 	return redisconn.Wait{Replicas: l.confirm, Most: claimWait, Touch: k.confirm}
 }
 
-// lack is the error of too few copies, or of not knowing how many there are; nil when there are enough.
+// lack is the error of too few copies, or of not knowing how many there are; nil when there are
+// enough.
 func (l *Ledger) lack(copies int, unknown error) error {
 	switch {
 	case unknown != nil:

@@ -54,8 +54,8 @@ func (l *Ledger) RestoreControl(ctx context.Context, active string) (Control, er
 	return stored, err
 }
 
-// RestoreParts is Restore for the gates and incarnations of some partitions. The record must have been read after they were lost: a
-// move may have closed the namespace before.
+// RestoreParts is Restore for the gates and incarnations of some partitions. The record must have
+// been read after they were lost: a move may have closed the namespace before.
 func (l *Ledger) RestoreParts(ctx context.Context, stored Control, parts []int) error {
 	return l.incarnate(ctx, stored, parts, true)
 }
@@ -79,8 +79,8 @@ func (l *Ledger) fits(stored Control) error {
 		ErrRefused, l.cfg.Namespace, stored.Partitions, len(l.keys), stored.Partitions)
 }
 
-// AtReplica returns ErrNoNamespace of a tool as an error of the server, where the server is a replica: the namespace may
-// be at its master. Any other error is returned as it is.
+// AtReplica returns ErrNoNamespace of a tool as an error of the server, where the server is a
+// replica: the namespace may be at its master. Any other error is returned as it is.
 func AtReplica(ctx context.Context, client redis.UniversalClient, namespace string, err error) error {
 	if errors.Is(err, ErrNoNamespace) {
 		if t := redisconn.Replica(ctx, client, fmt.Errorf("%w: %q is not there", ErrNoNamespace, namespace)); t != nil {
@@ -90,8 +90,8 @@ func AtReplica(ctx context.Context, client redis.UniversalClient, namespace stri
 	return err
 }
 
-// partitionsOf is the number of partitions of a new namespace. On one Redis more of them only divide the batches and multiply
-// the idle calls; on a Cluster they spread over its masters.
+// partitionsOf is the number of partitions of a new namespace. On one Redis more of them only
+// divide the batches and multiply the idle calls; on a Cluster they spread over its masters.
 func partitionsOf(client redis.UniversalClient) int {
 	if _, ok := client.(*redis.ClusterClient); ok {
 		return 64

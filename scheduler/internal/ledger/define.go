@@ -11,7 +11,8 @@ import (
 type Definition struct {
 	Job, Digest, Revision string
 	Generation            string // of the node, or that is promoted
-	// Text is the definition's JSON. It may be left out where it may be stored already: the answer is missing if it is not.
+	// Text is the definition's JSON. It may be left out where it may be stored already: the answer
+	// is missing if it is not.
 	Text   []byte
 	Cursor int64 // first tick of its schedule after now, ms; 0 for none
 	// To replace a stored definition: its digest and cursor as the caller has read them, and the

@@ -100,7 +100,8 @@ func TestDefineNeverGoesBehindWhatRan(t *testing.T) {
 	})
 }
 
-// defined registers one definition and compares the answer's word; a promotion's when epoch is not negative.
+// defined registers one definition and compares the answer's word; a promotion's when epoch is not
+// negative.
 func (r *rig) defined(t *testing.T, want string, epoch int64, d Definition) Defined {
 	t.Helper()
 	define := r.led.Define

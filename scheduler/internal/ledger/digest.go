@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Digest counts documents and makes one digest of them: the same for the same content, in however many partitions it lies and
-// in whatever order it comes. It is not safe for concurrent use.
+// Digest counts documents and makes one digest of them: the same for the same content, in however
+// many partitions it lies and in whatever order it comes. It is not safe for concurrent use.
 type Digest struct {
 	// Jobs are the entries; Running the runs in flight; Pending the runs that were never granted;
 	// Ticks the open ticks of sharded jobs; Rows the rows of all histories; Unique the keys

@@ -2,11 +2,11 @@
 //
 // # The cursor decides, the lease guards
 //
-// Each job has one entry with a cursor: the earliest scheduled tick not yet accounted for. A
-// claim is a compare-and-set step: "from the cursor I see, run this tick, and the next one is
-// that". The claim is granted only if the cursor and the definition are the stored ones; otherwise
-// the answer is the stored cursor. So a tick is granted once, however many nodes claim it and however
-// late. The cursor cannot jump: ticks between the cursor and the tick run are recorded in the same step.
+// Each job has one entry with a cursor: the earliest scheduled tick not yet accounted for. A claim
+// is a compare-and-set step: "from the cursor I see, run this tick, and the next one is that". The
+// claim is granted only if the cursor and the definition are the stored ones; otherwise the answer
+// is the stored cursor. So a tick is granted once, however many nodes claim it and however late.
+// The cursor cannot jump: ticks between the cursor and the tick run are recorded in the same step.
 //
 //	            claim granted                    settle
 //	cursor ──────────────────────► leased ───────────────────► row (succeeded, failed, ...)
@@ -34,19 +34,19 @@
 //
 // # Definitions
 //
-// A definition is stored once, under its digest, which covers its job's name and its generation. A job's entry names the
-// current one. Nodes announce which definitions they hold in chunks, so that a promotion finds all
-// of its generation;
-// a definition stays as long as an entry names it, or a chunk that nodes announced within AnnouncedFor. See Announce and Tidy.
+// A definition is stored once, under its digest, which covers its job's name and its generation. A
+// job's entry names the current one. Nodes announce which definitions they hold in chunks, so that
+// a promotion finds all of its generation; a definition stays as long as an entry names it, or a
+// chunk that nodes announced within AnnouncedFor. See Announce and Tidy.
 //
 // # Windows
 //
-// A script cannot count ticks: a node plans a step, and the script checks the step against two windows
-// in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in Busy, which came due
-// in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in Busy, which came
-// due during the last run of a queue or replace job, the latest runs and the rest are recorded as
-// overlapped. A claim that does not fit is answered Stale, with both windows. A window is over when
-// the cursor is behind it.
+// A script cannot count ticks: a node plans a step, and the script checks the step against two
+// windows in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in Busy,
+// which came due in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in
+// Busy, which came due during the last run of a queue or replace job, the latest runs and the rest
+// are recorded as overlapped. A claim that does not fit is answered Stale, with both windows. A
+// window is over when the cursor is behind it.
 //
 // # Jobs that follow
 //

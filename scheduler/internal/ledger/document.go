@@ -104,8 +104,8 @@ func (d Document) alone() Document {
 	return d
 }
 
-// Check returns ErrUnknownFormat for a document that this version cannot import whole, with the record that it cannot read.
-// Rows of the history may be newer: they are kept as they are.
+// Check returns ErrUnknownFormat for a document that this version cannot import whole, with the
+// record that it cannot read. Rows of the history may be newer: they are kept as they are.
 func (d Document) Check() error {
 	bad := func(what string, err error) error {
 		return fmt.Errorf("%w: %s of job %q: %w", ErrUnknownFormat, what, d.Job, err)

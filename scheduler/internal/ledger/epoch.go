@@ -30,14 +30,16 @@ func Incarnation(epoch string) string {
 	return id
 }
 
-// MadeAfterLoss returns when an incarnation was made, by Redis' clock, if nodes made it because Redis had lost records.
+// MadeAfterLoss returns when an incarnation was made, by Redis' clock, if nodes made it because
+// Redis had lost records.
 func MadeAfterLoss(incarnation string) (at time.Time, yes bool) {
 	_, text, yes := strings.Cut(incarnation, "@")
 	n, err := strconv.ParseInt(text, 10, 64)
 	return time.UnixMilli(n), yes && err == nil
 }
 
-// LackedBefore are the keys that lacked records when an incarnation was made: that they do is known in its epoch.
+// LackedBefore are the keys that lacked records when an incarnation was made: that they do is known
+// in its epoch.
 func LackedBefore(incarnation string) []string {
 	id, _, _ := strings.Cut(incarnation, "@")
 	_, keys, _ := strings.Cut(id, ":")
@@ -49,7 +51,8 @@ type Sample struct {
 	Now    time.Time
 	Server string        // its id, as server_id of token.lua has it
 	Up     time.Duration // how long the server has run, in whole seconds; negative when unknown
-	// Control is the namespace's incarnation, "" where there is none. Only Ledger.Sample fills it in.
+	// Control is the namespace's incarnation, "" where there is none. Only Ledger.Sample fills it
+	// in.
 	Control string
 	// Incarnations are the incarnations of the requested partitions; "" for a partition that has
 	// lost its incarnation or its gate. Partitions of other masters are absent.
@@ -139,7 +142,8 @@ type incarnateArgs struct {
 	Generation string `json:"generation"`
 }
 
-// incarnate gives partitions an incarnation that have none, or no gate. Where a move has closed the namespace, no gate is made.
+// incarnate gives partitions an incarnation that have none, or no gate. Where a move has closed the
+// namespace, no gate is made.
 func (l *Ledger) incarnate(ctx context.Context, c Control, parts []int, lost bool) error {
 	args := incarnateArgs{ID: l.cfg.NewID(), Lost: lost, Open: !c.closed(), Epoch: c.Epoch, Generation: c.Generation}
 	return l.eachReachable(ctx, nodeQueueTimeout, "open namespace "+l.cfg.Namespace, parts, func(ctx context.Context, parts []int) error {
@@ -164,8 +168,8 @@ func (l *Ledger) incarnate(ctx context.Context, c Control, parts []int, lost boo
 	})
 }
 
-// Supersede gives a partition another incarnation, made after a loss, in place of this one, and reports whether this call has made that. The
-// new one names the keys that lacked records.
+// Supersede gives a partition another incarnation, made after a loss, in place of this one, and
+// reports whether this call has made that. The new one names the keys that lacked records.
 func (l *Ledger) Supersede(ctx context.Context, part int, incarnation string, lacking ...string) (made bool, err error) {
 	args := incarnateArgs{ID: l.cfg.NewID(), Was: incarnation, Lost: true}
 	if len(lacking) > 0 {

@@ -186,7 +186,8 @@ func TestEntryLost(t *testing.T) {
 	}
 }
 
-// The record of a run is gone, and its node hands it back, or ends it: another epoch begins, in which the node reports the run first.
+// The record of a run is gone, and its node hands it back, or ends it: another epoch begins, in
+// which the node reports the run first.
 func TestEndOfALostRun(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, l *Ledger, run Run) (Status, error){
 		"handed back": func(ctx context.Context, l *Ledger, run Run) (Status, error) {
@@ -241,8 +242,8 @@ func TestRunLost(t *testing.T) {
 	})
 }
 
-// The records of all runs are gone. A batch of claims is granted nothing that a lost run holds: not the second job, nor the second claim of the
-// first one.
+// The records of all runs are gone. A batch of claims is granted nothing that a lost run holds: not
+// the second job, nor the second claim of the first one.
 func TestRunsLostUnderOneBatch(t *testing.T) {
 	for name, second := range map[string]Claim{"two jobs": tickClaim("b", "b2", 2), "one job": tickClaim("a", "a3", 3)} {
 		t.Run(name, func(t *testing.T) {

@@ -134,7 +134,8 @@ func (l *Ledger) eachReachable(ctx context.Context, within time.Duration, op str
 	return cmp.Or(refused, silent)
 }
 
-// atMaster names the master of a Cluster that has these partitions: " at host:port", "" where there is no Cluster or none is known.
+// atMaster names the master of a Cluster that has these partitions: " at host:port", "" where there
+// is no Cluster or none is known.
 func (l *Ledger) atMaster(ctx context.Context, parts []int) string {
 	if cluster, yes := l.client.(*redis.ClusterClient); yes && len(parts) > 0 {
 		if master, err := cluster.MasterForKey(ctx, l.keys[parts[0]].jobs); err == nil {

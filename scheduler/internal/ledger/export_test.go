@@ -94,8 +94,8 @@ func fillFrom(t *testing.T, client *redis.Client, from *Ledger, ns string, n int
 	return to
 }
 
-// TestExport copies what a random trace has left, and the copy, and wants the same of every job, and one
-// digest, on both servers and in however many partitions.
+// TestExport copies what a random trace has left, and the copy, and wants the same of every job,
+// and one digest, on both servers and in however many partitions.
 func TestExport(t *testing.T) {
 	useScripts(t, steered...)
 	pieces := 0
@@ -188,7 +188,8 @@ func TestDocumentKeepsEveryByte(t *testing.T) {
 	}
 }
 
-// former is the digest that a field of byJob names, when neither an entry nor an announcement does: nothing uses it any more.
+// former is the digest that a field of byJob names, when neither an entry nor an announcement does:
+// nothing uses it any more.
 func former(t *testing.T, l *Ledger, field string) string {
 	t.Helper()
 	digest := strings.TrimPrefix(field, "defs ")

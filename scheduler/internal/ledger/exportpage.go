@@ -83,7 +83,8 @@ func (x *export) page(ctx context.Context, p int, names []string) error {
 	return nil
 }
 
-// entry adds the entry, the definition and the history of the job at i. It reports false for a job that cannot be exported.
+// entry adds the entry, the definition and the history of the job at i. It reports false for a job
+// that cannot be exported.
 func (x *export) entry(d *Document, g *page, i int, due *redis.FloatCmd) bool {
 	if err := g.rows[i].Err(); err != nil {
 		x.leave(UnknownFormat{Key: g.keys.history + d.Job, What: fmt.Sprintf("history of %s: %v", d.Job, err), Job: d.Job, Kind: "history"})

@@ -120,8 +120,8 @@ func windowOf(s string) Window {
 	return Window{number(from), number(to)}
 }
 
-// countsOf reads 'succeeded=12,missed=3', and among the counts the restored tick, the ticks that were granted, and when the last run
-// succeeded whose row has left. Unknown words are left out.
+// countsOf reads 'succeeded=12,missed=3', and among the counts the restored tick, the ticks that
+// were granted, and when the last run succeeded whose row has left. Unknown words are left out.
 func countsOf(s string) (counts map[jobs.Outcome]int64, retold, ran, won int64) {
 	counts = make(map[jobs.Outcome]int64)
 	for part := range strings.SplitSeq(s, ",") {

@@ -72,7 +72,8 @@ func eventOf(record string) (Event, error) {
 // Record is the event's row in the outbox: no two that are there at once have the same.
 func (e Event) Record() string { return e.record }
 
-// run is the id of the run that an event leads to, one for each tick of an upstream; of a follower of several, upstream is "".
+// run is the id of the run that an event leads to, one for each tick of an upstream; of a follower
+// of several, upstream is "".
 func (e Event) run(job, upstream string) string {
 	name := job + "\n" + upstream + "\n" + strconv.FormatInt(e.Tick, 10)
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()
@@ -172,8 +173,9 @@ type relayArgs struct {
 	Gaps     []Gap        `json:"gaps,omitzero"`    // as in Event
 }
 
-// Relay delivers an event to one follower: an end that it waits for becomes a pending run with the same tick,
-// once; any other is recorded as skipped(upstream). A follower of several jobs waits for all of them. Relay may be repeated.
+// Relay delivers an event to one follower: an end that it waits for becomes a pending run with the
+// same tick, once; any other is recorded as skipped(upstream). A follower of several jobs waits for
+// all of them. Relay may be repeated.
 func (l *Ledger) Relay(ctx context.Context, e Event, job string) (Status, error) {
 	args := relayArgs{
 		clocked: l.timed(ctx), retained: l.retained(), Job: job, Upstream: e.Upstream, Run: e.run(job, e.Upstream), Joined: e.run(job, ""), Next: e.Next, Tick: e.Tick, Last: e.Until, Count: e.Count,

@@ -24,7 +24,8 @@ func (r *rig) joins(t *testing.T, name, when string, upstreams ...string) {
 	}
 }
 
-// TestJoin: a job that follows several runs once for a tick, when all of them have ended it as it wants.
+// TestJoin: a job that follows several runs once for a tick, when all of them have ended it as it
+// wants.
 func TestJoin(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -66,7 +67,8 @@ func TestJoin(t *testing.T) {
 	})
 }
 
-// TestJoinOfARerun: a rerun that succeeds makes up for a failure, as long as the join is remembered.
+// TestJoinOfARerun: a rerun that succeeds makes up for a failure, as long as the join is
+// remembered.
 func TestJoinOfARerun(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -157,7 +159,8 @@ func TestJoinTakesTicksOneByOne(t *testing.T) {
 	})
 }
 
-// TestGapWithARun: ticks among which a run of the follower lies that has not ended are not recorded as skipped; those beside it are.
+// TestGapWithARun: ticks among which a run of the follower lies that has not ended are not recorded
+// as skipped; those beside it are.
 func TestGapWithARun(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -223,7 +226,8 @@ func TestJoinsAreBounded(t *testing.T) {
 	})
 }
 
-// TestJoinsAreGivenUp: a tick that not all upstreams have ended is recorded as missed when it is old, also when no other tick comes.
+// TestJoinsAreGivenUp: a tick that not all upstreams have ended is recorded as missed when it is
+// old, also when no other tick comes.
 func TestJoinsAreGivenUp(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -309,7 +313,8 @@ func TestJoinOfANewerVersion(t *testing.T) {
 	})
 }
 
-// TestResultOfASuccess: a result is in the event, of a success alone, and is the payload of the follower's run.
+// TestResultOfASuccess: a result is in the event, of a success alone, and is the payload of the
+// follower's run.
 func TestResultOfASuccess(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")

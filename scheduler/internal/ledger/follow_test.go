@@ -11,8 +11,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestFollow: a tick that succeeded is run by the follower, once; any other end, and a tick that does not
-// run, is recorded once; and so on down the chain.
+// TestFollow: a tick that succeeded is run by the follower, once; any other end, and a tick that
+// does not run, is recorded once; and so on down the chain.
 func TestFollow(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b", "c")
@@ -141,8 +141,8 @@ func TestFollowARerunOfASuccess(t *testing.T) {
 	}
 }
 
-// A job that once followed another one, and wants nodes with a label whose name is after and whose value is that job's name, follows it
-// no more.
+// A job that once followed another one, and wants nodes with a label whose name is after and whose
+// value is that job's name, follows it no more.
 func TestFollowIsNoLabel(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")

@@ -33,7 +33,8 @@ type deed struct {
 	do   func(ctx context.Context, r *rig) error
 }
 
-// defines is a deed that a definition is answered a word to; epoch is of a promotion, -1 for a node's own.
+// defines is a deed that a definition is answered a word to; epoch is of a promotion, -1 for a
+// node's own.
 func defines(name, word string, epoch int64, d Definition) deed {
 	return deed{name, func(ctx context.Context, r *rig) error {
 		define := r.led.Define
@@ -200,8 +201,8 @@ func heldDeeds(r *rig, fed Backfill) []deed {
 	}
 }
 
-// TestAClosedGateTakesNothingFromNodes: behind it nodes neither go on with backfills and joins nor register jobs, and nothing is
-// tidied away.
+// TestAClosedGateTakesNothingFromNodes: behind it nodes neither go on with backfills and joins nor
+// register jobs, and nothing is tidied away.
 func TestAClosedGateTakesNothingFromNodes(t *testing.T) {
 	for _, g := range closedGates {
 		t.Run(g.stored, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 // handlersFor is how long a handler is known that no node declares any more.
 const handlersFor = 30 * 24 * time.Hour
 
-// DeclareHandlers notes that a node has handlers, each with the shape of its payloads, at an instant of Redis' clock, ms.
+// DeclareHandlers notes that a node has handlers, each with the shape of its payloads, at an
+// instant of Redis' clock, ms.
 func (l *Ledger) DeclareHandlers(ctx context.Context, shapes map[string]string, now int64) error {
 	const doing = "declare handlers"
 	key := handlersKey(l.cfg.Namespace)
@@ -38,7 +39,8 @@ func (l *Ledger) DeclareHandlers(ctx context.Context, shapes map[string]string, 
 	return nil
 }
 
-// Handlers are the handlers that nodes have declared, each with the shape of its payloads that was declared last.
+// Handlers are the handlers that nodes have declared, each with the shape of its payloads that was
+// declared last.
 func (l *Ledger) Handlers(ctx context.Context) (map[string]string, error) {
 	const doing = "read handlers"
 	members, err := l.client.ZRange(ctx, handlersKey(l.cfg.Namespace), 0, -1).Result() // the latest one last

@@ -48,8 +48,8 @@ func (l *Ledger) InFlightIn(ctx context.Context, parts []int) ([]Run, error) {
 	return open, nil
 }
 
-// FindInFlight reads runs and open ticks by their ids, in the partitions of the named jobs. Ids that are neither in flight nor
-// pending, and records that cannot be read, are left out.
+// FindInFlight reads runs and open ticks by their ids, in the partitions of the named jobs. Ids
+// that are neither in flight nor pending, and records that cannot be read, are left out.
 func (l *Ledger) FindInFlight(ctx context.Context, names []string, runs ...string) ([]Run, error) {
 	parts := l.partitionsOf(names)
 	if len(parts) == 0 || len(runs) == 0 {
@@ -89,7 +89,8 @@ func (l *Ledger) partitionsOf(names []string) (parts []int) {
 	return parts
 }
 
-// One round trip of EachHistory reads the histories of historyJobs jobs, and of fewer, but one, where they have very many rows.
+// One round trip of EachHistory reads the histories of historyJobs jobs, and of fewer, but one,
+// where they have very many rows.
 const (
 	historyJobs = 128
 	historyRows = 32_768
@@ -103,8 +104,9 @@ type JobRows struct {
 	Err           error // why this history cannot be read, though Redis answered; other histories can
 }
 
-// EachHistory hands the rows of each of some jobs to f, in the order of the names, until f returns false. It reads some jobs
-// at a time, and keeps none. Rows that do not hold a text, as a run's id, are left unread; "" is all rows.
+// EachHistory hands the rows of each of some jobs to f, in the order of the names, until f returns
+// false. It reads some jobs at a time, and keeps none. Rows that do not hold a text, as a run's id,
+// are left unread; "" is all rows.
 func (l *Ledger) EachHistory(ctx context.Context, names []string, holding string, f func(JobRows) bool) error {
 	return l.eachHistory(ctx, names, holding, func(string) int64 { return 0 }, f)
 }
@@ -136,7 +138,8 @@ func (l *Ledger) EachNewest(ctx context.Context, lately Recent, f func(JobRows) 
 	return nil
 }
 
-// eachHistory reads the rows of a job from the index first on, which counts from the end of a history when it is negative.
+// eachHistory reads the rows of a job from the index first on, which counts from the end of a
+// history when it is negative.
 func (l *Ledger) eachHistory(ctx context.Context, names []string, holding string, first func(job string) int64, f func(JobRows) bool) error {
 	for at := min(historyJobs, len(names)); len(names) > 0; at = min(at, len(names)) {
 		lists := make([]*redis.StringSliceCmd, at)

@@ -27,7 +27,8 @@ func TestShortHistoryBehindAForeignRow(t *testing.T) {
 	})
 }
 
-// TestKept: the last bytes of the output and the payload are kept beside the row, and leave with it.
+// TestKept: the last bytes of the output and the payload are kept beside the row, and leave with
+// it.
 func TestKept(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

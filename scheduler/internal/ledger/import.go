@@ -41,9 +41,10 @@ type write struct {
 	args []any
 }
 
-// Fill begins a copy of a move, of this number, higher than any before, and empties the partitions. The documents are from a
-// namespace of so many partitions. From then on nothing is written of a copy before it. It returns ErrRefused when the
-// move does not fill the namespace, or when a later copy has begun.
+// Fill begins a copy of a move, of this number, higher than any before, and empties the partitions.
+// The documents are from a namespace of so many partitions. From then on nothing is written of a
+// copy before it. It returns ErrRefused when the move does not fill the namespace, or when a later
+// copy has begun.
 func (l *Ledger) Fill(ctx context.Context, id string, number int64, sources int) (*Importer, error) {
 	for p := range l.keys {
 		if err := l.BeginCopy(ctx, p, id, number); err != nil {
@@ -56,13 +57,15 @@ func (l *Ledger) Fill(ctx context.Context, id string, number int64, sources int)
 	return &Importer{l: l, move: id, copy: number, sources: sources, held: make([]holders, len(l.keys))}, nil
 }
 
-// Importer begins to write documents of a backup, from a namespace of so many partitions. Jobs that are there stay as they are.
-// Of the definitions, only the current ones are written: nodes announce what they hold by themselves.
+// Importer begins to write documents of a backup, from a namespace of so many partitions. Jobs that
+// are there stay as they are. Of the definitions, only the current ones are written: nodes announce
+// what they hold by themselves.
 func (l *Ledger) Importer(sources int) *Importer {
 	return &Importer{l: l, sources: sources, held: make([]holders, len(l.keys))}
 }
 
-// BeginCopy sees to it that nothing is written any more in a partition of copies before this number.
+// BeginCopy sees to it that nothing is written any more in a partition of copies before this
+// number.
 func (l *Ledger) BeginCopy(ctx context.Context, p int, id string, number int64) error {
 	op := fmt.Sprintf("begin copy %d in partition %d at %s", number, p, redisconn.Addr(l.client))
 	word, err := copyScript.Run(ctx, l.client, []string{l.keys[p].gate}, id, ms(number)).Text()

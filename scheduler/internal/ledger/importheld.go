@@ -11,7 +11,8 @@ type holder struct {
 	seen int64
 }
 
-// hold takes up which definitions of a job nodes announced. They become chunks, one for the jobs that the same nodes held.
+// hold takes up which definitions of a job nodes announced. They become chunks, one for the jobs
+// that the same nodes held.
 func (i *Importer) hold(p int, d Document) {
 	for _, h := range d.Held {
 		if i.held[p] == nil {

@@ -76,9 +76,9 @@ func partitionKeys(ns string, p int) keys {
 	}
 }
 
-// namedKeys are keys below a tag by their names. The name history stands for the history of the first
-// item's job; histories for the histories of all items' jobs, in their order. Nearly all texts lie in
-// one piece of memory.
+// namedKeys are keys below a tag by their names. The name history stands for the history of the
+// first item's job; histories for the histories of all items' jobs, in their order. Nearly all
+// texts lie in one piece of memory.
 func namedKeys(tag string, names []string, items int, job func(item int) string) []string {
 	all := make([]string, 0, len(names)+items)
 	var b strings.Builder

@@ -59,7 +59,8 @@ func backupOf(tb testing.TB, client *redis.Client) backup {
 	return all
 }
 
-// restore makes the server hold that, and nothing else. Its clock and its identity are to be set anew.
+// restore makes the server hold that, and nothing else. Its clock and its identity are to be set
+// anew.
 func (r *rig) restore(tb testing.TB, all backup) {
 	tb.Helper()
 	ctx, pipe := tb.Context(), r.client.Pipeline()

@@ -16,16 +16,19 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// format is the version of the namespace's layout; every record carries its own as well. Up to 1, definitions were stored by job.
+// format is the version of the namespace's layout; every record carries its own as well. Up to 1,
+// definitions were stored by job.
 const format = "2"
 
-// BatchMax is the largest number of items that one call of the ledger takes: a script of so many claims takes Redis a millisecond.
+// BatchMax is the largest number of items that one call of the ledger takes: a script of so many
+// claims takes Redis a millisecond.
 const BatchMax = 200
 
 // CallTimeout bounds one call to Redis.
 const CallTimeout = time.Second
 
-// pageMax is the largest number of items that one script call or one reading takes where an item may cost much.
+// pageMax is the largest number of items that one script call or one reading takes where an item
+// may cost much.
 const pageMax = 50
 
 // pendingMax bounds the pending runs of one partition; a trigger beyond it is refused.
@@ -53,14 +56,14 @@ type Config struct {
 	// MaxSkew is the largest difference between Redis' clock and a caller's idea of it at which
 	// a script still acts. Default 1 s.
 	MaxSkew time.Duration
-	// Generation is the label of the deployed cluster that the caller belongs to; "" is one as well. The first to open a
-	// namespace makes it the active one.
+	// Generation is the label of the deployed cluster that the caller belongs to; "" is one as
+	// well. The first to open a namespace makes it the active one.
 	Generation string
 	// Keep is the number of history rows kept per job (up to 15 more for a while), at least 16.
 	// Default 200.
 	Keep int
-	// KeepFor is how long rows are kept, whichever of the two is reached first; rows leave when another one is added. At
-	// least 1 min. Default 168 h.
+	// KeepFor is how long rows are kept, whichever of the two is reached first; rows leave when
+	// another one is added. At least 1 min. Default 168 h.
 	KeepFor time.Duration
 	// NewID makes the ids of incarnations. Default: a random uuid.
 	NewID func() string
@@ -202,7 +205,8 @@ func (l *Ledger) tag(job string) string { return l.keys[l.Partition(job)].tag }
 
 func ms(n int64) string { return strconv.FormatInt(n, 10) }
 
-// refused turns the answers {'clock', redis ms} and {'server', id} into a *ClockError and ErrServer.
+// refused turns the answers {'clock', redis ms} and {'server', id} into a *ClockError and
+// ErrServer.
 func refused(reply []any, now int64) error {
 	if len(reply) != 2 {
 		return nil

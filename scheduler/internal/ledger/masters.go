@@ -183,7 +183,8 @@ func (l *Ledger) All() []int {
 	return all
 }
 
-// rosterText is the roster's text of a node that has reported its runs in the epochs with these ids, by partition.
+// rosterText is the roster's text of a node that has reported its runs in the epochs with these
+// ids, by partition.
 func (l *Ledger) rosterText(ids []string) string {
 	parts := make(map[string][]int)
 	for p, id := range ids {

@@ -13,7 +13,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 )
 
-// onCluster is a ledger on a Cluster, and two of its partitions: kept is at the master of the control record, and lost at another one.
+// onCluster is a ledger on a Cluster, and two of its partitions: kept is at the master of the
+// control record, and lost at another one.
 type onCluster struct {
 	t          *testing.T
 	ctx        context.Context

@@ -103,7 +103,8 @@ func TimeOf(ctx context.Context, client redis.UniversalClient, namespace string)
 	return (&Ledger{client: client, cfg: Config{Namespace: namespace}}).Time(ctx)
 }
 
-// drainsKey is the roster's, spelt in scheduler/internal/roster/keys.go: names that are drained move with the namespace.
+// drainsKey is the roster's, spelt in scheduler/internal/roster/keys.go: names that are drained
+// move with the namespace.
 func drainsKey(ns string) string { return "{" + ns + "}:drains" }
 
 // rosterKey is the roster's, spelt in scheduler/internal/roster/keys.go.

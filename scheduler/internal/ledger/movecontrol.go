@@ -65,7 +65,8 @@ type Step struct {
 	Peer string `json:"peer"` // address of the other side
 	// State is the next state; MoveUndone removes the note.
 	State string `json:"state"`
-	// Own are the states of this move that it may follow; Older are those, "role/state", of an older one, and "none".
+	// Own are the states of this move that it may follow; Older are those, "role/state", of an
+	// older one, and "none".
 	Own   []string `json:"own,omitempty"`
 	Older []string `json:"older,omitempty"`
 	// Count counts one more copy.
@@ -76,8 +77,8 @@ type Step struct {
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// MoveUndone is the State of a Step that takes the note of a move away, and remembers its id: nothing of that move is
-// carried out from then on.
+// MoveUndone is the State of a Step that takes the note of a move away, and remembers its id:
+// nothing of that move is carried out from then on.
 const MoveUndone = "undone"
 
 // Advance carries out a step that the noted state allows, and waits for replicas as SetGate does;
@@ -119,7 +120,8 @@ type drainsArgs struct {
 	Drains map[string]string `json:"drains,omitempty"`
 }
 
-// SetDrains replaces the drained names of a namespace in which the move is in this state; it returns ErrRefused in another.
+// SetDrains replaces the drained names of a namespace in which the move is in this state; it
+// returns ErrRefused in another.
 func (l *Ledger) SetDrains(ctx context.Context, id, state string, drains map[string]string) error {
 	args := drainsArgs{id, state, drains}
 	word, err := drainsScript.call(ctx, l.client, namespaceTag(l.cfg.Namespace), "", args).Text()

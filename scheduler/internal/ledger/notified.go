@@ -33,8 +33,8 @@ func (l *Ledger) Notified(ctx context.Context) (map[string]string, error) {
 	return all, l.explain(ctx, "read what was notified", err)
 }
 
-// SetNotified writes some fields and drops others, in one step. It returns ErrStale, and writes nothing, when the holder of a greater
-// token has written before.
+// SetNotified writes some fields and drops others, in one step. It returns ErrStale, and writes
+// nothing, when the holder of a greater token has written before.
 func (l *Ledger) SetNotified(ctx context.Context, token locking.Token, set map[string]string, drop []string) error {
 	args := notifiedArgs{Token: strconv.FormatInt(token, 10), Drop: drop}
 	for _, field := range slices.Sorted(maps.Keys(set)) {
@@ -53,8 +53,8 @@ func (l *Ledger) SetNotified(ctx context.Context, token locking.Token, set map[s
 // changedLines is how many lines of a partition are read at first to find changed jobs.
 const changedLines = 32
 
-// Changed names the jobs of which rows were written since an instant of Redis' clock, ms. whole is false when there were so many that some
-// are not known any more: any job may then have changed.
+// Changed names the jobs of which rows were written since an instant of Redis' clock, ms. whole is
+// false when there were so many that some are not known any more: any job may then have changed.
 func (l *Ledger) Changed(ctx context.Context, since int64) (jobs map[string]bool, whole bool, err error) {
 	jobs = make(map[string]bool)
 	parts := l.All()
@@ -84,8 +84,9 @@ func (l *Ledger) Changed(ctx context.Context, since int64) (jobs map[string]bool
 	return jobs, true, nil
 }
 
-// changedIn adds the jobs of the lines that were written since an instant, and reports whether there is a line before it. Lines without
-// a time stand for rows that a move or a backup has brought, which are no news.
+// changedIn adds the jobs of the lines that were written since an instant, and reports whether
+// there is a line before it. Lines without a time stand for rows that a move or a backup has
+// brought, which are no news.
 func changedIn(lines []string, since int64, jobs map[string]bool) bool {
 	for _, line := range slices.Backward(lines) {
 		at, names, _ := strings.Cut(line, "|")

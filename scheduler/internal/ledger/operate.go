@@ -228,8 +228,8 @@ func (l *Ledger) RemoveDefined(ctx context.Context, job, digest string) (bool, e
 	return word != "used", err
 }
 
-// RemoveUnused is Remove for a job that has run no tick and passed none, and whose current definition has this digest. Any other
-// one stays, without an error.
+// RemoveUnused is Remove for a job that has run no tick and passed none, and whose current
+// definition has this digest. Any other one stays, without an error.
 func (l *Ledger) RemoveUnused(ctx context.Context, job, digest string) error {
 	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed", "held", "used", "unknown", "foreign"}, nil, removeArgs{job, digest, true})
 	return err

@@ -36,7 +36,8 @@ func TestPauseAndResume(t *testing.T) {
 		r.resume(t, "a")
 		r.pausedFor(t, "a", Window{since, r.now})
 		r.pass(t, 2*time.Second)
-		// Paused once more before anybody accounted for the first pause: 6 and 7 have not started either.
+		// Paused once more before anybody accounted for the first pause: 6 and 7 have not started
+		// either.
 		r.pause(t, "a", Pause{Until: r.now + 2000})
 		r.pausedFor(t, "a", Window{since, r.now + 2000})
 		r.pause(t, "a", Pause{Until: r.now + 1000}) // another end

@@ -14,8 +14,9 @@ import (
 //
 //	Begin ──► Raise, the gate of each partition ──► Switch, each job ──► Promoted
 //
-// Begin writes the promotion and its epoch; repeated after an interruption it returns the same epoch. Another promotion gets a
-// higher epoch. A partition that has a later epoch carries out nothing of an earlier promotion.
+// Begin writes the promotion and its epoch; repeated after an interruption it returns the same
+// epoch. Another promotion gets a higher epoch. A partition that has a later epoch carries out
+// nothing of an earlier promotion.
 type Promotion struct {
 	Generation string
 	Pattern    string // of job names, as in path.Match; "" for all jobs

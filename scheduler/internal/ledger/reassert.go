@@ -45,8 +45,8 @@ type Asserted struct {
 	Cursor int64 // Behind: where the job stands, ms
 }
 
-// Reassert reports runs of jobs in one partition, at most BatchMax, in the epoch that At names, after
-// a failover. Runs that the server has lost are restored, each with its step of the cursor.
+// Reassert reports runs of jobs in one partition, at most BatchMax, in the epoch that At names,
+// after a failover. Runs that the server has lost are restored, each with its step of the cursor.
 // Reassert may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or
 // ErrServer in another epoch.
 func (l *Ledger) Reassert(ctx context.Context, now int64, batch []Assertion) ([]Asserted, error) {

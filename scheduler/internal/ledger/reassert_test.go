@@ -11,7 +11,8 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// TestReassertAGrant: a grant that was lost is there again with everything that belongs to it, and the cursor behind it.
+// TestReassertAGrant: a grant that was lost is there again with everything that belongs to it, and
+// the cursor behind it.
 func TestReassertAGrant(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		t.Run(fmt.Sprint("ended ", ended), func(t *testing.T) {
@@ -123,8 +124,8 @@ func TestReassertAtAnotherServer(t *testing.T) {
 	})
 }
 
-// TestReassertASecondAttempt: whatever is lost of a crash and of the attempt that followed, that attempt is restored,
-// alone, and no other follows when the first is reaped again.
+// TestReassertASecondAttempt: whatever is lost of a crash and of the attempt that followed, that
+// attempt is restored, alone, and no other follows when the first is reaped again.
 func TestReassertASecondAttempt(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

@@ -37,14 +37,14 @@ type KnownCursor struct {
 // Recalled is the answer to a KnownCursor that is to be reported again with a Gap.
 type Recalled struct {
 	At int // its index
-	// Word is Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap begins. After: the first tick after
-	// Cursor is to be reported.
+	// Word is Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap
+	// begins. After: the first tick after Cursor is to be reported.
 	Word   Status
 	Cursor int64 // ms
 }
 
-// Recall reports the cursors of jobs of one partition, at most RecallMax, in the epoch that At names,
-// after a failover. A job that Redis has lost begins at the latest cursor that nodes report.
+// Recall reports the cursors of jobs of one partition, at most RecallMax, in the epoch that At
+// names, after a failover. A job that Redis has lost begins at the latest cursor that nodes report.
 // Recall may be repeated. now is the caller's idea of Redis' time, ms. It returns ErrClock, or
 // ErrServer in another epoch.
 func (l *Ledger) Recall(ctx context.Context, now int64, batch []KnownCursor) ([]Recalled, error) {

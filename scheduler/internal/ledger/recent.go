@@ -21,7 +21,8 @@ type Recent struct {
 	Rows map[string]int
 	// Since is 0 when Rows has all existing rows.
 	Since int64
-	// Ended is when rows that were written before Since had ended, ms: the clock of the node that wrote one may have been MaxSkew ahead.
+	// Ended is when rows that were written before Since had ended, ms: the clock of the node that
+	// wrote one may have been MaxSkew ahead.
 	Ended int64
 	// More: there are older lines to read.
 	More bool
@@ -69,5 +70,6 @@ func (l *Ledger) Recent(ctx context.Context, parts []int, lines int64) (Recent, 
 	return r, nil
 }
 
-// movedRows is a line that stands for rows that a move or a backup has brought: all of them ended before the lines behind it were written.
+// movedRows is a line that stands for rows that a move or a backup has brought: all of them ended
+// before the lines behind it were written.
 const movedRows = "0|"

@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// backfillRestored is the stored state of a backfill that a node has stored again, until it is next fed: then runs that Redis has lost, and
-// no node was granted, are put into pending again.
+// backfillRestored is the stored state of a backfill that a node has stored again, until it is next
+// fed: then runs that Redis has lost, and no node was granted, are put into pending again.
 const backfillRestored = "restored"
 
 // refeedArgs are the arguments of refeed.lua.
@@ -19,8 +19,9 @@ type refeedArgs struct {
 	Seen   []string `json:"seen"`   // records
 }
 
-// Refeed stores backfills of a partition again, as the node saw them last, in the epoch that At names. It returns how many Redis had
-// lost, or had not got as far. It returns ErrServer in another epoch.
+// Refeed stores backfills of a partition again, as the node saw them last, in the epoch that At
+// names. It returns how many Redis had lost, or had not got as far. It returns ErrServer in another
+// epoch.
 func (l *Ledger) Refeed(ctx context.Context, part int, seen []Backfill) (stored int, err error) {
 	if len(seen) == 0 {
 		return 0, nil

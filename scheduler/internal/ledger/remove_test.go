@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestRemoveLeavesNothing: nothing of a removed job stays, but for the name in the followers of the one
-// that it followed; other jobs keep all of theirs.
+// TestRemoveLeavesNothing: nothing of a removed job stays, but for the name in the followers of the
+// one that it followed; other jobs keep all of theirs.
 func TestRemoveLeavesNothing(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()
@@ -60,7 +60,8 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	})
 }
 
-// An unused job is removed in the definition that the caller names, and never one with a history or a run.
+// An unused job is removed in the definition that the caller names, and never one with a history or
+// a run.
 func TestRemoveUnused(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		stays := func(why, digest string) {

@@ -90,7 +90,8 @@ func TestRerunCountsAllAttempts(t *testing.T) {
 	})
 }
 
-// The attempts of a run by hand have numbers of their own too, whichever of its shards ran again before it did as a whole.
+// The attempts of a run by hand have numbers of their own too, whichever of its shards ran again
+// before it did as a whole.
 func TestRerunOfAShardedRunByHand(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

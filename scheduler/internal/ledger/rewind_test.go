@@ -119,7 +119,8 @@ func TestRewindWaitsForWhatIsInFlight(t *testing.T) {
 	})
 }
 
-// A schedule that has no more ticks can be set back as well, and history that was trimmed is no place to go.
+// A schedule that has no more ticks can be set back as well, and history that was trimmed is no
+// place to go.
 func TestRewindOfAnEndedSchedule(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -150,7 +151,8 @@ func TestRewindOfAnEndedSchedule(t *testing.T) {
 	})
 }
 
-// A job that followed another one gets a schedule: its ticks from then on can be run again, and none before.
+// A job that followed another one gets a schedule: its ticks from then on can be run again, and
+// none before.
 func TestRewindOfAJobThatFollowed(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()
@@ -178,7 +180,8 @@ func TestRewindOfAJobThatFollowed(t *testing.T) {
 	})
 }
 
-// A job that was created by a clock which was taken back begins in the future. It can be set back to where it would have begun.
+// A job that was created by a clock which was taken back begins in the future. It can be set back
+// to where it would have begun.
 func TestRewindBeforeABeginningAhead(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 3_600_000}}))

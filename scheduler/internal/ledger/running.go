@@ -11,7 +11,8 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// Running reads the runs that are going in all partitions, by job. It returns ErrUnknownFormat for a record that it cannot read.
+// Running reads the runs that are going in all partitions, by job. It returns ErrUnknownFormat for
+// a record that it cannot read.
 func (l *Ledger) Running(ctx context.Context) ([]Run, error) {
 	got := make([]*redis.MapStringStringCmd, len(l.keys))
 	_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -51,7 +51,8 @@ func (r *rig) finds(t *testing.T, l Run, by, want string) {
 	}
 }
 
-// TestSave: a checkpoint is found by the later attempts of its tick alone, is kept only under the run's own lease, and goes with a success.
+// TestSave: a checkpoint is found by the later attempts of its tick alone, is kept only under the
+// run's own lease, and goes with a success.
 func TestSave(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		save := func(l Run, before, data string, want error) {
@@ -170,7 +171,8 @@ func TestSavedByHand(t *testing.T) {
 	})
 }
 
-// TestSavedLeavesWithTheRow: the checkpoint of a tick that did not end well leaves with its row, and with its job.
+// TestSavedLeavesWithTheRow: the checkpoint of a tick that did not end well leaves with its row,
+// and with its job.
 func TestSavedLeavesWithTheRow(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -196,7 +198,8 @@ func TestSavedLeavesWithTheRow(t *testing.T) {
 	})
 }
 
-// TestSavedIsCopied: a backup or a move takes a checkpoint along, and the next attempt finds it there.
+// TestSavedIsCopied: a backup or a move takes a checkpoint along, and the next attempt finds it
+// there.
 func TestSavedIsCopied(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -212,7 +215,8 @@ func TestSavedIsCopied(t *testing.T) {
 	})
 }
 
-// How far a run is, is stored with its renewal: of a run that was handed back before the renewal came, nothing is left behind.
+// How far a run is, is stored with its renewal: of a run that was handed back before the renewal
+// came, nothing is left behind.
 func TestProgressIsStoredWithTheLease(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

@@ -11,8 +11,8 @@ import (
 //go:embed scripts
 var sources embed.FS
 
-// source is a piece of a script, by its name: "claim", "lib/history", "codec/entry"; "token" is the token rule, which locks and runs
-// share.
+// source is a piece of a script, by its name: "claim", "lib/history", "codec/entry"; "token" is the
+// token rule, which locks and runs share.
 func source(piece string) string {
 	if piece == "token" {
 		return redisconn.TokenLua
@@ -58,7 +58,8 @@ func assemble(name string, source func(piece string) string) string {
 	return b.String()
 }
 
-// luaKeys is the Lua table of keys by their names. The last name may be histories: the list of all keys that are left.
+// luaKeys is the Lua table of keys by their names. The last name may be histories: the list of all
+// keys that are left.
 func luaKeys(names []string) string {
 	var b strings.Builder
 	for i, name := range names {

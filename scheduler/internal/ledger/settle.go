@@ -51,8 +51,8 @@ type Report struct {
 	// Rerun: on_crash rerun answers this end with another attempt, the run's NextAttemptID. It
 	// changes nothing without attempts left, and when the run has succeeded.
 	Rerun bool
-	// Saved is the run whose checkpoint is deleted when this run has succeeded: itself, or an attempt
-	// before it; "" for none.
+	// Saved is the run whose checkpoint is deleted when this run has succeeded: itself, or an
+	// attempt before it; "" for none.
 	Saved string
 	// RetryIn: with Rerun, retry on another node wants the next attempt, after this wait. The
 	// attempts left for a crash do not bound it.
@@ -60,8 +60,8 @@ type Report struct {
 }
 
 // Settle ends a batch of runs of jobs in one partition, at most BatchMax, and returns Settled,
-// Lost, NoSuchRun or StatusUnknownFormat for each. After an error the outcome is unknown, and the caller
-// repeats the same reports; after ErrServer nothing was done.
+// Lost, NoSuchRun or StatusUnknownFormat for each. After an error the outcome is unknown, and the
+// caller repeats the same reports; after ErrServer nothing was done.
 func (l *Ledger) Settle(ctx context.Context, batch []Report) ([]Status, error) {
 	n := within(batch)
 	said, err := l.settle(ctx, batch[:n])
@@ -142,8 +142,8 @@ func (r *Report) plain() bool {
 	return r.Outcome == jobs.OutcomeSucceeded && r.Tries == 1 && r.Reason == "" && r.Error == "" && len(r.Output) == 0 && len(r.Result) == 0 && !r.Rerun && r.Saved == ""
 }
 
-// NextAttemptID is the id under which a run goes on: its next attempt, or the run itself after it was
-// handed back. The id follows from the old one, so that all callers name the same run.
+// NextAttemptID is the id under which a run goes on: its next attempt, or the run itself after it
+// was handed back. The id follows from the old one, so that all callers name the same run.
 func NextAttemptID(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }
 
 // handBacks is how often a run may be handed back and is still found by its first id.

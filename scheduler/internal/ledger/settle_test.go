@@ -100,7 +100,8 @@ func TestUnclaim(t *testing.T) {
 	})
 }
 
-// TestSettleManyOutputs: reports with long outputs are settled by several script calls, and are answered in their order.
+// TestSettleManyOutputs: reports with long outputs are settled by several script calls, and are
+// answered in their order.
 func TestSettleManyOutputs(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		var claims []Claim
@@ -128,8 +129,9 @@ func TestSettleManyOutputs(t *testing.T) {
 	})
 }
 
-// A failed run whose next try is another node's leads to one further attempt, which waits and holds its job; the attempts that are left for
-// a crash do not bound it. A report that is repeated, before that attempt is granted or after it has ended, makes no second one.
+// A failed run whose next try is another node's leads to one further attempt, which waits and holds
+// its job; the attempts that are left for a crash do not bound it. A report that is repeated,
+// before that attempt is granted or after it has ended, makes no second one.
 func TestSettleForAnotherNode(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

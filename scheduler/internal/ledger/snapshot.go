@@ -25,8 +25,8 @@ type JobSnapshot struct {
 	Complete bool
 }
 
-// UnknownFormat is something in the namespace that this version does not understand: written by a newer
-// one, or not by a node at all.
+// UnknownFormat is something in the namespace that this version does not understand: written by a
+// newer one, or not by a node at all.
 type UnknownFormat struct {
 	Key  string `json:"key"`
 	What string `json:"what"`
@@ -37,15 +37,16 @@ type UnknownFormat struct {
 // Unread are the records that a reading came across and could not read.
 type Unread struct {
 	UnknownFormat []UnknownFormat
-	// Unverified are the jobs, by name, that cannot be checked, because their entry, their definition
-	// or their history cannot be read.
+	// Unverified are the jobs, by name, that cannot be checked, because their entry, their
+	// definition or their history cannot be read.
 	Unverified []string
 	Jobs       int64 // how many there are, read or not
 }
 
-// EachJob hands the books of every job, or of one, to f: partition by partition, in the order of names, each read at
-// one instant. A job whose entry or history cannot be read is left out, and named in Unread. It works on a live ledger
-// and writes nothing. It returns ErrUnknownJob when name is not "" and there is no such job.
+// EachJob hands the books of every job, or of one, to f: partition by partition, in the order of
+// names, each read at one instant. A job whose entry or history cannot be read is left out, and
+// named in Unread. It works on a live ledger and writes nothing. It returns ErrUnknownJob when name
+// is not "" and there is no such job.
 func (l *Ledger) EachJob(ctx context.Context, name string, f func(JobSnapshot)) (Unread, error) {
 	var u Unread
 	for p, k := range l.keys {
@@ -173,7 +174,8 @@ func (u *Unread) parse(key, job string, records []string) []Row {
 	return rows
 }
 
-// unreadable notes records of runs that cannot be read, once, though every page of a partition has them.
+// unreadable notes records of runs that cannot be read, once, though every page of a partition has
+// them.
 func (u *Unread) unreadable(key string) func(error) {
 	return func(err error) {
 		left := UnknownFormat{Key: key, What: err.Error(), Kind: "run"}

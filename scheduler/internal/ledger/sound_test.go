@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Judge is the audit of one job's books. Package audit imports this one, so a file of package ledger_test sets it.
+// Judge is the audit of one job's books. Package audit imports this one, so a file of package
+// ledger_test sets it.
 var Judge func(JobSnapshot) []string
 
 // unsound is what the audit finds in the books, and what of them cannot be read but definitions.

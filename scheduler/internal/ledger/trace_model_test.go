@@ -7,8 +7,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/model"
 )
 
-// TestTrace has nodes claim and settle, in whatever order and however wrong: the embedded and the real
-// server give the replies and hold the keys that the model wants.
+// TestTrace has nodes claim and settle, in whatever order and however wrong: the embedded and the
+// real server give the replies and hold the keys that the model wants.
 func TestTrace(t *testing.T) {
 	ledger.Replay(t, func(c ledger.Config) ledger.Model { return model.New(c) },
 		"claim granted", "claim skipped", "claim stale", "claim early", "claim held", "claim superseded",

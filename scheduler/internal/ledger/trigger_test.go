@@ -10,7 +10,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestTriggerIsOneRun: a repeated request is one run, whether it waits, runs, was handed back or has ended.
+// TestTriggerIsOneRun: a repeated request is one run, whether it waits, runs, was handed back or
+// has ended.
 func TestTriggerIsOneRun(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
@@ -53,7 +54,8 @@ func TestTriggerIsOneRun(t *testing.T) {
 	})
 }
 
-// TestTriggerLargePayload: large payloads are refused while many runs are due, for sweeps read them all. Delayed ones are not read.
+// TestTriggerLargePayload: large payloads are refused while many runs are due, for sweeps read them
+// all. Delayed ones are not read.
 func TestTriggerLargePayload(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The look for strange keys reads keyPages pages of keyPage keys at most from each server, and names
-// unknownKeysMax at most.
+// The look for strange keys reads keyPages pages of keyPage keys at most from each server, and
+// names unknownKeysMax at most.
 const (
 	keyPage        = 1000
 	keyPages       = 5000
@@ -54,8 +54,8 @@ func (k keys) all() []string {
 		k.kept, k.cancels, k.pauses, k.unique, k.followers, k.joins, k.outbox, k.chunks, k.announced, k.gate, k.incarnation, k.confirm, k.anew, k.recent, k.backfills, k.backfilled}
 }
 
-// UnknownKeys looks through all keys of the server, or of every master of a Cluster, for those under the
-// namespace's prefixes that this version does not know.
+// UnknownKeys looks through all keys of the server, or of every master of a Cluster, for those
+// under the namespace's prefixes that this version does not know.
 func (l *Ledger) UnknownKeys(ctx context.Context) ([]UnknownFormat, error) {
 	var mu sync.Mutex
 	var found []string

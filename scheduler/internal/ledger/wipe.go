@@ -11,8 +11,8 @@ import (
 // wipeKeys is how many keys one call deletes.
 const wipeKeys = 1000
 
-// Wipe deletes everything in the partitions whose gates are in this state, and had this move last, but for the gates. It
-// returns ErrRefused at another gate.
+// Wipe deletes everything in the partitions whose gates are in this state, and had this move last,
+// but for the gates. It returns ErrRefused at another gate.
 func (l *Ledger) Wipe(ctx context.Context, id, state string) error {
 	for p := range l.keys {
 		if err := l.WipePartition(ctx, p, id, state); err != nil {
@@ -27,8 +27,8 @@ func (l *Ledger) WipePartition(ctx context.Context, p int, id, state string) err
 	return l.wipe(ctx, p, id, state, "")
 }
 
-// wipe is Wipe for one partition, with the number of the copy that must have begun last, "" for any. The histories leave before
-// the jobs that name them.
+// wipe is Wipe for one partition, with the number of the copy that must have begun last, "" for
+// any. The histories leave before the jobs that name them.
 func (l *Ledger) wipe(ctx context.Context, p int, id, state, number string) error {
 	k := l.keys[p]
 	names, err := l.client.HKeys(ctx, k.jobs).Result()

@@ -31,7 +31,7 @@
 // # Versions and limits
 //
 // Records carry a format version. A record with a newer version, or one that cannot be read at all,
-// is counted in View.UnknownFormat and kept until it expires like any other. A member's record may have
-// 64 KiB, a set 1 MiB. The keys of a namespace without beats expire after 7 days, except its
+// is counted in View.UnknownFormat and kept until it expires like any other. A member's record may
+// have 64 KiB, a set 1 MiB. The keys of a namespace without beats expire after 7 days, except its
 // drains.
 package roster

@@ -59,9 +59,9 @@ type Member struct {
 	Running int `json:"running,omitempty"`
 	Jobs    int `json:"jobs,omitempty"`
 	Owned   int `json:"owned,omitempty"`
-	// Asserted is the id of the Redis to which all runs of the node were asserted, Restored of the one
-	// that has restored them all; see scheduler.Config.FailoverHold. On a Cluster they are short
-	// digests of the masters, separated by commas. Empty: the node's version asserts nothing.
+	// Asserted is the id of the Redis to which all runs of the node were asserted, Restored of the
+	// one that has restored them all; see scheduler.Config.FailoverHold. On a Cluster they are
+	// short digests of the masters, separated by commas. Empty: the node's version asserts nothing.
 	Asserted string `json:"told,omitempty"`
 	Restored string `json:"placed,omitempty"`
 	// Trouble is why the node claims nothing, or not everything, without a drain; at most 200 bytes

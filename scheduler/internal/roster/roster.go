@@ -96,12 +96,13 @@ type View struct {
 	// Epoch counts promotions of generations, as in the namespace's control record. When it grows,
 	// the definitions that may be claimed have changed, or are about to. Only Beat fills it in.
 	Epoch int64
-	// Source is the id of the server and the namespace's incarnation. When it is another text, the roster may have lost
-	// nodes. Only Beat fills it in.
+	// Source is the id of the server and the namespace's incarnation. When it is another text, the
+	// roster may have lost nodes. Only Beat fills it in.
 	Source string
 }
 
-// Believed is Redis' time as most living members go by it: Redis' own clock, unless more of them disbelieve that clock than believe it.
+// Believed is Redis' time as most living members go by it: Redis' own clock, unless more of them
+// disbelieve that clock than believe it.
 func (v View) Believed() time.Time {
 	var off []int64
 	believe := 0

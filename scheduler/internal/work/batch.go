@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Batches cuts a list, ordered by partition, into pieces of at most that many elements of one partition.
+// Batches cuts a list, ordered by partition, into pieces of at most that many elements of one
+// partition.
 func Batches[T any](list []T, most int, part func(T) int) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(list) > 0 {

@@ -1,6 +1,7 @@
 package main
 
-// success is an event that carries more. Versions before it leave it in the outbox, for a node that can read it.
+// success is an event that carries more. Versions before it leave it in the outbox, for a node that
+// can read it.
 var success = record{
 	name: "success", lua: "event", mark: "2", key: "{ns:p}:outbox", typ: "Event", unread: true,
 	doc:     "An event of a run that succeeded and set a result.",

@@ -5,7 +5,8 @@ type key struct {
 	name, kind, holds, bound string
 }
 
-// keys are all keys of a namespace. They are spelt in ../keys.go and in scheduler/internal/roster/keys.go.
+// keys are all keys of a namespace. They are spelt in ../keys.go and in
+// scheduler/internal/roster/keys.go.
 var keys = []key{
 	{"{ns}:control", "hash", "format, number of partitions; the active generation, the number of promotions and the promotion under way; a move's note; the namespace's incarnation", "twelve fields"},
 	{"{ns:p}:jobs", "hash", "job: its [entry](#entry)", "one a job"},

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// record is the layout of one kind of packed text: fields parted by '|', behind the mark that names its format.
+// record is the layout of one kind of packed text: fields parted by '|', behind the mark that names
+// its format.
 type record struct {
 	name    string // as the page and the Lua functions have it
 	lua     string // the file of scripts/codec with its Lua codec; "" when no script reads or writes it
@@ -26,7 +27,8 @@ type record struct {
 type field struct {
 	name string // in Lua, and on the page
 	kind kind
-	// into is the Go field; several names, with commas, for a kind that holds several values. "" is read and dropped.
+	// into is the Go field; several names, with commas, for a kind that holds several values. "" is
+	// read and dropped.
 	into  string
 	doc   string
 	since int // version of the format that brought it; 0 for the first
@@ -68,7 +70,8 @@ func letter(of string) kind {
 	return kind{class: "[" + of + "]", words: "letter", read: "oneOf(\"" + strings.Join(strings.Split(of, ""), `", "`) + "\")"}
 }
 
-// view is a Lua pattern that reads some fields of a record and, for speed, no more than is needed of it.
+// view is a Lua pattern that reads some fields of a record and, for speed, no more than is needed
+// of it.
 type view struct {
 	name   string
 	doc    string

@@ -18,7 +18,8 @@ var (
 	aText    = arg{name: "text", typ: argText, doc: "its text, '' to find out whether the digest is stored"}
 )
 
-// verbs are the scripts that are called often, or with many items: their arguments are generated. The other scripts take JSON.
+// verbs are the scripts that are called often, or with many items: their arguments are generated.
+// The other scripts take JSON.
 var verbs = slices.Concat(ofTicks, others)
 
 // ofTicks are the scripts on the path of every tick.

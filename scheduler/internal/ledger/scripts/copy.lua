@@ -2,7 +2,8 @@
 -- then on.
 -- KEYS[1] gate
 -- ARGV[1] id of the move  ARGV[2] number of the copy
--- Returns 'done' (also when repeated), 'stale' (a later copy has begun), or the gate of a partition that this move does not fill.
+-- Returns 'done' (also when repeated), 'stale' (a later copy has begun), or the gate of a partition
+-- that this move does not fill.
 -- needs: codec/gate
 local text = redis.call('GET', KEYS[1])
 local g = gate_of(text)

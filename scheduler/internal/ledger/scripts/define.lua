@@ -105,7 +105,8 @@ local function stays(i, e, digest)
   answer(i, 'differs', e, redis.call('HGET', k.defs, e.digest) or '', redis.call('HEXISTS', k.defs, digest) == 1 and '1')
 end
 
--- Whether another definition or cursor than the expected one is stored, or the new schedule would begin too early.
+-- Whether another definition or cursor than the expected one is stored, or the new schedule would
+-- begin too early.
 local function unfit(c, e)
   if e.digest ~= c.was_digest then return true end
   if c.same ~= '' then return false end

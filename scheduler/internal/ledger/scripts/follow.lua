@@ -1,8 +1,8 @@
 -- Adds a follower to a job, or removes it. Followers get an event for each end of the job's ticks.
 -- keys: followers gate
 -- Arguments: followArgs in follow.go.
--- Returns 'closed|state|move|words', or one word: done, full (the job has as many followers as there may be), standby (a
--- later promotion has come here).
+-- Returns 'closed|state|move|words', or one word: done, full (the job has as many followers as
+-- there may be), standby (a later promotion has come here).
 -- needs: lib/args lib/gate
 local shut = closed(k.gate)
 -- guard:follow-gate P7 a partition that a move has closed takes no follower

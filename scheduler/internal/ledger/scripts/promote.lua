@@ -1,8 +1,9 @@
--- Brings a promotion to one partition: from then on scripts of an earlier one change nothing there, and, if it is of
--- all jobs, new jobs are made by nodes of its generation.
+-- Brings a promotion to one partition: from then on scripts of an earlier one change nothing there,
+-- and, if it is of all jobs, new jobs are made by nodes of its generation.
 -- keys: gate
 -- Arguments: promoteArgs in promote.go.
--- Returns 'closed|state|move|words', or one word: raised, there (it came here before), outdated (a later one has)
+-- Returns 'closed|state|move|words', or one word: raised, there (it came here before), outdated (a
+-- later one has)
 -- needs: lib/args lib/base lib/gate
 local shut = closed(k.gate)
 -- guard:promote-gate P7 a partition that a move has closed is not promoted

@@ -109,7 +109,8 @@ local function before(e, id, r)
   return #older > 0, earlier
 end
 
--- Opens the tick of a shard again if Redis has lost it. Shards that no node reports are pending then.
+-- Opens the tick of a shard again if Redis has lost it. Shards that no node reports are pending
+-- then.
 local function whole(i, e, c, r)
   local text = redis.call('HGET', k.waiting, r.of)
   if tick_of(text) then return 'restored' end
@@ -160,7 +161,8 @@ local function recorded(key, r)
   return first, false
 end
 
--- Finds the place of a run that was lost: its step of the cursor, or its tick. Returns 'restored', or the answer.
+-- Finds the place of a run that was lost: its step of the cursor, or its tick. Returns 'restored',
+-- or the answer.
 local function place(i, e, c, r, asked)
   local id = c.id
   local first, over = recorded(k.histories[i], r)

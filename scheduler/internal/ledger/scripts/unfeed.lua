@@ -1,7 +1,9 @@
--- Cancels a backfill: no tick of it gets a run from now on. The caller ends the runs that have not ended.
+-- Cancels a backfill: no tick of it gets a run from now on. The caller ends the runs that have not
+-- ended.
 -- keys: backfills gate
 -- Arguments: unfeedArgs in backfill.go.
--- Returns 'closed|state|move|words', '1|...' (the backfill as it is now), or one word: none (no backfill of the job is under way), foreign.
+-- Returns 'closed|state|move|words', '1|...' (the backfill as it is now), or one word: none (no
+-- backfill of the job is under way), foreign.
 -- needs: lib/args lib/gate codec/backfill
 local shut = closed(k.gate)
 -- guard:unfeed-gate P7 a partition that a move has closed cancels no backfill

@@ -6,7 +6,8 @@ local function answer(i, word, token, value, record)
   out[at], out[at + 1], out[at + 2], out[at + 3] = word, token, value, record
 end
 
--- Writes a lease. c is the item; p is what the run is made of: a pending run, or a tick. Returns the run's record, and the time left.
+-- Writes a lease. c is the item; p is what the run is made of: a pending run, or a tick. Returns
+-- the run's record, and the time left.
 local function grant(e, id, c, p)
   local mode = c.mode
   e.token, e.rid = next_token(e.token, e.rid, us, here, GUARD), here

@@ -1,7 +1,8 @@
 -- Part of claim.lua: what holds a job.
 -- needs: codec/run codec/tick lib/windows lib/lost lib/cancels
 
--- Whether the record of the run that holds the job is missing: no script deletes it, so a person or Redis did. Nothing can end that run.
+-- Whether the record of the run that holds the job is missing: no script deletes it, so a person or
+-- Redis did. Nothing can end that run.
 local function dangling(e)
   if redis.call('HEXISTS', k.runs, e.open) == 0 and run_lost(e.open) then return false end -- its node may still know it
   return redis.call('HEXISTS', k.runs, e.open) == 0 and redis.call('HEXISTS', k.waiting, e.open) == 0

@@ -7,7 +7,8 @@ end
 
 local function stale(i, e) answer(i, 'stale', '', e.cursor, e.pause .. '|' .. e.busy) return false end
 
--- Records ticks that will not run, with an event for followers. waiter is the run on whose account they do not, '' for none.
+-- Records ticks that will not run, with an event for followers. waiter is the run on whose account
+-- they do not, '' for none.
 local function record(i, e, prev, first, last, num, nxt, outcome, reason, waiter)
   local note = waiter ~= '' and waits_for(k, waiter) or ''
   if not pass(k.histories[i], k.kept, e, prev, first, last, num, nxt, outcome, reason, note, ms, keep, keep_for) then return false end
@@ -34,7 +35,8 @@ local function bounded(e, bound)
   return false
 end
 
--- Ends a job that has had as many ticks as are run: a row of no tick leads the cursor to its end. What the claim passes are no ticks.
+-- Ends a job that has had as many ticks as are run: a row of no tick leads the cursor to its end.
+-- What the claim passes are no ticks.
 local function finish(i, e, job)
   local at = e.cursor
   if early(tonumber(at), 0) then answer(i, 'early', '', granted, '') return false end

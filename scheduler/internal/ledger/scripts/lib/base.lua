@@ -1,12 +1,12 @@
 -- What nearly every script needs: Redis' clock, and how numbers are spelt.
 -- needs: token
 
--- Lua prints numbers with 14 digits in Redis and 17 in miniredis: every number is spelt by this. n is a
--- number, not one spelt out already: miniredis would print nothing.
+-- Lua prints numbers with 14 digits in Redis and 17 in miniredis: every number is spelt by this. n
+-- is a number, not one spelt out already: miniredis would print nothing.
 local function int(n) return string.format('%.0f', n) end
 
--- Redis' time, ms, held to within skew of the caller's idea of it; an idea of 0 is none. What a script stores by it does not outlive a clock
--- that its caller does not believe.
+-- Redis' time, ms, held to within skew of the caller's idea of it; an idea of 0 is none. What a
+-- script stores by it does not outlive a clock that its caller does not believe.
 local function believed(ms, now, skew)
   now = tonumber(now)
   -- guard:clock-held P2 no time that is stored outlives a clock that the caller does not believe
@@ -29,5 +29,6 @@ end
 -- How long before it is due a tick may be granted, ms. Its run starts when it is due.
 local AHEAD = 500
 
--- How long Redis remembers that a job was created, s. Within that time nodes report its cursor from before a failover.
+-- How long Redis remembers that a job was created, s. Within that time nodes report its cursor from
+-- before a failover.
 local ANEW_FOR = 60

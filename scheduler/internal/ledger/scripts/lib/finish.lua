@@ -1,9 +1,10 @@
 -- Ending a run.
 -- needs: lib/cancels lib/shards
 
--- Ends a run that was granted: writes its row, its output and payload, and an event for followers, with the result. With fresh, attempts
--- left and no cancel flag, the next attempt is pending and holds the job. pause, ms, is of a retry on another node: the next attempt waits
--- for so long, and the caller has counted the attempts. freed is when the job became free. Returns false, and does
+-- Ends a run that was granted: writes its row, its output and payload, and an event for followers,
+-- with the result. With fresh, attempts left and no cancel flag, the next attempt is pending and
+-- holds the job. pause, ms, is of a retry on another node: the next attempt waits for so long, and
+-- the caller has counted the attempts. freed is when the job became free. Returns false, and does
 -- nothing, when the history is no list or the open tick of a shard cannot be read.
 local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, ms, keep, keep_for, result, pause)
   if unreadable(k.waiting, r.of) then return false end
@@ -12,7 +13,8 @@ local function finish(k, history, e, id, r, row, outcome, output, fresh, freed, 
   local left = fresh ~= ''
   -- guard:attempts-capped P1 a crash leads to no more attempts than the job allows
   if left and not pause and tonumber(r.attempt) >= tonumber(r.most) then left = false end
-  -- Redis may have lost the end of this run in a failover, while the next attempt runs already or is over.
+  -- Redis may have lost the end of this run in a failover, while the next attempt runs already or
+  -- is over.
   local going = left and redis.call('HEXISTS', k.runs, fresh) == 1
   local over = left and not going and find_row(history, fresh)
   local held, rerun = e.open == id, going or over or left and not wanted(k.cancels, id, r)

@@ -38,8 +38,9 @@ local function note_success(e, rows)
   end
 end
 
--- Appends a row and returns the number of rows; false when the key holds no list. A script appends its row before its other
--- writes: Redis without memory refuses the row, and the script ends with nothing done.
+-- Appends a row and returns the number of rows; false when the key holds no list. A script appends
+-- its row before its other writes: Redis without memory refuses the row, and the script ends with
+-- nothing done.
 local function push(key, row)
   local n = redis.pcall('RPUSH', key, row)
   if type(n) == 'number' then return n end
@@ -55,7 +56,8 @@ end
 -- The job whose history lies at a key.
 local function job_at(key) return string.match(key, '^[^}]*}:history:(.*)$') end
 
--- Whether a history of n rows is to be trimmed: with every 16th row, and up to 32 rows when the oldest is too old.
+-- Whether a history of n rows is to be trimmed: with every 16th row, and up to 32 rows when the
+-- oldest is too old.
 local function due_to_trim(key, n, ms, keep_for)
   if n % 16 == 0 then return true end
   if n > 32 or n == 1 then return false end

@@ -1,7 +1,8 @@
 -- Releasing a job from the run or the open tick that holds it.
 -- needs: lib/base lib/windows
 
--- Releases the job from a run or an open tick that was granted at 'since'. With rerun, the next attempt holds the job on.
+-- Releases the job from a run or an open tick that was granted at 'since'. With rerun, the next
+-- attempt holds the job on.
 local function free(e, mode, since, freed, rerun)
   -- With a rerun the window stays, with overlap skip too: a tick that was due before is only late.
   if mode == 's' and not rerun then

@@ -1,7 +1,8 @@
 -- Events for jobs that follow another job.
 -- needs: lib/base codec/row codec/event
 
--- Adds an event to the outbox: ticks of the job that its followers wait for have ended, or will not run.
+-- Adds an event to the outbox: ticks of the job that its followers wait for have ended, or will not
+-- run.
 local function notify(outbox, upstream, prev, nxt, tick, last, n, outcome, ms, result)
   local text = (result or '') == '' and event_text or success_text
   redis.call('ZADD', outbox, int(ms), text({upstream = upstream, prev = prev, next = nxt, tick = tick, last = last, count = int(n),
@@ -23,8 +24,9 @@ local function had_succeeded(history, tick)
   return found
 end
 
--- Adds an event for the end of a tick; a run by hand has none. A rerun of a tick that has succeeded adds only further successes: the
--- event of the first success may still be in the outbox, and would be delivered after a failure.
+-- Adds an event for the end of a tick; a run by hand has none. A rerun of a tick that has succeeded
+-- adds only further successes: the event of the first success may still be in the outbox, and would
+-- be delivered after a failure.
 local function notify_end(k, history, r, outcome, ms, result)
   if r.request ~= '' or redis.call('HEXISTS', k.followers, r.job) == 0 then return end
   if r.trigger == 'rerun' and outcome ~= 'succeeded' and had_succeeded(history, r.tick) then return end

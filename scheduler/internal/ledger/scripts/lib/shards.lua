@@ -1,7 +1,8 @@
 -- Open ticks of sharded jobs.
 -- needs: lib/history lib/holder lib/rows lib/outbox lib/severity codec/pending codec/tick
 
--- Opens a tick: the tick holds the job, and its shards are pending. p has the fields of its runs; parts is 'N,param,param,...'.
+-- Opens a tick: the tick holds the job, and its shards are pending. p has the fields of its runs;
+-- parts is 'N,param,param,...'.
 local function open_tick(k, e, id, mode, parts, p, ms)
   local n, params = string.match(parts, '^(%d+)(.*)$')
   local waiting, pending = {}, {}
@@ -29,14 +30,15 @@ local function open_tick(k, e, id, mode, parts, p, ms)
   end
 end
 
--- Whether this version cannot read the record of an open tick. Then none of the tick's shards can end.
+-- Whether this version cannot read the record of an open tick. Then none of the tick's shards can
+-- end.
 local function unreadable(waiting, of)
   local text = of ~= '' and redis.call('HGET', waiting, of)
   return text and not tick_of(text)
 end
 
--- Ends a shard of an open tick for good. The last shard closes the tick: one row, with the worst outcome, is the step of the
--- cursor, and followers get an event.
+-- Ends a shard of an open tick for good. The last shard closes the tick: one row, with the worst
+-- outcome, is the step of the cursor, and followers get an event.
 local function part(k, history, e, r, outcome, freed, ms, keep, keep_for)
   local id = r.of
   local t = tick_of(redis.call('HGET', k.waiting, id))

@@ -1,7 +1,8 @@
 -- What runs wait for before they start.
 -- needs: lib/base codec/tick codec/wait
 
--- Returns what a run, or a shard of an open tick, waits for, as the note of ticks that do not run meanwhile; else ''.
+-- Returns what a run, or a shard of an open tick, waits for, as the note of ticks that do not run
+-- meanwhile; else ''.
 local function waits_for(k, run)
   local fields, t = {'g:' .. run}, tick_of(redis.call('HGET', k.waiting, run))
   if t then

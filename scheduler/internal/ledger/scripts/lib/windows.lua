@@ -1,4 +1,5 @@
--- The windows of an entry: the job's pause, the time of its last run, and the ticks that a rewind repeats.
+-- The windows of an entry: the job's pause, the time of its last run, and the ticks that a rewind
+-- repeats.
 -- needs: lib/base
 
 -- Both ends of 'from,to' as numbers, or the bound and the attempt of 'reattempt'; nil for ''.
@@ -7,7 +8,8 @@ local function pair(s)
   return tonumber(a or nil), tonumber(b or nil) or math.huge
 end
 
--- Whether the job is paused now. A pause that begins later counts: Redis' clock may have stepped back.
+-- Whether the job is paused now. A pause that begins later counts: Redis' clock may have stepped
+-- back.
 local function paused(e, ms)
   if e.pause == '' then return false end
   local _, to = pair(e.pause)
@@ -36,7 +38,8 @@ local function shed(e, ms)
   if e.reattempt ~= '' and e.cursor ~= '' and (pair(e.reattempt) or 0) <= at then e.reattempt = '' end
 end
 
--- Notes that the row of a follower's run leaves the history: a repeated event of its tick leads to a later attempt.
+-- Notes that the row of a follower's run leaves the history: a repeated event of its tick leads to
+-- a later attempt.
 local function beyond(e, tick, attempt)
   local bound, nth = 0, 1
   if e.reattempt ~= '' then bound, nth = pair(e.reattempt) end
