@@ -66,7 +66,7 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// TestStoredFollowers: a stored job may follow jobs, stored ones and those of a program, also several.
+// TestStoredFollowers: a stored job may follow stored jobs and jobs of a program, also several.
 func TestStoredFollowers(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -102,7 +102,7 @@ func TestStoredFollowers(t *testing.T) {
 		if text, err := json.Marshal(stored); err != nil || !strings.Contains(string(text), `"after":["code"],"when":"failed"`) {
 			t.Errorf("shown as %s, %v", text, err)
 		}
-		// A job that follows a join is not taken for one that follows others, in whatever order they are read.
+		// The follower of a join is not mistaken for a join, in whatever order the jobs are read.
 		last := tenant(4)
 		last.Schedule, last.After = "", []string{"tenant-2"}
 		for range 30 {
@@ -121,8 +121,8 @@ func TestStoredFollowers(t *testing.T) {
 	})
 }
 
-// TestPutOfAFollowedJob: a job whose ticks change is compared with those that other jobs follow beside it; put together, they pass. A chain
-// whose beginning is gone is compared with nothing.
+// TestPutOfAFollowedJob: a changed schedule is compared with the schedules of the other upstreams
+// of its followers; both put together pass. A chain without a first job is compared with nothing.
 func TestPutOfAFollowedJob(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		c.handlers = report(&sink{})

@@ -224,7 +224,8 @@ func TestBackfillWaitsForThePause(t *testing.T) {
 	})
 }
 
-// A cancelled backfill ends as one: what runs is told to end, what is pending is recorded as cancelled, and no further tick runs.
+// Cancelling a backfill cancels its running runs, records its pending runs as cancelled, and starts
+// no further tick.
 func TestBackfillIsCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -376,7 +377,7 @@ func TestManyBackfillsTakeTurns(t *testing.T) {
 	})
 }
 
-// The runs of a cancelled backfill are told to end now and then, and not with each sweep.
+// The contexts of a cancelled backfill's runs are cancelled now and then, not with each sweep.
 func TestBackfillIsCancelledOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, redis *redistest.Embedded) {
 		stubborn := hourly("report", &sink{}, 0)

@@ -11,8 +11,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// Deploys change start, end and days of a job whose schedule stays. There are ticks within the bounds only, and those outside leave no
-// row of any kind. The books, which cluster.end examines, say which bounds were in force.
+// Deploys change start, end and days of a job whose schedule stays. Ticks run within the bounds
+// only; instants outside leave no row of any kind. cluster.end audits the records, which contain
+// the bounds in force.
 func TestBoundsOfTicks(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

@@ -52,9 +52,9 @@ type Change struct {
 // then has are checked together; either the whole change is made or nothing of it. Jobs in neither
 // list are not disturbed.
 //
-// A replaced job follows the rules for a deploy. Of two nodes with different definitions, the one
-// with the greater revision wins. Of equal revisions the one that was changed last wins, but a
-// definition that was replaced before comes back only when no living node holds its successor.
+// A replaced job follows the rules for a deploy. Of two nodes with different definitions, the
+// greater revision wins. Of equal revisions the latest change wins, but a definition that was
+// replaced before comes back only when no living node holds its successor.
 func (n *Node) Change(c Change) error {
 	if err := n.exchange(c); err != nil {
 		return fmt.Errorf("scheduler: change jobs: %w", err)
@@ -113,8 +113,8 @@ func (n *Node) named(names []string) (list []*work.Job, err error) {
 	return list, err
 }
 
-// change adds and removes jobs; other roles see both at once. The agenda learns of an added job
-// before any other role, and of a removed one after all others.
+// change adds and removes jobs; other roles see both at once. The agenda is the first role to learn
+// of an added job and the last to learn of a removed job.
 func (n *Node) change(in, out []*work.Job, revision string) {
 	r := n.roles.Load()
 	if r == nil {

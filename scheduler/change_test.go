@@ -98,7 +98,7 @@ func TestTheLastNodeRemovesAJob(t *testing.T) {
 	})
 }
 
-// What is wrong with one of the jobs keeps all of them from being added or removed, before the node runs and while it does.
+// A fault of one job refuses the whole change, before the node runs and while it runs.
 func TestChangesAreRefusedWhole(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

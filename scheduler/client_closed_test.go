@@ -16,7 +16,8 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// A node whose client the program closes ends with an error that says so, at once or when the program tells the node to stop.
+// A node whose client was closed by the program ends with an error that names the cause, at once or
+// when the program stops the node.
 func TestClientIsClosedUnderANode(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		for _, stops := range []bool{false, true} {
@@ -26,7 +27,7 @@ func TestClientIsClosedUnderANode(t *testing.T) {
 			closed := make(chan struct{})
 			reg.MustAdd(jobs.Job{Name: "a", Schedule: "* * * * * *", TTL: 5 * time.Second, Func: func(_ context.Context, r *jobs.Run) error {
 				s.write(r)
-				<-closed // until then a node that was told to stop waits for the run
+				<-closed // until then a stopped node waits for the run
 				return nil
 			}})
 			node, err := scheduler.New(client, reg, scheduler.Config{Name: "n", Partitions: partitions, Logger: slog.New(slog.NewTextHandler(io.Writer(c.logs), nil))})

@@ -17,8 +17,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// The master of the control record ends. A Client with a client of its own finds the one that takes its place, soon after it does, by
-// the call that fails.
+// The master of the control record ends. A Client with a client of its own finds the new master
+// soon after the failover, by the call that fails.
 func TestClientFindsAnotherMaster(t *testing.T) {
 	m := startReal(t, true)
 	must[*ledger.Ledger](t)(ledger.Join(m.ctx, m.Client(t), ledger.Config{Namespace: clusterNamespace, Partitions: clusterPartitions}))
@@ -51,8 +51,8 @@ func TestClientFindsAnotherMaster(t *testing.T) {
 	}
 }
 
-// An operator whose tools reach all masters of a Cluster but one sees what the others have, is told what is left out, and can operate
-// what lives at the others.
+// An operator's tools reach all masters of a Cluster but one. Reads return the reachable masters'
+// records and name the missing part; jobs of the reachable masters can be operated.
 func TestToolsWithoutAMaster(t *testing.T) { virtually(t, false, toolsWithoutAMaster) }
 
 func toolsWithoutAMaster(m *virtualMasters) {

@@ -40,7 +40,7 @@ func (c *cluster) keepBooks(j jobs.Job) *books {
 	return b
 }
 
-// claim asks for one run and wants the verdict.
+// claim claims one run and wants the verdict.
 func (b *books) claim(want ledger.Verdict, c ledger.Claim) {
 	b.t.Helper()
 	c.Job, c.Digest, c.TTL, c.Attempts = b.def.Job, b.def.Digest, 5*time.Second, 2
@@ -114,7 +114,8 @@ func TestOperatingDropsNoRows(t *testing.T) {
 	})
 }
 
-// A list goes on beside what it cannot read, says how much, and orders by what has come to pass.
+// A list leaves out unreadable records, returns their number, and orders the rest by the latest
+// event.
 func TestListLeavesAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, i, ctx := &sink{}, c.ops(), t.Context()

@@ -22,9 +22,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/testseam"
 )
 
-// ConfirmMajority, as Config.Confirm, asks for the confirmation of (r+1)/2 of the master's r
-// replicas at the node's start, at least 1. On a Cluster the master with the fewest replicas
-// counts.
+// ConfirmMajority, as Config.Confirm, requires the confirmation of (r+1)/2 of the master's r
+// replicas, counted at the node's start, at least 1. On a Cluster the master with the fewest
+// replicas counts.
 const ConfirmMajority = -1
 
 // ClaimAheadMax is the largest Config.ClaimAhead, 500 ms.
@@ -79,8 +79,8 @@ type Config struct {
 	// FailoverHold bounds how long the node claims nothing after Redis was restarted or failed over
 	// and takes writes again, while all nodes report their runs. 100 ms to 1 min. Default 3 s.
 	FailoverHold time.Duration
-	// DrainTimeout is how long runs may go on after the node was told to stop; then they are
-	// cancelled. Default 30 s.
+	// DrainTimeout is how long runs may go on after the node's stop; then they are cancelled.
+	// Default 30 s.
 	DrainTimeout time.Duration
 	// HistoryKeep is the number of history rows kept for each job, at least 16. A tick of a sharded
 	// job has one row for each shard and one more; the rows of two ticks must fit. Default 200.
@@ -89,10 +89,10 @@ type Config struct {
 	// deleted when a new one is added. At least 1 min, the time for which nodes remember ended
 	// runs. Default 168 h.
 	HistoryKeepFor time.Duration
-	// Guards are lockers, of any store, by the names that Job.Guard uses. A run of such a job starts
-	// only when the node holds the lock of the job's name there too, with the job's TTL, which must be
-	// at least three times the locker's margin; else its runs wait for ever, and the log says why. The
-	// caller closes them after Run. Default none.
+	// Guards are lockers, of any store, by the names that Job.Guard uses. A run of such a job
+	// starts only when the node also holds the lock of the job's name there, with the job's TTL. A
+	// TTL below three times the locker's margin blocks the job's runs for ever; the log names the
+	// cause. The caller closes the lockers after Run. Default none.
 	Guards map[string]*locking.Locker
 	// Confirm is how many replicas must have a grant before its run begins; ConfirmMajority is a
 	// majority of all copies. It costs a round trip to the replicas, and makes it less likely that

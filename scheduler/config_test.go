@@ -16,7 +16,7 @@ import (
 
 // A node has read its registry and its settings when New returns: later additions are refused, and later changes are not the node's.
 func TestNewReadsOnce(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true}) // nobody is asked
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true}) // no server is called
 	defer client.Close()
 	reg := jobs.NewRegistry()
 	work := func(context.Context, *jobs.Run) error { return nil }
@@ -49,9 +49,9 @@ func TestNewReadsOnce(t *testing.T) {
 	}
 }
 
-// TestNewRefuses: what a node is told wrongly it says at once, all of it, and not when it runs.
+// TestNewRefuses: New returns all faults of the settings at once, before the node runs.
 func TestNewRefuses(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true}) // nobody is asked
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true}) // no server is called
 	defer client.Close()
 	for want, cfg := range map[string]scheduler.Config{
 		`namespace "a b{c}"`:           {Namespace: "a b{c}"},

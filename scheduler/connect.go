@@ -14,10 +14,10 @@ import (
 
 // Connect makes a Redis client with the settings that New, NewClient and the lock drivers need. The
 // URL may begin with redis, rediss (TLS), unix, redis+sentinel, rediss+sentinel, redis+cluster or
-// rediss+cluster; redisconn.Parse describes each form. With TLS the query may name files and a name:
-// ca_file, cert_file, key_file, server_name. Connect reads the files, and sends nothing; the first call
-// connects. The caller closes the client. An error says what is wrong with the URL, and contains no
-// password.
+// rediss+cluster; redisconn.Parse describes each form. With TLS the query may name files and a
+// name: ca_file, cert_file, key_file, server_name. Connect reads the files, and sends nothing; the
+// first call connects. The caller closes the client. An error names the fault of the URL, and
+// contains no password.
 func Connect(url string) (redis.UniversalClient, error) {
 	address, err := redisconn.Parse(url)
 	if err != nil {

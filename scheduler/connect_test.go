@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// Run returns at once for what cannot work, and says all that is wrong with the jobs.
+// Run returns all faults of the jobs at once.
 func TestRunRefuses(t *testing.T) {
 	nothing := func(context.Context, *jobs.Run) error { return nil }
 	good := jobs.Job{Name: "good", Schedule: "@hourly", Func: nothing}

@@ -34,8 +34,8 @@
 // The owner of a job, chosen by rendezvous hashing, claims shortly before the tick and starts the
 // run when the tick is due; the other nodes do nothing. A sweep on every node looks for ticks that
 // are late by more than Grace, and the nodes contend for them in the order of their rank. Ownership
-// is a hint and the claim decides, so a node that knows less than another can cost a claim, never a
-// second run.
+// is a hint and the claim decides, so a node with an outdated view can cost a claim, never a second
+// run.
 //
 // # Time
 //
@@ -46,14 +46,14 @@
 // # Pending runs
 //
 // Runs by hand, attempts after a crash and runs that follow another job's tick have no cursor. They
-// are stored as pending, where any node's sweep finds them, and are claimed by id. When a tick ends
-// that other jobs follow, an event in the outbox says so, and the sweep delivers it.
+// are stored as pending, where any node's sweep finds them, and are claimed by id. The end of a tick
+// that other jobs follow is an event in the outbox, which the sweep delivers.
 //
-// # What may fail
+// # Failures
 //
 //   - A claim's answer is lost: the claim is repeated with the same run id and gets the same grant.
-//     After MaxSkew the node only asks whether the run was granted. A no is final when no copy of the
-//     claim can be granted any more.
+//     After MaxSkew the node only reads whether the run was granted. A no is final when no copy of
+//     the claim can be granted any more.
 //   - Redis is unreachable: runs go on until their local deadlines, reports are repeated, nothing is
 //     claimed. Afterwards, if the oldest unanswered tick is late by at most 10 s, all of them run in
 //     order; otherwise catch_up decides.

@@ -75,7 +75,7 @@ func TestAllSettingsOfAView(t *testing.T) {
 	}
 }
 
-// All that cannot be read in a stored job is refused, each with its setting.
+// Every unreadable setting of a stored job is named in the refusal.
 func TestStoredJobIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"name": "a", "payload": {"a": 1.50}, "after": "b", "retry": {"max": 1}, "version": null}`: "",

@@ -71,7 +71,7 @@ func ExampleClient() {
 	// 400 refused: run report: the payload is not JSON; quote a plain text: '"text"'
 }
 
-// What is to happen around every run, for all jobs: here a span of a trace.
+// A middleware wraps every run of all jobs: here in a span of a trace.
 func ExampleConfig_middleware() {
 	redis, err := redistest.Embed()
 	if err != nil {

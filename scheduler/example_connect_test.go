@@ -29,7 +29,7 @@ func ExampleRun() {
 	// <nil>
 }
 
-// Every form of a Redis URL. What is wrong with one is said without the password.
+// Every form of a Redis URL. The error for a bad URL does not contain the password.
 func ExampleConnect() {
 	for _, url := range []string{
 		"redis://user:secret@localhost:6379/0",
@@ -74,6 +74,6 @@ func startRedis() (url string, end func()) {
 		if err := server.Kill(); err != nil {
 			panic(err)
 		}
-		_ = os.RemoveAll(dir) // it is a directory for what may go
+		_ = os.RemoveAll(dir) // best effort: the directory is temporary
 	}
 }

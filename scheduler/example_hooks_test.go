@@ -12,8 +12,8 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// Hooks tell a program what its node does. Here they count for a metrics page; a job that fails at first
-// is called again inside the same run.
+// Hooks report a node's events to the program. Here they count for a metrics page; a job that fails
+// at first is called again inside the same run.
 func ExampleHooks() {
 	redis, err := redistest.Embed()
 	if err != nil {

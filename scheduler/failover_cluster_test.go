@@ -17,8 +17,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// One master of a Cluster ends that has granted a tick and passed it on to nobody, not the master whose clock the nodes read. The tick is
-// running meanwhile, and is not to run again. What comes after it does not wait for FailoverHold, because both nodes say that they have told.
+// One master of a Cluster ends after granting a tick that no replica has received. The nodes read
+// the clock of another master. The tick is running and must not run again. The ticks after it do
+// not wait for FailoverHold, because both nodes have reported their runs.
 func TestRunIsAssertedToAnotherMaster(t *testing.T) {
 	m, s := startReal(t, false), &sink{}
 	held, end, long := make(chan struct{}), make(chan struct{}), make(chan *jobs.Run, 100) // from the first on runs last until the second
@@ -78,7 +79,8 @@ func TestRunIsAssertedToAnotherMaster(t *testing.T) {
 	}
 }
 
-// move has another server become the master of a job's partition, not the one that is away. It has all that the one before it had.
+// move promotes another server to master of a job's partition, with a copy of all records; never
+// the server that is away.
 func (m *virtualMasters) move(j jobs.Job) {
 	m.t.Helper()
 	key := partitionKey(j.Name, "jobs")
@@ -87,8 +89,8 @@ func (m *virtualMasters) move(j jobs.Job) {
 	m.MoveSlot(key, to)
 }
 
-// A partition of a Cluster gets another master, while a node that may have to tell it of runs says nothing. The partition's job waits for
-// that node for as long as FailoverHold; those of other partitions do not.
+// A partition of a Cluster gets another master, while a node that may have runs there is
+// unreachable. The partition's job waits for that node during FailoverHold; other jobs do not.
 func TestReplacedMasterHoldsItsOwn(t *testing.T) { virtually(t, false, replacedMasterHoldsItsOwn) }
 
 func replacedMasterHoldsItsOwn(m *virtualMasters) {
@@ -97,7 +99,7 @@ func replacedMasterHoldsItsOwn(m *virtualMasters) {
 	elsewhere, there := m.jobs(8, "elsewhere", false, s.note), m.job("there", true, moves.note)
 	var n1, n2 roads
 	for name, r := range map[string]*roads{"n1": &n1, "n2": &n2} {
-		cfg := scheduler.Config{Name: name, FailoverHold: hold, ClaimAhead: -1} // what was granted ahead begins all the same
+		cfg := scheduler.Config{Name: name, FailoverHold: hold, ClaimAhead: -1} // grants made ahead begin all the same
 		m.run(m.over(r), cfg, append(elsewhere, there)...)
 	}
 	cut := m.until(time.Now().Add(4 * time.Second).Truncate(time.Second).Add(stint))
@@ -114,8 +116,8 @@ func replacedMasterHoldsItsOwn(m *virtualMasters) {
 	}
 }
 
-// A partition gets another master while one that stays is slow, which has many runs of the node. It has not lost them, so nobody waits
-// until it was told of them.
+// A partition gets another master while an old master, with many runs of the node, is slow. The old
+// master has lost nothing, so no job waits for reports to the old master.
 func TestReplacedMasterIsNoticedAtOnce(t *testing.T) {
 	virtually(t, false, replacedMasterIsNoticedAtOnce)
 }
@@ -181,8 +183,9 @@ func TestEmptiedMaster(t *testing.T) {
 	}
 }
 
-// A partition loses its gate and its incarnation while another master than its own hangs. The partition's jobs go on, unless the one that
-// hangs has the control record: only that shows that no move has closed the namespace. The other jobs of the master go on in any case.
+// A partition loses its gate and its incarnation while another master hangs. The partition's jobs
+// go on, unless the hanging master has the control record: only the control record shows that no
+// move has closed the namespace. The master's other jobs go on in any case.
 func TestLossBesideASilentMaster(t *testing.T) {
 	for name, home := range map[string]bool{"of the control record": true, "of others": false} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,8 @@ func (c *cluster) ranOnce(what string, started <-chan time.Time, ended <-chan er
 	}
 }
 
-// A node that cannot be reached keeps the others from claiming for FailoverHold, and no longer. They are not ready meanwhile, and say why.
+// An unreachable node keeps the other nodes from claiming for FailoverHold, and no longer.
+// Meanwhile they are not ready, and Ready names the cause.
 func TestFailoverHoldIsBounded(t *testing.T) {
 	for _, hold := range []time.Duration{0, time.Second} {
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
@@ -74,8 +75,8 @@ func TestFailoverHoldIsBounded(t *testing.T) {
 	}
 }
 
-// A new server takes no writes at first, for longer than FailoverHold. Nobody can tell it anything meanwhile, so what is to be waited
-// for begins when it does.
+// A new server is read-only at first, for longer than FailoverHold. No node can report its runs
+// meanwhile, so the hold begins with the first write.
 func TestFailoverToAReadOnlyServer(t *testing.T) {
 	for _, lasts := range []time.Duration{6 * time.Second, 6250 * time.Millisecond, 6500 * time.Millisecond, 6750 * time.Millisecond} { // who comes first differs
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
@@ -89,7 +90,7 @@ func TestFailoverToAReadOnlyServer(t *testing.T) {
 			<-started
 			c.start("a", scheduler.Config{}, job)
 			time.Sleep(2 * time.Second)
-			network.Delay(200 * time.Millisecond) // what it has to tell comes after a claim that is made at once
+			network.Delay(200 * time.Millisecond) // the reports arrive after a claim that is made at once
 			readOnly(server, noReplicas)
 			failOver(server, held)
 			time.Sleep(lasts)
@@ -99,8 +100,9 @@ func TestFailoverToAReadOnlyServer(t *testing.T) {
 	}
 }
 
-// The answer of the server before, to a claim or to the end of a run, comes when the new one, which has lost it, was told what runs. The
-// grant is not begun, and the end is told too: each tick runs once and is recorded.
+// The old server's answer, to a claim or to the end of a run, arrives after the running runs were
+// reported to the new server, which has lost the record. The grant is handed back, and the end is
+// reported too: each tick runs once and is recorded.
 func TestFailoverOldGrantIsHandedBack(t *testing.T) {
 	for _, script := range []string{"claim", "settle"} {
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
@@ -117,7 +119,7 @@ func TestFailoverOldGrantIsHandedBack(t *testing.T) {
 				}
 			}})
 			c.startOver(client, "x", scheduler.Config{}, job)
-			time.Sleep(39 * time.Second) // the server knows the script by now
+			time.Sleep(39 * time.Second) // the server has cached the script by now
 			held = server.Snapshot()
 			armed.Store(true)
 			time.Sleep(30 * time.Second)
@@ -130,8 +132,9 @@ func TestFailoverOldGrantIsHandedBack(t *testing.T) {
 	}
 }
 
-// TestServerComesBack: an address leads to another server, and back to the first before all nodes know. Each node tells the first
-// what it does not know to have been told, and none waits for one that is gone.
+// TestServerComesBack: an address leads to another server, and back to the first before all nodes
+// have noticed. Each node reports to the first server the runs that may be missing there, and no
+// node waits for a node that is gone.
 func TestServerComesBack(t *testing.T) {
 	for away := 50 * time.Millisecond; away <= 2*time.Second; away += 150 * time.Millisecond {
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// followEvery is how often a node asks what has changed in the catalog of stored jobs.
+	// followEvery is how often a node reads the changes of the catalog of stored jobs.
 	followEvery = 500 * time.Millisecond
-	// declareEvery is how often it says again which handlers it has.
+	// declareEvery is how often a node declares its handlers again.
 	declareEvery = time.Hour
 	// takeLeast is how many changes a node collects before it changes its jobs. Each time costs as much as the node has jobs, so a node
 	// with many of them collects a quarter of their number.
@@ -32,11 +32,11 @@ type follower struct {
 	ledger *ledger.Ledger
 	log    *slog.Logger
 
-	known    map[string]int64 // version of each job of the catalog, also of those that the node cannot run
+	known    map[string]int64 // version of each job of the catalog, also of jobs without a handler here
 	end      int64            // changes up to this version are known
-	server   string           // that was asked last
+	server   string           // Redis' id at the last read
 	declared time.Time
-	beside   map[string]ledger.CatalogJob // those whose names this program's jobs have
+	beside   map[string]ledger.CatalogJob // stored jobs whose names this program's jobs have
 }
 
 func newFollower(n *Node, l *ledger.Ledger) *follower {
@@ -61,7 +61,7 @@ func (f *follower) run(ctx context.Context) {
 
 func (f *follower) step(ctx context.Context) error {
 	server := f.n.clock.Server()
-	lost := server != f.server // what this server has may be older than what is known
+	lost := server != f.server // the catalog of this server may be older than known
 	if lost || time.Since(f.declared) > declareEvery {
 		if err := f.ledger.DeclareHandlers(ctx, f.n.shapes, f.n.clock.Now().UnixMilli()); err != nil {
 			return err
@@ -99,8 +99,8 @@ func (f *follower) step(ctx context.Context) error {
 	}
 }
 
-// compare finds the differences between what is known and the whole catalog. What the catalog has lost, because Redis came
-// back empty or without its last writes, is stored there again.
+// compare finds the differences between known and the whole catalog. Jobs that the catalog has
+// lost, because Redis came back empty or without its last writes, are stored again.
 func (f *follower) compare(ctx context.Context) error {
 	names, err := f.ledger.CatalogNames(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (f *follower) compare(ctx context.Context) error {
 		return err
 	}
 	for _, j := range found {
-		if j.Definition == "" { // deleted meanwhile, as the next changes will say
+		if j.Definition == "" { // deleted meanwhile; the next changes contain the deletion
 			f.known[j.Job] = names[j.Job]
 		}
 	}
@@ -143,7 +143,7 @@ func (f *follower) compare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var older []ledger.CatalogJob // than what is there: dropped here, and compared again
+		var older []ledger.CatalogJob // older than the stored job: dropped here, and compared again
 		for i, a := range answers {
 			if !a.Done {
 				older = append(older, ledger.CatalogJob{Job: some[i].Job, Version: a.Version})
@@ -157,7 +157,7 @@ func (f *follower) compare(ctx context.Context) error {
 	return nil
 }
 
-// take changes the node's jobs to what was read of the catalog.
+// take changes the node's jobs to the definitions that were read from the catalog.
 func (f *follower) take(list []ledger.CatalogJob) {
 	n := f.n
 	n.changing.Lock()
@@ -199,7 +199,7 @@ func (f *follower) take(list []ledger.CatalogJob) {
 	}
 }
 
-// storedJob makes a job from the catalog. The error says why this node cannot run it.
+// storedJob makes a job from the catalog. The error is why this node cannot run the job.
 func (n *Node) storedJob(c ledger.CatalogJob) (*work.Job, error) {
 	d, err := jobs.ParseDefinition([]byte(c.Definition))
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 
 var errKilled = errors.New("killed by the test")
 
-// killer ends a client for good at its nth command: before that is sent, or after it was carried out. A pipeline counts as
-// one. It keeps what was sent to scripts.
+// killer ends a client for good at its nth command: before the command is sent, or after it was
+// carried out. A pipeline counts as one command. killer records the commands sent to scripts.
 type killer struct {
 	at    int // 0: never
 	after bool
@@ -177,8 +177,9 @@ func differing(a, b string) string {
 	return "one of them is longer"
 }
 
-// A promotion that is killed before or after any of its commands, and repeated, ends as one that was not; what was still
-// under way of the first changes nothing then. Promoting back instead leaves everything the old generation's again.
+// A promotion that was killed before or after any of its commands, and is repeated, has the same
+// result as an undisturbed promotion; late commands of the first call change nothing. Promoting
+// back restores the old generation's jobs.
 func TestPromoteKilledAnywhere(t *testing.T) {
 	frozen(t, func(c *cluster, server *redistest.Embedded, back func()) {
 		var whole, both killer
@@ -200,7 +201,7 @@ func TestPromoteKilledAnywhere(t *testing.T) {
 		}
 		back()
 		whole = killer{}
-		if _, err := c.promoteKilled(&whole, "two", ops.PromoteOptions{}); err != nil { // now Redis knows the scripts
+		if _, err := c.promoteKilled(&whole, "two", ops.PromoteOptions{}); err != nil { // now Redis has cached the scripts
 			t.Fatal(err)
 		}
 		t.Logf("%d commands to promote, %d to promote back", whole.count, both.count)
@@ -218,8 +219,8 @@ func TestPromoteKilledAnywhere(t *testing.T) {
 	})
 }
 
-// killedAt kills a promotion at a command, and repeats it; then, from the same beginning, kills it and promotes back. It
-// says whether the repeated one was resumed.
+// killedAt kills a promotion at a command, and repeats it; then, from the same beginning, kills it
+// and promotes back. It returns whether the repeated promotion was resumed.
 func (c *cluster) killedAt(server *redistest.Embedded, back func(), at int, after bool, want string) bool {
 	back()
 	if _, err := c.promoteKilled(&killer{at: at, after: after}, "two", ops.PromoteOptions{}); err == nil {
@@ -323,8 +324,8 @@ func TestPromoteSomeAmidAll(t *testing.T) {
 	})
 }
 
-// A promotion over a way on which each question is older than max_skew when it arrives says that, and not that jobs kept changing. The
-// same call goes on once the way is well.
+// A promotion on a connection so slow that each question is older than max_skew on arrival fails
+// with that cause, and not with "jobs kept changing". The same call succeeds on a fast connection.
 func TestPromoteOverASlowWay(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

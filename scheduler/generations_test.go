@@ -143,7 +143,7 @@ func TestPromoteShardsAndFollowers(t *testing.T) {
 		}
 		end := time.Now()
 		time.Sleep(4 * time.Second)
-		if latest := s.each(t, list, began, end); latest > longestLag+500*time.Millisecond { // shards that others run, and followers, wait for a sweep
+		if latest := s.each(t, list, began, end); latest > longestLag+500*time.Millisecond { // shards of other nodes, and followers, wait for a sweep
 			t.Errorf("a tick was %s late", latest)
 		}
 		c.end()
@@ -194,7 +194,7 @@ func TestPromoteByPattern(t *testing.T) {
 	})
 }
 
-// What runs holds its lease over a promotion, so nothing overlaps; with CancelRunning it is told to end.
+// Runs keep their leases over a promotion, so nothing overlaps; CancelRunning cancels them.
 func TestPromoteWhileSomethingRuns(t *testing.T) {
 	for _, cancel := range []bool{false, true} {
 		bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
@@ -242,7 +242,8 @@ func TestPromoteWhileSomethingRuns(t *testing.T) {
 	}
 }
 
-// Nodes of a retired generation come back after days: they change and claim nothing, whatever their revision says.
+// Nodes of a retired generation come back after days: they change and claim nothing, whatever their
+// revision is.
 func TestRetiredNodesStayHarmless(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -269,7 +270,7 @@ func TestRetiredNodesStayHarmless(t *testing.T) {
 			c.start("back"+revision, scheduler.Config{Generation: "one", Revision: revision}, rare("job", "@every 10s"), rare("gone", "@every 10s"), rare("more", "@every 10s"))
 		}
 		time.Sleep(30 * time.Second)
-		c.leave(fresh) // nor when nobody else is left
+		c.leave(fresh) // nor without any other node
 		time.Sleep(30 * time.Second)
 		if n := s.ranOn("back", since); n > 0 || s.ranOn("new", since) == 0 {
 			t.Errorf("%d ticks ran on nodes of a retired generation, %d on the active one", n, s.ranOn("new", since))
@@ -285,8 +286,8 @@ func TestRetiredNodesStayHarmless(t *testing.T) {
 	})
 }
 
-// A job that follows two others, over promotions and a pause of one of them: each of its ticks has one outcome, and it runs for those that
-// both ran.
+// A job that follows two others, over promotions and a pause of one upstream: each of its ticks has
+// one outcome, and it runs for the ticks that both upstreams ran.
 func TestPromoteJoins(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}

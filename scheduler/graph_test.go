@@ -47,8 +47,9 @@ func define(tb testing.TB, client redis.UniversalClient, list []jobs.Job, change
 	}
 }
 
-// TestGraph: the graph has the jobs that follow others and those that others follow, each once, also where jobs wait for each other. Of
-// the jobs that this version cannot read, those that may belong to the graph are named, and no other is parsed.
+// TestGraph: the graph has each follower and each upstream once, also where jobs wait for each
+// other. Of the jobs in an unknown format, the possible members of the graph are named, and no
+// other job is parsed.
 func TestGraph(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		job := func(name string, after ...string) jobs.Job {

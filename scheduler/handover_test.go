@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// A node that is told to end hands over first: whenever in the second it is told so, no tick is late, and each runs once (P7).
+// A stopped node hands over first: at whatever instant of the second it is stopped, no tick is
+// late, and each runs once (P7).
 func TestLeaveMakesNoTickLate(t *testing.T) {
 	for offset := 20 * time.Millisecond; offset < time.Second; offset += 310 * time.Millisecond {
 		t.Run(offset.String(), func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestDrainingNodeBeats(t *testing.T) {
 	})
 }
 
-// Who has nobody to hand over to, or nothing to hand over, ends at once.
+// A node without successors, or without jobs to hand over, stops at once.
 func TestLeaveAtOnce(t *testing.T) {
 	elsewhere := func(j jobs.Job) jobs.Job {
 		j.Labels = map[string]string{"on": "a"}
@@ -139,8 +140,9 @@ func TestLeaveAtOnce(t *testing.T) {
 	}
 }
 
-// The others are cut off from Redis and hear of nothing: the hand-over ends all the same, and what is due until then
-// runs on time. With less time to end, it takes half of that.
+// All other nodes are cut off from Redis and cannot notice the stop: the handover ends all the
+// same, and ticks due until then run on time. With a short DrainTimeout, it takes half of that
+// time.
 func TestLeaveWithoutRedis(t *testing.T) {
 	for timeout, most := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Second: 500 * time.Millisecond} {
 		t.Run(fmt.Sprint(timeout), func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 const noReplicas = "NOREPLICAS Not enough good replicas to write."
 
-// readOnly has a server answer what is read and refuse what is written, as one does that loads its data, or that has just been promoted
-// and has no replicas yet.
+// readOnly makes a server answer reads and refuse writes, as a server does that loads its data, or
+// that was just promoted and has no replicas yet.
 func readOnly(on *redistest.Embedded, words string) {
 	on.SetHook(func(c *server.Peer, cmd string, _ ...string) bool {
 		switch cmd {
@@ -26,8 +26,8 @@ func readOnly(on *redistest.Embedded, words string) {
 	})
 }
 
-// A Redis that answers what is read and refuses what is written is no healthy one: the node is not ready, and says so for as long as it
-// lasts, and once when it is over.
+// A node of a read-only Redis is not ready. Ready returns the cause throughout, and the log has the
+// beginning and the end once.
 func TestReadOnlyServerIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
@@ -58,8 +58,8 @@ func TestReadOnlyServerIsLogged(t *testing.T) {
 	})
 }
 
-// A run succeeds while Redis takes no writes, for longer than the run's lease. That it did is recorded when it takes them again, before
-// anybody calls it abandoned and runs it once more: its node lives, and could not say so.
+// A run succeeds while Redis is read-only, for longer than the run's lease. After the outage the
+// success is recorded before another node can reap the run as abandoned and run it once more.
 func TestEndWhileNothingIsWritten(t *testing.T) {
 	for _, words := range []string{noReplicas, "OOM command not allowed when used memory > 'maxmemory'.", "NOAUTH Authentication required."} {
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {

@@ -62,7 +62,7 @@ type RunEvent struct {
 	Token   int64
 	Node    string
 	Trigger jobs.Trigger
-	Lag     time.Duration // from the tick to the grant (Claimed; 0 if that was before the tick), or to the start (the others)
+	Lag     time.Duration // from the tick to the grant (Claimed; 0 for a grant before the tick), or to the start (other hooks)
 }
 
 // SettledEvent is about a run that has ended.
@@ -73,15 +73,15 @@ type SettledEvent struct {
 	Error    string // "" for none; at most 2 KiB for each try
 	Duration time.Duration
 	Tries    int // 0 when the function was not called
-	// Recorded says that Redis recorded this outcome. Otherwise Redis did not answer, or another
-	// node had ended the run before and its outcome counts.
+	// Recorded reports whether Redis recorded this outcome. Otherwise Redis did not answer, or
+	// another node had ended the run before and its outcome counts.
 	Recorded bool
 }
 
 // AbandonedEvent is about a run whose node did not come back in time.
 type AbandonedEvent struct {
 	RunEvent
-	Holder string // name of the node that had the run; Node is the one that recorded it
+	Holder string // name of the node that had the run; Node is the node that recorded the loss
 }
 
 // SkippedEvent is about consecutive ticks that will not run.
@@ -104,8 +104,8 @@ type JobEvent struct {
 // HooksDropped is how many events were dropped because the queue was full, or made a hook panic.
 func (n *Node) HooksDropped() int64 { return n.events.missing.Load() }
 
-// JoinHooks returns hooks that call those of each in order; nil ones are skipped. A hook that panics keeps the later
-// ones of its event from being called.
+// JoinHooks returns hooks that call the functions of each in order; nil ones are skipped. A
+// panicking hook keeps the later hooks of its event from being called.
 func JoinHooks(all ...*Hooks) *Hooks {
 	var h Hooks
 	for _, o := range all {
@@ -125,7 +125,7 @@ func JoinHooks(all ...*Hooks) *Hooks {
 	return &h
 }
 
-// joined is the hook that calls two others; a nil one costs nothing.
+// joined is the hook that calls first, then then; a nil hook costs nothing.
 func joined[E any](first, then func(E)) func(E) {
 	switch {
 	case first == nil:

@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// diary is what hooks were told, a line each.
+// diary records the calls of hooks, a line each.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -138,8 +138,8 @@ func TestNoLeaseLostHookAfterTheFunction(t *testing.T) {
 	})
 }
 
-// A lease is lost while its function is going: that is said at once, and before the run's end; that end is
-// not the recorded one when somebody has reaped the run.
+// A lease is lost while its function is running: LeaseLost is called at once, before Settled. The
+// run's end is not the recorded one when another node has reaped the run.
 func TestLeaseLostHook(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var d diary
@@ -185,8 +185,8 @@ func TestSupersededHook(t *testing.T) {
 	})
 }
 
-// A hook that never returns keeps nothing from running, and the node stops without it. What does not fit
-// into the queue is counted.
+// A hook that never returns blocks no run and no stop of the node. Events beyond the queue's end
+// are counted.
 func TestHooksBlockNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -216,7 +216,7 @@ func TestHooksBlockNothing(t *testing.T) {
 	})
 }
 
-// Hooks that panic are counted, and the others go on.
+// Hooks that panic are counted, and later events are delivered.
 func TestHooksMayPanic(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var d diary
@@ -239,7 +239,7 @@ func TestHooksMayPanic(t *testing.T) {
 	})
 }
 
-// The node is told to stop while slow hooks are behind: they hear of everything before Run returns.
+// The node is stopped while slow hooks are behind: every event is delivered before Run returns.
 func TestHooksGetTheLastEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -257,7 +257,8 @@ func TestHooksGetTheLastEvents(t *testing.T) {
 	})
 }
 
-// A node that finds a run whose node has died tells its hook, and names the dead one: that one cannot.
+// A node that finds a dead node's run calls its own hook with the dead node's name: the dead node
+// cannot.
 func TestAbandonedHook(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var network redistest.Net

@@ -121,7 +121,8 @@ func (m *masters[S]) jobAt(prefix string, at func(S) bool) (job string, master S
 	}
 }
 
-// job is one that ticks each second, and whose partition lives at the master that is going to be away, or at another one.
+// job ticks each second; its partition lives at the master that is going to be away, or at another
+// master.
 func (m *masters[S]) job(prefix string, there bool, f jobs.Func) jobs.Job {
 	m.t.Helper()
 	name, _ := m.jobAt(prefix, func(s S) bool { return (s == m.away) == there })
@@ -137,7 +138,7 @@ func (m *masters[S]) jobs(n int, prefix string, there bool, f jobs.Func) (list [
 	return list
 }
 
-// roads are the networks of one node: one to the master that is going to be away, one to all others.
+// roads are the networks of one node: one to the master that is going to be away, one to the rest.
 type roads struct{ away, others redistest.Net }
 
 // over is a client over networks.

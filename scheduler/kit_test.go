@@ -29,10 +29,10 @@ import (
 // partitions is how many a namespace of these tests has: fewer than usual, for each costs the race detector a lot.
 const partitions = 2
 
-// whenDue asks for ticks when they are due: between them no run is in flight.
+// whenDue makes nodes claim ticks when they are due: between ticks no run is in flight.
 var whenDue = scheduler.Config{ClaimAhead: -1}
 
-// withIDs are settings of a node whose ids somebody else makes.
+// withIDs are settings of a node whose ids come from newID.
 func withIDs(newID func() string) (cfg scheduler.Config) {
 	testseam.Of(&cfg).NewID = newID
 	return cfg
@@ -46,7 +46,7 @@ func keyOf(job, what string) string {
 // begun holds the tests that run in parallel.
 var begun sync.Map
 
-// parallel runs a test in parallel, also when it is said again.
+// parallel runs a test in parallel, also when called twice.
 func parallel(t *testing.T) {
 	if _, again := begun.LoadOrStore(t, true); !again {
 		t.Parallel()
@@ -103,7 +103,7 @@ func lasting(d time.Duration, started chan<- time.Time, ended chan<- error) jobs
 // forever is how long a lasting job works that ends by its context alone.
 const forever = 1000 * time.Hour
 
-// sink is what the jobs of a test write to: it knows nothing of the scheduler's records.
+// sink is where a test's jobs record their runs, independent of the scheduler's records.
 type sink struct {
 	mu   sync.Mutex
 	runs []sunk
@@ -269,7 +269,7 @@ func (c *cluster) leave(r *running) {
 	}
 }
 
-// end stops all nodes, checks that the books close, and logs what the nodes said if the test has failed.
+// end stops all nodes, audits the records, and prints the nodes' logs if the test has failed.
 func (c *cluster) end() {
 	c.t.Helper()
 	for _, r := range c.nodes {
@@ -392,7 +392,7 @@ func refused(t *testing.T, err, kind error, words ...string) {
 	}
 }
 
-// notReady wants a node to say why it takes no work.
+// notReady wants Ready to return an error with these words.
 func notReady(t *testing.T, n *scheduler.Node, words string) {
 	t.Helper()
 	if err := n.Ready(); err == nil || !strings.Contains(err.Error(), words) {

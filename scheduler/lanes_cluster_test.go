@@ -90,9 +90,10 @@ func (b *busyMasters) onTime(what string, list []jobs.Job, from, to time.Time, m
 	}
 }
 
-// A master of a Cluster goes silent for all nodes, and then a node dies. Jobs whose partitions live at other masters go on as if nothing
-// was: they are neither kept waiting by the claims and ends that the silent one does not answer, nor is what the dead node leaves behind
-// forgotten. Where the silent master is the one where nodes meet, they go by what they knew of each other and of the clock.
+// A master of a Cluster goes silent for all nodes, and then a node dies. Jobs whose partitions live
+// at other masters are not disturbed: unanswered claims and ends at the silent master do not delay
+// them, and the dead node's runs are reaped. Where the silent master has the roster, nodes go on
+// with the last known view and clock.
 func TestJobsOfOtherMastersGoOn(t *testing.T) {
 	for _, home := range []bool{false, true} {
 		t.Run(fmt.Sprint("home ", home), func(t *testing.T) {
@@ -266,8 +267,9 @@ func TestSilentMasterTakesNoSlots(t *testing.T) {
 	}
 }
 
-// Claims are granted whose answers are lost, and their slots are taken by others before the answers are heard. The runs are handed back
-// then, however long that is not answered, and begun when there is a slot for them, each once.
+// Claims are granted, their answers are delayed, and other claims take their slots meanwhile. The
+// runs are handed back, however late the hand-back is answered, and begin when a slot is free, each
+// once.
 func TestSlotsOfClaimsInDoubtAreTaken(t *testing.T) {
 	virtually(t, false, slotsOfClaimsInDoubtAreTaken)
 }
@@ -310,9 +312,9 @@ func slotsOfClaimsInDoubtAreTaken(m *virtualMasters) {
 	})
 }
 
-// A master of a Cluster answers late, but soon enough to count as there. Its claims and ends, of which some are always under way, keep
-// those of no other master waiting, who would be 350 ms late: half of their runs begin 100 ms later at most than while it is fast, also
-// on a machine that is busy with something else.
+// A master of a Cluster answers late, but in time to count as reachable. Its claims and ends, some
+// always under way, do not delay the other masters' claims and ends, which would be 350 ms late:
+// half of their runs begin at most 100 ms later than with a fast master, also on a busy machine.
 func TestSlowMaster(t *testing.T) { virtually(t, false, slowMaster) }
 
 func slowMaster(m *virtualMasters) {
@@ -378,8 +380,9 @@ func (s *sink) median(t *testing.T, list []jobs.Job, from, to time.Time, among f
 	return late[len(late)/2]
 }
 
-// A master of a Cluster answers what is read, and refuses what is written for want of memory. A node that starts meanwhile runs what lives
-// elsewhere. What is read from it is not to hide that its jobs wait, or their claims would take all slots by and by.
+// A master of a Cluster answers reads, and refuses writes for want of memory. A node that starts
+// meanwhile runs the other masters' jobs. Successful reads must not hide that the master's jobs
+// wait, or their claims would take all slots by and by.
 func TestMasterThatTakesNoWrites(t *testing.T) { virtually(t, false, masterThatTakesNoWrites) }
 
 func masterThatTakesNoWrites(m *virtualMasters) {
@@ -442,7 +445,7 @@ func reapableAfterAnOutage(m *virtualMasters) {
 	}
 }
 
-// trigger asks for a run of a job until the nodes have made the job.
+// trigger triggers a job, again until the nodes have registered the job.
 func (m *masters[S]) trigger(client redis.UniversalClient, j jobs.Job) {
 	m.t.Helper()
 	asks := must[*ops.Client](m.t)(ops.New(client, clusterNamespace))

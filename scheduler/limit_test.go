@@ -91,7 +91,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// A run that gets no permit within start_within is missed, and says so.
+// A run that gets no permit within start_within is recorded as missed, with the reason.
 func TestLimitStartWithin(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var a atOnce
@@ -301,7 +301,7 @@ func TestLimitAfter(t *testing.T) {
 	})
 }
 
-// A run whose guard is refused asks once a second, and does not log each time.
+// A run whose guard is refused tries again once a second, and does not log each time.
 func TestGuardRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		client := server.Client()

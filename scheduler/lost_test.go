@@ -18,8 +18,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// accounted checks that each tick of a job that is due each second, from an instant up to another, has one run in the sink, or a row that
-// says why it did not run.
+// accounted checks that each tick from an instant up to another, of a job that is due each second,
+// has one run in the sink, or a row with the reason why it did not run.
 func (c *cluster) accounted(s *sink, job string, from, to time.Time) {
 	c.t.Helper()
 	ran := make(map[int64]int)
@@ -184,8 +184,8 @@ func TestBackfillOutlivesAnEmptiedRedis(t *testing.T) {
 	}
 }
 
-// Redis is emptied several times in a row, so that epochs live shorter than the hold: no tick vanishes, and none runs twice. One node tells
-// once what is lost for good.
+// Redis is emptied several times in a row, so that epochs live shorter than the hold: no tick
+// vanishes, and none runs twice. One node records the loss, once.
 func TestEmptiedInARow(t *testing.T) {
 	for offset := range 7 {
 		t.Run(fmt.Sprint(offset*100, " ms"), func(t *testing.T) {
@@ -206,7 +206,8 @@ func TestEmptiedInARow(t *testing.T) {
 				time.Sleep(8 * time.Second)
 				s.check(t)
 				s.each(t, list, from, time.Now().Add(-2*time.Second))
-				// The audit of the epochs before is lost with them. An epoch that was never open is not told of.
+				// The audit of the epochs before is lost with them. An epoch that was never open
+				// has no audit row.
 				told, logged := c.toldLost(), c.logs.count("Redis had lost records")
 				if told != 1 || logged < 1 || logged > 6 {
 					t.Errorf("what is lost stands in %d audit rows and %d log lines, want one and up to one for each time", told, logged)
@@ -216,7 +217,7 @@ func TestEmptiedInARow(t *testing.T) {
 	}
 }
 
-// A job that has had all its ticks leaves a partition without a next tick. Nobody takes that for a loss.
+// A job that has had all its ticks leaves a partition without a next tick, which is not a loss.
 func TestEndedJobIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -232,8 +233,8 @@ func TestEndedJobIsNoLoss(t *testing.T) {
 	})
 }
 
-// A lease stands in Redis whose run no node knows. All nodes take that for one loss, also one that comes later; and for another one when it
-// comes back.
+// Redis has a lease whose run no node has. All nodes log one loss, a later node too; and another
+// loss when the lease comes back.
 func TestLackIsOneLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -257,8 +258,8 @@ func TestLackIsOneLoss(t *testing.T) {
 	})
 }
 
-// A run that cannot begin on a machine is handed back in the instant in which Redis is emptied. It runs later, once, whether it was asked for by
-// hand, of which no cursor speaks, or is a tick.
+// A run that cannot begin on a machine is handed back in the instant in which Redis is emptied. It
+// runs later, once, whether it is a manual run, which no cursor covers, or a tick.
 func TestHandBackToAnEmptiedRedis(t *testing.T) {
 	for _, trigger := range []jobs.Trigger{jobs.TriggerManual, jobs.TriggerSchedule} {
 		t.Run(trigger.String(), func(t *testing.T) {
@@ -300,7 +301,8 @@ func TestHandBackToAnEmptiedRedis(t *testing.T) {
 	}
 }
 
-// A gate that nobody can read closes its partition until the gate is gone: no move has closed anything.
+// A gate in an unknown format closes its partition until the gate is gone: no move has closed
+// anything.
 func TestGateThatIsGoneIsNotClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

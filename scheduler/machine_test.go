@@ -17,8 +17,8 @@ import (
 
 var errFiles = jobs.NodeFault(errors.New("too many open files"))
 
-// A node whose machine cannot begin runs leaves them to others: each tick runs, and none has
-// failed. The node says so, and goes on when its machine is well.
+// A node whose machine cannot begin runs leaves them to the other nodes: each tick runs, and none
+// has failed. The node logs the fault, and goes on when its machine is well.
 func TestMachineThatCannotBeginRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -99,7 +99,7 @@ func TestMachineThatCannotBeginRunsAlone(t *testing.T) {
 	})
 }
 
-// A function that has done something in an earlier try has failed, whatever its last try says.
+// A function that has done something in an earlier try has failed, whatever its last try returns.
 func TestNodeFaultAfterATry(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		c.start("a", scheduler.Config{}, jobs.Job{Name: "one", Schedule: "@every 5m", Retry: jobs.Retry{Max: 1, Backoff: time.Second}, Func: func(_ context.Context, r *jobs.Run) error {

@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// A node that starts where nothing is goes by what Next says. With nothing at either side it begins anew where it is.
+// A node that starts in an empty namespace follows the state at Next. With both sides empty it
+// begins anew where it is.
 func TestStartWhereNothingIs(t *testing.T) {
 	for _, x := range []struct {
 		name, role, state string
@@ -61,7 +62,8 @@ func TestStartWhereNothingIs(t *testing.T) {
 	}
 }
 
-// A move that was undone has burnt the place it went to: a node there stays idle, and says where the jobs are.
+// A move that was undone has burnt its target: a node there stays idle, and its error names the
+// jobs' place.
 func TestBurntPlace(t *testing.T) {
 	moving(t, func(t *testing.T, c *cluster, m byHand) {
 		s := &sink{}
@@ -119,8 +121,8 @@ func TestOldSideEmptiedUnderItsNodes(t *testing.T) {
 	})
 }
 
-// A node that stays at the sealed side does not say of jobs whose nodes have gone to the other side that nobody can run them. When the
-// move is undone without those nodes, it does.
+// A node that stays at the sealed side does not log jobs as without a node while their nodes are at
+// the other side. It does when the move is undone without those nodes.
 func TestJobsOfASealedNamespaceAreNotWithoutNode(t *testing.T) {
 	const words = "no living node can run this job"
 	moving(t, func(t *testing.T, c *cluster, m byHand) {

@@ -62,7 +62,7 @@ func (m byHand) reserve() {
 	m.gates(m.to, "filling", "here")
 }
 
-// fill copies all keys but those of the roster.
+// fill copies all keys but the roster's.
 func (m byHand) fill() {
 	m.to.Restore(m.from.Snapshot())
 	for _, key := range []string{"roster", "seen", "sets", "sets:seen"} {
@@ -107,7 +107,7 @@ func (p *traveller) all() []*scheduler.Node {
 	return p.nodes[:len(p.nodes):len(p.nodes)]
 }
 
-// travel runs a node on from that knows where the namespace may move to, and follows it there.
+// travel runs a node on from, with to as its Next, and follows the node there.
 func (c *cluster) travel(name string, m byHand, list ...jobs.Job) *traveller {
 	c.t.Helper()
 	reg := jobs.NewRegistry()
@@ -169,7 +169,8 @@ func punctual(t *testing.T, s *sink, list []jobs.Job, began, shut, open time.Tim
 	}
 }
 
-// A Redis that knows of another move, of none, or of this one half way, is not gone to.
+// A node does not go to a Redis with the state of another move, of no move, or of this move half
+// way.
 func TestNextThatIsNotReady(t *testing.T) {
 	moving(t, func(t *testing.T, c *cluster, m byHand) {
 		s := &sink{}
@@ -206,7 +207,8 @@ func TestNextThatIsNotReady(t *testing.T) {
 	})
 }
 
-// Without Next a node stays, is not ready, and says once what to do. When the move is undone it goes on by itself.
+// Without Next a node stays, is not ready, and logs once what to do. After the undo the node goes
+// on by itself.
 func TestMoveUndone(t *testing.T) {
 	for _, next := range []bool{false, true} {
 		t.Run(fmt.Sprint("next ", next), func(t *testing.T) {
@@ -250,7 +252,7 @@ func TestMoveUndone(t *testing.T) {
 	}
 }
 
-// Whoever reads where the namespace was is told that it is elsewhere.
+// Reads at the namespace's old place fail with an error that names the new place.
 func TestReadsWhereTheNamespaceWas(t *testing.T) {
 	moving(t, func(t *testing.T, c *cluster, m byHand) {
 		n := c.start("a", scheduler.Config{}, many(1, &sink{})...)

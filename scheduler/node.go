@@ -89,9 +89,10 @@ func (n *Node) ID() string { return n.id }
 // Name is the node's name.
 func (n *Node) Name() string { return n.cfg.Name }
 
-// Ready returns nil when the node has registered its jobs, stored ones too, Redis answers, its clock can be trusted
-// and the node does not drain; otherwise an error that says what is missing. A node that an
-// operator has drained is not ready, because it takes no work; it is healthy, and needs no restart.
+// Ready returns nil when the node has registered its jobs, stored ones too, Redis answers, its
+// clock can be trusted and the node does not drain; otherwise an error that names the cause. A node
+// that an operator has drained is not ready, because it takes no work; it is healthy, and needs no
+// restart.
 func (n *Node) Ready() error {
 	r := n.roles.Load()
 	switch {
@@ -115,8 +116,8 @@ func (n *Node) hasStored() bool {
 	return n.caughtUp.Load()
 }
 
-// Registered reports whether the node has joined: the jobs of its program are registered in Redis. It stays true through outages, drains and
-// the stop. Ready says whether the node can work now.
+// Registered reports whether the node has joined: the jobs of its program are registered in Redis.
+// It stays true through outages, drains and the stop. Ready reports whether the node can work now.
 func (n *Node) Registered() bool { return n.state.Registered.Load() }
 
 // Run joins the cluster and works until ctx ends. Then it hands over: until the other nodes know,
@@ -136,7 +137,7 @@ func (n *Node) Run(ctx context.Context) error {
 	r, err := n.open(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to stop before it had begun
+			return nil //nolint:nilerr // stopped before it had begun
 		}
 		return fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, err)
 	}

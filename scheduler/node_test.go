@@ -54,7 +54,7 @@ func TestNodesShareTheJobs(t *testing.T) {
 	})
 }
 
-// A node that waits for its Redis says what keeps it from registering.
+// The error of Ready names what keeps a waiting node from registering.
 func TestNotReadySaysWhy(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		network := &redistest.Net{}
@@ -73,7 +73,7 @@ func TestNotReadySaysWhy(t *testing.T) {
 	})
 }
 
-// Two nodes with one name confuse whoever reads the records: each says so, once.
+// Two nodes with one name make the records ambiguous: each node logs a warning, once.
 func TestSameNameIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		for _, name := range []string{"same", "same", "other"} {
@@ -111,7 +111,8 @@ func TestIDsComeFromOneMaker(t *testing.T) {
 	})
 }
 
-// A node whose user may not ask for INFO notices no restart of Redis, and says so once when it starts.
+// A node whose user may not call INFO notices no restart of Redis, and logs a warning once when it
+// starts.
 func TestUserWithoutInfo(t *testing.T) {
 	const words = "ACL SETUSER NAME +info"
 	server := redistest.Start(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// handedOver is by when a drained node has given away what it owns: its beat, then those of the others.
+// handedOver bounds the handover of a drained node: its heartbeat, then the other nodes'.
 const handedOver = 2250 * time.Millisecond
 
-// onTime is how late a tick may be that nobody had to wait for.
+// onTime is how late a tick may be for which no node had to wait.
 const onTime = 50 * time.Millisecond
 
 // trio is three nodes with many jobs of each second, warm.
@@ -43,7 +43,7 @@ func TestDrainNode(t *testing.T) {
 		if rests := must[bool](t)(i.NodeIdle(ctx, "b")); rests {
 			t.Error("the node rests before it can have heard of it")
 		}
-		time.Sleep(1050 * time.Millisecond) // b has heard, and nobody else
+		time.Sleep(1050 * time.Millisecond) // b has seen the drain, and no other node has
 		for _, v := range must[ops.Page[ops.JobView]](t)(i.ListJobs(ctx, ops.JobFilter{})).Items {
 			must[string](t)(i.Trigger(ctx, v.Name, ops.TriggerOptions{}))
 		}
@@ -71,7 +71,7 @@ func TestDrainNode(t *testing.T) {
 		if v = c.node("b"); v.State != "active" || v.Owned == 0 || v.Drain != nil {
 			t.Errorf("got %+v", v)
 		}
-		if n := s.ranOn("b", resumed.Add(time.Second)); n < 2*v.Owned { // the others have to hear of it first
+		if n := s.ranOn("b", resumed.Add(time.Second)); n < 2*v.Owned { // the other nodes have to see the resume first
 			t.Errorf("it ran %d ticks since it was resumed, and owns %d jobs", n, v.Owned)
 		}
 		if latest := s.each(t, list, start, time.Now()); latest > onTime {
@@ -106,7 +106,7 @@ func TestDrainOutlivesTheProcess(t *testing.T) {
 		if rests := must[bool](t)(i.NodeIdle(ctx, "b")); !rests {
 			t.Error("a node that has left does not rest")
 		}
-		if err := i.DrainNode(ctx, "b", ops.DrainOptions{Author: "bob"}); err != nil { // nobody has the name, but it is drained
+		if err := i.DrainNode(ctx, "b", ops.DrainOptions{Author: "bob"}); err != nil { // no node has the name, but it is drained
 			t.Fatal(err)
 		}
 		var changed []jobs.Job // other definitions, the same ticks
@@ -137,8 +137,9 @@ func TestDrainOutlivesTheProcess(t *testing.T) {
 	})
 }
 
-// Redis is emptied under a drained node. The node says that the drain is lost, and not that somebody resumed the node; the audit names the
-// drain. Each node registers its jobs again, and says so once.
+// Redis is emptied under a drained node. The node logs that the drain is lost, and not that an
+// operator resumed the node; the audit names the drain. Each node registers its jobs again, and
+// logs the registration once.
 func TestDrainIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, ctx, i := &sink{}, t.Context(), c.ops()
@@ -205,8 +206,8 @@ func TestDrainRefuses(t *testing.T) {
 	})
 }
 
-// What runs when the node is drained runs on, however long, and a stop waits for it as ever. What would have
-// been next on the node goes to others.
+// The runs of a drained node run on, however long, and a stop waits for them as ever. The node's
+// next ticks go to other nodes.
 func TestDrainLeavesRunsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		ctx, i := t.Context(), c.ops()

@@ -69,7 +69,7 @@ func (n *Node) openOnce(ctx context.Context) (*roles, error) {
 	return r, nil
 }
 
-// confirming is the ledger whose claims wait for replicas, as Config.Confirm says.
+// confirming is the ledger whose claims wait for Config.Confirm replicas.
 func (n *Node) confirming(ctx context.Context, l *ledger.Ledger) (_ *ledger.Ledger, err error) {
 	replicas := n.cfg.Confirm
 	if replicas == ConfirmMajority {
@@ -85,7 +85,7 @@ func (n *Node) confirming(ctx context.Context, l *ledger.Ledger) (_ *ledger.Ledg
 // of a Cluster may not answer.
 const evictionWithin = 500 * time.Millisecond
 
-// warnEviction warns of a Redis that drops keys when its memory is full. It asks once.
+// warnEviction warns of a Redis that drops keys when its memory is full. It checks once.
 func (n *Node) warnEviction(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, evictionWithin)
 	defer cancel()
@@ -95,8 +95,8 @@ func (n *Node) warnEviction(ctx context.Context) {
 }
 
 // warnUnnamed warns of a Redis that does not give its id, by which nodes notice a restart or
-// failover. It asks once more, to find the reason: the embedded server has no id, and does not
-// survive a restart.
+// failover. It calls INFO once more, to find the reason: the embedded server has no id, and does
+// not survive a restart.
 func (n *Node) warnUnnamed(ctx context.Context) {
 	if n.clock.Server() != "" {
 		return

@@ -252,7 +252,7 @@ func TestRerun(t *testing.T) {
 	})
 }
 
-// What a person asks for once more, because the answer got lost, is done once.
+// An operator's request that is repeated, because the answer got lost, is carried out once.
 func TestOperatingWithLostAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
@@ -270,7 +270,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 		to := time.Now().Add(-3 * time.Minute).Truncate(time.Minute)
 		steps := func(list ...lossy) {
 			for _, step := range list {
-				if err := step.do(i, "warm"); err != nil { // the server knows the scripts now
+				if err := step.do(i, "warm"); err != nil { // the server has cached the scripts now
 					t.Fatal(step.what, err)
 				}
 				network.LoseReplies(1, step.word)
@@ -316,7 +316,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 	})
 }
 
-// lossy is a request whose answer gets lost: that of what is sent with the word in it.
+// lossy is a request whose answer gets lost: the answer to the command that contains word.
 type lossy struct {
 	what, word string
 	again      error // what it is answered when it is made again
@@ -363,7 +363,7 @@ func TestRemove(t *testing.T) {
 			}
 			_, err := i.GetJob(ctx, name)
 			refused(t, err, ops.ErrUnknownJob, name)
-			for _, key := range server.Mini().Keys() { // nobody waits for word of its ticks any more
+			for _, key := range server.Mini().Keys() { // no follower is registered for its ticks any more
 				if strings.HasSuffix(key, ":followers") {
 					t.Errorf("after %s was removed there is still %s", name, key)
 				}

@@ -70,7 +70,7 @@ func overran(t *testing.T, c *cluster, run ops.RunView, want string) {
 	}
 }
 
-// A node that drains names the runs that it waits for, and those that never end.
+// A draining node names the runs that it waits for, and the runs that never end.
 func TestDrainNamesItsRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		enough := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// problems asks for what is wrong, a line for each: severity, code and what it is found on.
+// problems returns the problems, a line for each: severity, code and subject.
 func (c *cluster) problems() (lines []string) {
 	c.t.Helper()
 	for _, p := range must[[]ops.Problem](c.t)(c.ops().Problems(c.t.Context())) {
@@ -33,7 +33,7 @@ func (c *cluster) problems() (lines []string) {
 	return lines
 }
 
-// found compares what is wrong with what is wanted, in order.
+// found compares the problems with the wanted ones, in order.
 func (c *cluster) found(want ...string) {
 	c.t.Helper()
 	if got := c.problems(); strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -41,7 +41,7 @@ func (c *cluster) found(want ...string) {
 	}
 }
 
-// TestProblemsOfJobs: what no node runs, or nobody claims, is found, and nothing where all is well.
+// TestProblemsOfJobs: jobs that no node can run or claims are found, and nothing where all is well.
 func TestProblemsOfJobs(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		c.found("error namespace_unknown escapement")
@@ -66,7 +66,7 @@ func TestProblemsOfJobs(t *testing.T) {
 	})
 }
 
-// TestProblemsOfNodes has nodes of which something is to be said, and more than are named one by one.
+// TestProblemsOfNodes has nodes with problems, and more of them than are named one by one.
 func TestProblemsOfNodes(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, client := c.keepBooks(minutely), c.ops(), c.redis()
@@ -152,7 +152,7 @@ func TestJobsThatStandStill(t *testing.T) {
 		nothing(t, c.ops().Pause(t.Context(), "resumed", ops.PauseOptions{Reason: "why"}))
 		c.leave(first)
 		e.StepClock(time.Hour)
-		nothing(t, c.ops().Resume(t.Context(), "resumed")) // no node lives that knows better
+		nothing(t, c.ops().Resume(t.Context(), "resumed")) // no living node has another definition
 		second := c.start("b", scheduler.Config{Revision: "1"}, eachSecond("ahead", s))
 		time.Sleep(10 * time.Second)
 		c.leave(second)

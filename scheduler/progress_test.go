@@ -13,7 +13,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestProgress: what a run says of how far it is comes with its renewal, in list and get, with an estimate; and is gone when it has ended.
+// TestProgress: a run's progress is sent with its renewal, appears in list and get with an
+// estimate, and is gone when the run has ended.
 func TestProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		say, admin := make(chan jobs.Progress), c.ops()
@@ -66,8 +67,8 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestStalled: a run that makes no progress for so long is told, once until it goes on, and cancelled where its job says so. One that
-// does make progress, or waits for its next try, is left alone.
+// TestStalled: a run without progress for so long calls Stalled, once until it goes on, and is
+// cancelled where its job requires it. A run with progress, or between tries, is left alone.
 func TestStalled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var told, cancelled atomic.Int64

@@ -10,9 +10,10 @@ import (
 // maxRefused bounds the text of SetRefused, in bytes.
 const maxRefused = 300
 
-// SetRefused says that a change of the node's configuration was refused, and why: `nodes list` and `doctor` show it, from the node's next
-// heartbeat on, to all who may read the namespace. 300 bytes in one line are kept. "" says that the node has its configuration again;
-// until then later calls keep the time of the first. The node goes on with the jobs that it has. Do not pass what is secret.
+// SetRefused records that a change of the node's configuration was refused, and why: `nodes list`
+// and `doctor` show the reason, from the node's next heartbeat on, to every reader of the
+// namespace. 300 bytes in one line are kept. "" withdraws the reason; until then later calls keep
+// the time of the first. The node goes on with the jobs that it has. Do not pass secrets.
 func (n *Node) SetRefused(why string) {
 	if why = strings.ToValidUTF8(strings.Join(strings.Fields(why), " "), "\uFFFD"); why == "" {
 		n.state.Refused.Store(nil)

@@ -12,8 +12,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// An old build that goes on in a deploy, or is started again in the middle of it, changes nothing back, whatever its revision
-// says beside the newer one's. Nobody's tick is superseded, for both have the same schedule.
+// An old build that goes on in a deploy, or is started again in the middle of it, does not restore
+// the old definitions, whatever its revision is beside the newer one. No tick is superseded, for
+// both have the same schedule.
 func TestOlderBuildsChangeNothingBack(t *testing.T) {
 	for _, x := range []struct{ name, old, fresh string }{{"newer", "2026-01-01", "2026-02-01"}, {"equal", "2026-01-01", "2026-01-01"}, {"empty", "", ""}} {
 		t.Run(x.name, func(t *testing.T) {
@@ -44,7 +45,7 @@ func TestOlderBuildsChangeNothingBack(t *testing.T) {
 					time.Sleep(7 * time.Second)
 					want(5*time.Second, "after the newer node left")
 					if x.old == x.fresh {
-						break // what was replaced counts again only when its successor is gone
+						break // a replaced definition counts again only when its successor is gone
 					}
 				}
 				c.end()
@@ -57,8 +58,8 @@ func TestOlderBuildsChangeNothingBack(t *testing.T) {
 	}
 }
 
-// A rolling deploy over three nodes changes ttl, schedule and shard count: each once, at a tick's border. Tools show who has the older
-// definition, and each such node says so once.
+// A rolling deploy over three nodes changes ttl, schedule and shard count: each once, at a tick's
+// border. Tools show the nodes with the older definition, and each such node logs once.
 func TestRollingDeployChangesOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -127,8 +128,8 @@ func TestRollingDeployChangesOnce(t *testing.T) {
 	})
 }
 
-// A build with the definition that is stored already is tried and taken back. It decides no more: what is stored is held by older nodes
-// alone, and the build between the two comes.
+// A build with the definition that is stored already is tried and withdrawn. It decides no more:
+// the stored definition is held by older nodes alone, and the build between the two is stored.
 func TestNewestOfTheLivingDecides(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -184,7 +185,8 @@ func TestReplacementCountsTheTickThatComesDue(t *testing.T) {
 	}
 }
 
-// A node that starts again sends a line for each thousand jobs that have not changed, and defines those that have.
+// A node that starts again sends a line for each thousand unchanged jobs, and defines the changed
+// ones.
 func TestRestartSendsWhatChanged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		const many = 1500

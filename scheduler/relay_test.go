@@ -12,8 +12,9 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// A deploy drops a job that follows another one. Each success of that one waits half a minute for it, and piles up nothing (P6). When a
-// node with the dropped job comes back in time, it is told at once.
+// A deploy drops a follower. Each success of its upstream waits half a minute for the follower, and
+// piles up nothing (P6). A node that returns with the follower in time runs the waiting ticks at
+// once.
 func TestFollowerThatIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -48,7 +49,7 @@ func TestFollowerThatIsGone(t *testing.T) {
 	})
 }
 
-// A job that runs after failures alone is not waited for after a success, though nobody has it any more.
+// A follower of failures alone is not waited for after a success, though no node has it any more.
 func TestFollowerOfFailuresThatIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		upstream := jobs.Job{Name: "upstream", Schedule: "@every 1s", Func: func(_ context.Context, run *jobs.Run) error {

@@ -72,7 +72,7 @@ func (r *reads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// since returns what was counted since the last call.
+// since returns the counts since the last call.
 func (r *reads) since() (all, burst map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +193,7 @@ func same(a, b []ops.RunView) bool {
 	return len(a) == len(b) && reflect.DeepEqual(as, bs)
 }
 
-// A word that is no outcome is not one that no run has.
+// An unknown outcome is refused, and not treated as an outcome that no run has.
 func TestListRefusesOtherWords(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, _ := c.manyBooks(1, 3)
@@ -224,7 +224,7 @@ func TestLookEndsWithItsContext(t *testing.T) {
 					return nil
 				}
 				<-ctx.Done()
-				return os.ErrDeadlineExceeded // as a connection says it
+				return os.ErrDeadlineExceeded // as a connection reports the deadline
 			}
 			err := f(ctx)
 			cancel()
@@ -241,7 +241,8 @@ func TestLookEndsWithItsContext(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What is in flight comes first; what is over has its place by its end, a range of ticks by when it was recorded.
+// Running runs come first; ended runs are ordered by their end, a range of ticks by when it was
+// recorded.
 func TestListIsInTheOrderOfEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
@@ -264,7 +265,8 @@ func TestListIsInTheOrderOfEnds(t *testing.T) {
 	})
 }
 
-// Ticks that were skipped because a dead node's lease held the job say so; those that a run held that was at work do not.
+// Ticks that were skipped because a dead node's lease held the job have that reason; ticks that
+// were skipped for a living run do not.
 func TestSkippedForADeadLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		forgetful := jobs.Job{Name: "job", Schedule: "@every 10s", TTL: 30 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
@@ -302,7 +304,8 @@ func TestSkippedForADeadLease(t *testing.T) {
 	})
 }
 
-// Of a large namespace a page reads what is on it, and the newest rows: not all entries, definitions and histories.
+// Of a large namespace a page reads its own runs, and the newest rows: not all entries, definitions
+// and histories.
 func TestPagesOfALargeNamespace(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		const n = 1200
@@ -416,7 +419,7 @@ func TestPagesOfANamespaceThatChanges(t *testing.T) {
 			if name == "lrange" {
 				lists++
 			}
-			for lists == 2 && len(ran) < 46 { // behind the list of what was written, before the rows
+			for lists == 2 && len(ran) < 46 { // after the list of recently written jobs was read, before their rows
 				run(0, time.Millisecond, 0)
 			}
 			return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// awaited is what Wait says while the test plays the nodes.
+// awaited is the result of WaitRun while the test plays the nodes.
 func awaited(t *testing.T, i *ops.Client, id string) func() ops.RunView {
 	got := make(chan ops.RunView, 1)
 	go func() {
@@ -59,7 +59,7 @@ func TestWaitFollows(t *testing.T) {
 	})
 }
 
-// Between two looks of somebody who has waited for long, a scheduled run can be handed back more than once.
+// Between two polls of a long wait, a scheduled run can be handed back more than once.
 func TestWaitFollowsQuickHandBacks(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b := c.keepBooks(minutely)
@@ -116,7 +116,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// said is the reason of a run, as Run and as a list have it.
+// said is the reason of a run, from GetRun and from a list.
 func said(t *testing.T, i *ops.Client, id string) string {
 	t.Helper()
 	v := must[ops.RunView](t)(i.GetRun(t.Context(), id))
@@ -128,7 +128,8 @@ func said(t *testing.T, i *ops.Client, id string) string {
 	return v.Reason
 }
 
-// What a run waits for, without a node, is said; and what its next attempt is, from its end on.
+// A waiting run's view names the cause of the wait, also without a node; from its end on, the view
+// names the next attempt.
 func TestWhatARunWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()

@@ -116,7 +116,7 @@ func TestSavedThroughTenCuts(t *testing.T) {
 	})
 }
 
-// TestSaveIsRefused: what is too large, and of a run that has ended.
+// TestSaveIsRefused: a value above the limit is refused, and a value of a run that has ended.
 func TestSaveIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		ran := make(chan *jobs.Run, 1)
@@ -146,7 +146,8 @@ func TestSaveIsRefused(t *testing.T) {
 	})
 }
 
-// TestSavedByEachAttempt: tries, an operator's rerun and the attempts of a shard find what was saved before them, and other shards do not.
+// TestSavedByEachAttempt: tries, an operator's rerun and the attempts of a shard find the values
+// that were saved before them, and other shards do not.
 func TestSavedByEachAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var mu sync.Mutex
@@ -250,7 +251,8 @@ func TestSavedThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestSaveAtANewMaster: a master that has lost the run says nothing of its lease. Save is refused until the run is restored there.
+// TestSaveAtANewMaster: a master that has lost the run cannot confirm its lease. Save is refused
+// until the run is restored there.
 func TestSaveAtANewMaster(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		run, stop := make(chan *jobs.Run), make(chan struct{})

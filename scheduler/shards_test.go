@@ -87,8 +87,8 @@ func TestShardsRunAtOnceOnAllNodes(t *testing.T) {
 	}
 }
 
-// A run by hand of a sharded job is all its shards, and who asks for it waits for the last. A shard that failed can be run again alone,
-// and so can the whole.
+// A manual run of a sharded job runs all its shards, and WaitRun waits for the last. A shard that
+// failed can be run again alone, and so can the whole.
 func TestShardsByHand(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

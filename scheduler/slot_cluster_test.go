@@ -13,7 +13,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// A slot is on its way to another master for some seconds, and its partition's jobs wait. Those of other partitions at the same master go on.
+// A slot is on its way to another master for some seconds, and its partition's jobs wait. Other
+// partitions' jobs at the same master go on.
 func TestSlotOnItsWay(t *testing.T) { virtually(t, false, slotOnItsWay) }
 
 func slotOnItsWay(m *virtualMasters) {

@@ -31,7 +31,7 @@ func (l *load) add(node string, n int) {
 	l.most[node] = max(l.most[node], l.now[node])
 }
 
-// job is one whose runs last, and are counted.
+// job is a job whose runs last, and are counted.
 func (l *load) job(name, schedule string, d time.Duration, s *sink) jobs.Job {
 	return jobs.Job{Name: name, Schedule: schedule, TTL: 5 * time.Second, Func: func(_ context.Context, r *jobs.Run) error {
 		l.add(r.Node(), 1)
@@ -75,7 +75,8 @@ func TestFullNodeLeavesTicksToOthers(t *testing.T) {
 	})
 }
 
-// All nodes are full for a minute: nobody asks for what nobody can run, nothing is lost, and the records say what was late.
+// All nodes are full for a minute: no node claims a tick that no node can run, nothing is lost, and
+// the records name the late ticks.
 func TestAllNodesFullForAMinute(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var claims atomic.Int64
@@ -122,8 +123,8 @@ func TestAllNodesFullForAMinute(t *testing.T) {
 	})
 }
 
-// Functions that do not heed their contexts take all slots. The node says so, of the functions and of what waits for them, once in a
-// while, and no more when one has returned.
+// Functions that do not heed their contexts take all slots. The node logs the functions and the
+// waiting jobs once in a while, and no more when one function has returned.
 func TestLackOfSlotsIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		enough := make(chan struct{})
@@ -169,7 +170,7 @@ func TestScriptCallsPerTick(t *testing.T) {
 				s := &sink{}
 				list := many(20, s)
 				for i := range list {
-					list[i].Schedule = "5,20-24 * * * * *" // the first so that the server knows the scripts
+					list[i].Schedule = "5,20-24 * * * * *" // the first so that the server has cached the scripts
 				}
 				calls := scriptCalls(embedded)
 				for i := range nodes {

@@ -17,7 +17,8 @@ type Stats struct {
 	ClockOffset time.Duration
 	// Jobs counts jobs by their state on this node.
 	Jobs JobStates
-	// Masters are the Redis masters with jobs: one, or those of a Cluster. None before the node has joined.
+	// Masters are the Redis masters with jobs: one, or a Cluster's. None before the node has
+	// joined.
 	Masters []MasterStats
 	// Claims counts the answers to the node's claims, by the answer: granted, held, stale and so on. None before the
 	// node has joined.

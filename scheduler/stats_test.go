@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// A node counts its jobs by what keeps it from claiming them: another generation's, another definition, labels that nobody has.
+// A node counts its jobs by the reason that keeps it from claiming them: another generation's,
+// another definition, labels that no node has.
 func TestStatsOfJobs(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}

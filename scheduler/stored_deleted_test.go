@@ -13,8 +13,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// A job is deleted after a node has read it and before it has registered it. Nothing is left of it, whether or not the node hears of
-// its registration, and when it is stored again it runs.
+// A job is deleted after a node has read it and before the node has registered it. Nothing of the
+// job is left, whether or not the registration is answered, and it runs when it is stored again.
 func TestStoredJobDeletedBeforeItsRegistration(t *testing.T) {
 	for name, answer := range map[string]error{"answered": nil, "not answered": errors.New("the connection is gone")} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,8 @@ func TestStoredJobWithoutUpstream(t *testing.T) {
 	})
 }
 
-// A stored job can be run by hand at once. Where no node takes it, the error does not say that it is unknown.
+// A stored job can be run by hand at once. Without a node for the job, the error is not "unknown
+// job".
 func TestStoredJobRunAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

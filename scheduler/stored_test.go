@@ -33,8 +33,8 @@ func tenant(n int) jobs.Job {
 	}
 }
 
-// A job that is stored while nodes run is run by those that have its handler, is changed and deleted within a second, and
-// outlives all nodes.
+// A job that is stored while nodes run is run by the nodes that have its handler, is changed and
+// deleted within a second, and outlives all nodes.
 func TestStoredJobs(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -235,7 +235,7 @@ func TestStoredJobsRefused(t *testing.T) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
-		// All faults of a job are told at once, each setting's once.
+		// All faults of a job are returned at once, each setting's once.
 		all := tenant(2)
 		all.Handler, all.Payload, all.Func, all.Only, all.Overlap, all.TTL = "", []byte("{"), eachSecond("x", s).Func, []string{"holidays", "2026-02-30"}, 9, time.Second
 		_, err := c.ops().PutJob(t.Context(), all, ops.PutOptions{})
@@ -255,7 +255,7 @@ func TestStoredJobsRefused(t *testing.T) {
 	})
 }
 
-// Jobs of one group have one limit: those of a call, and those that are stored.
+// Jobs of one group have one limit: the jobs of a call, and the stored jobs.
 func TestStoredLimits(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		c.handlers = report(&sink{})
@@ -352,7 +352,7 @@ type storedWorld struct {
 	cut     []*redistest.Net // of nodes that died
 	started int
 	left    map[string]bool // the jobs that are stored
-	gone    map[string]bool // those that were deleted with their history
+	gone    map[string]bool // jobs that were deleted with their history
 }
 
 // start starts a node in one of the places.
@@ -410,7 +410,8 @@ func (w *storedWorld) remove(name string) {
 	delete(w.left, name)
 }
 
-// A put of what is stored changes nothing: no version, no row in the history, and one note in the audit for the call.
+// A put of an unchanged job changes nothing: no version, no row in the history, and one note in the
+// audit for the call.
 func TestPutOfTheSame(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

@@ -14,8 +14,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// A record that this version does not understand keeps only its own job from running, also when
-// another job must be registered again, and is said once, not in every sweep.
+// A record in an unknown format keeps only its own job from running, also when another job must be
+// registered again, and is logged once, not in every sweep.
 func TestForeignRecordsConcernTheirJobAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -120,7 +120,8 @@ func TestBrokenHistoryConcernsItsJobAlone(t *testing.T) {
 	})
 }
 
-// A record says that a tick is due of a job that has no schedule: the job goes on following the other one.
+// A record contains a due tick of a job that has no schedule: the job goes on following its
+// upstream.
 func TestDueThoughItFollows(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

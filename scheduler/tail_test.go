@@ -68,7 +68,7 @@ func TestReadAlong(t *testing.T) {
 		if got := output(); len(got) != jobs.MaxOutput {
 			t.Errorf("%d bytes", len(got))
 		}
-		say <- "" // the next try says nothing: what the one before wrote stays
+		say <- "" // the next try writes nothing: the earlier try's text stays
 		time.Sleep(3 * time.Second)
 		close(say)
 		v := must[ops.RunView](t)(i.WaitRun(t.Context(), id))

@@ -25,7 +25,7 @@ type attempts struct {
 	at   []time.Time
 }
 
-// trier is a job of each minute whose n-th try ends as f says.
+// trier is a job of each minute whose n-th try ends with the result of f.
 func (a *attempts) trier(retry jobs.Retry, f func(ctx context.Context, try int) error) jobs.Job {
 	return jobs.Job{Name: "job", Schedule: "@every 1m", TTL: 5 * time.Second, Retry: retry, Func: func(ctx context.Context, r *jobs.Run) error {
 		a.mu.Lock()
@@ -76,7 +76,7 @@ func TestRetriesAreOneRun(t *testing.T) {
 	})
 }
 
-// What the ledger keeps, 2 KiB, holds the last error and the newest of the others, the first line of each.
+// The kept 2 KiB hold the last error and the newest of the earlier errors, the first line of each.
 func TestErrorTextsKeepTheNewest(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var few, long attempts
@@ -124,8 +124,8 @@ type typed struct{ text string }
 
 func (e *typed) Error() string { return e.text }
 
-// A panic is a failure, recorded with its stack. So is an error that cannot say what it is, as a nil pointer in an interface; and one that
-// is as long as all that a server has answered is cut.
+// A panic is a failure, recorded with its stack. So is an error whose Error method panics, as a nil
+// pointer in an interface does. A text as long as a server's whole answer is cut.
 func TestPanicsAreRecordedWithTheirStack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		job := func(name string, f func() error) jobs.Job {

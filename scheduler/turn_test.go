@@ -40,8 +40,8 @@ func (r *refusals) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// When Redis is back after an outage, nodes do not all ask for everything that is late: its owner does, and the others in turns. Who
-// heard no answer to a claim asks once whether there was one.
+// When Redis is back after an outage, nodes do not all claim every late tick: the owner does, and
+// the other nodes in turns. A node whose claim was not answered asks once whether it was granted.
 func TestLateTicksAreTakenInTurns(t *testing.T) {
 	const nodes, n = 4, 100
 	refused := make(map[jobs.Placement]int64)
@@ -113,7 +113,8 @@ func TestTurnsWhileHeartbeatsFail(t *testing.T) {
 	})
 }
 
-// A node has died and the roster does not know yet. Its own jobs wait for the grace to be over (P6); those that nodes race for do not.
+// A node has died and is still in the roster. Its own jobs wait for the end of the grace (P6); jobs
+// that nodes race for do not.
 func TestRaceNeedsNoGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		const grace = 500 * time.Millisecond

@@ -13,7 +13,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestRefusedGuardIsTold: the rows of skipped ticks, the run and the doctor say that the store of the guard refuses.
+// TestRefusedGuardIsTold: the rows of skipped ticks, the run and the doctor name the refusal by the
+// guard's store.
 func TestRefusedGuardIsTold(t *testing.T) {
 	for name, shards := range map[string]int{"one run": 0, "shards": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +65,8 @@ func TestRefusedGuardIsTold(t *testing.T) {
 	}
 }
 
-// TestWaitForPermitIsTold: a tick that was missed or skipped while a run waited for a permit says so. Another holder is no
-// problem.
+// TestWaitForPermitIsTold: a tick that was missed or skipped while a run waited for a permit has
+// that reason. Another holder is no problem.
 func TestWaitForPermitIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		client := server.Client()
