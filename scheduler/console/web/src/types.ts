@@ -172,11 +172,11 @@ export interface HandlerView {
 }
 
 export interface JobView {
-  /** in place of a schedule: the jobs whose ticks this one follows */
+  /** in place of a schedule: the jobs whose ticks this job follows */
   after: (string)[]
   /** which of the ticks that no node claimed in time run later */
   catch_up: "latest" | "all" | "none"
-  /** the most of them that run, the newest ones; default 10 */
+  /** how many of the late ticks run, the newest ones; default 10 */
   catch_up_max: number
   /** Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was first registered. */
   counts: Record<string, number>
@@ -192,7 +192,7 @@ export interface JobView {
   handler: string
   /** HistoryFrom is the tick with which the recorded history begins, and the earliest to which the cursor can be set back; null for a job that follows another. */
   history_from: string | null
-  /** moves all ticks by an offset below this, which the job's name decides; a duration such as 90s, 5m or 2d, 0s to 24h */
+  /** moves all ticks by one offset below this duration; the job's name decides the offset; a duration such as 90s, 5m or 2d, 0s to 24h */
   jitter: string | null
   /** the labels that a node must have to run the job */
   labels: Record<string, string>
@@ -205,9 +205,9 @@ export interface JobView {
   /** UnknownFormat is how many rows of the history this version does not understand; as TrimmedTo. */
   left_alone?: number
   limit: { group: string; max: number } | null
-  /** who keeps this stored job and others together */
+  /** the owner of a set of stored jobs, such as a file of them */
   managed_by: string
-  /** the job has no more ticks when this many have been granted; 0 is no bound */
+  /** the number of granted ticks after which the job has no more; 0 is no bound */
   max_runs: number
   /** names the job in the whole namespace */
   name: string
@@ -219,7 +219,7 @@ export interface JobView {
   on_crash: "record" | "rerun"
   /** what the node does with a stalled run */
   on_stall: "tell" | "cancel"
-  /** the only days with ticks, written as those of except */
+  /** the only days with ticks, in the form of except */
   only: (string)[]
   /** the run that holds it, granted or pending, "" for none */
   open: string
@@ -234,7 +234,7 @@ export interface JobView {
   /** Pause has the details while the job is paused. */
   pause?: PauseView | null
   paused: boolean
-  /** what each run gets which is not given a payload of its own */
+  /** the payload of each run without a payload of its own */
   payload: unknown
   /** which node claims a tick first: the job's owner, or all at once */
   placement: "owner" | "race"
@@ -265,9 +265,9 @@ export interface JobView {
   timeout: string | null
   /** TrimmedTo is HistoryFrom when rows before it have been dropped already, else null. Reading it takes the whole history: only GetJob fills it in. */
   trimmed_to: string | null
-  /** the lease time of a run: when a node dies, others record its run after this time; a duration such as 90s, 5m or 2d, 3s to 1h; default 15s */
+  /** the lease time of a run: after this time, other nodes record a dead node's run; a duration such as 90s, 5m or 2d, 3s to 1h; default 15s */
   ttl: string | null
-  /** after which ends of their ticks */
+  /** after which ends of the other jobs' ticks this job runs */
   when: "succeeded" | "failed" | "any"
 }
 
@@ -557,11 +557,11 @@ export interface SettingsChange {
 }
 
 export interface StoredJob {
-  /** in place of a schedule: the jobs whose ticks this one follows */
+  /** in place of a schedule: the jobs whose ticks this job follows */
   after?: (string)[]
   /** which of the ticks that no node claimed in time run later */
   catch_up?: "latest" | "all" | "none"
-  /** the most of them that run, the newest ones; default 10 */
+  /** how many of the late ticks run, the newest ones; default 10 */
   catch_up_max?: number
   /** no tick after this instant */
   end_at?: string
@@ -572,14 +572,14 @@ export interface StoredJob {
   guard?: string
   /** the handler that the runs of a stored job call */
   handler: string
-  /** moves all ticks by an offset below this, which the job's name decides; a duration such as 90s, 5m or 2d, 0s to 24h */
+  /** moves all ticks by one offset below this duration; the job's name decides the offset; a duration such as 90s, 5m or 2d, 0s to 24h */
   jitter?: string
   /** the labels that a node must have to run the job */
   labels?: Record<string, string>
   limit?: { group?: string; max?: number }
-  /** who keeps this stored job and others together */
+  /** the owner of a set of stored jobs, such as a file of them */
   managed_by?: string
-  /** the job has no more ticks when this many have been granted; 0 is no bound */
+  /** the number of granted ticks after which the job has no more; 0 is no bound */
   max_runs?: number
   /** names the job in the whole namespace */
   name: string
@@ -587,13 +587,13 @@ export interface StoredJob {
   on_crash?: "record" | "rerun"
   /** what the node does with a stalled run */
   on_stall?: "tell" | "cancel"
-  /** the only days with ticks, written as those of except */
+  /** the only days with ticks, in the form of except */
   only?: (string)[]
   /** what happens to a tick while another run of the job goes on */
   overlap?: "skip" | "queue" | "replace" | "allow"
   /** one text for each shard */
   params?: (string)[]
-  /** what each run gets which is not given a payload of its own */
+  /** the payload of each run without a payload of its own */
   payload?: unknown
   /** which node claims a tick first: the job's owner, or all at once */
   placement?: "owner" | "race"
@@ -614,11 +614,11 @@ export interface StoredJob {
   time_zone?: string
   /** ends a run after this time, all tries and waits included; a duration such as 90s, 5m or 2d */
   timeout?: string
-  /** the lease time of a run: when a node dies, others record its run after this time; a duration such as 90s, 5m or 2d, 3s to 1h; default 15s */
+  /** the lease time of a run: after this time, other nodes record a dead node's run; a duration such as 90s, 5m or 2d, 3s to 1h; default 15s */
   ttl?: string
   /** of its latest change: Redis' time, or a little more; each change has a later one */
   version?: string
-  /** after which ends of their ticks */
+  /** after which ends of the other jobs' ticks this job runs */
   when?: "succeeded" | "failed" | "any"
 }
 
