@@ -29,7 +29,7 @@ func (e *CheckpointSizeError) Error() string {
 	return fmt.Sprintf("jobs: a checkpoint of %d bytes is larger than %d; save where the data is instead of the data", e.Size, e.Limit)
 }
 
-// Progress says how far a run is.
+// Progress is how far a run is.
 type Progress struct {
 	Done  int64  // at least 0
 	Total int64  // 0: not known
@@ -40,7 +40,8 @@ type Progress struct {
 type RunStore interface {
 	// Save stores data of at most MaxCheckpoint bytes.
 	Save(ctx context.Context, data []byte) error
-	// Saved returns what was stored last; nil for nothing. It waits until that can be read, or the run's context ends.
+	// Saved returns the last stored data; nil for none. It waits until the data can be read, or the
+	// run's context ends.
 	Saved() []byte
 	// Progress stores how far the run is. It does not block.
 	Progress(p Progress)

@@ -32,8 +32,8 @@ type Definition struct {
 	Stored int64
 }
 
-// Definition returns the stored form of j, with the built-in defaults filled in: a job that sets a default and one that
-// leaves it out have the same definition.
+// Definition returns the stored form of j, with the built-in defaults filled in: a job that names a
+// default has the same definition as a job that leaves it out.
 func (j Job) Definition() Definition {
 	j = j.WithDefaults(Defaults{}).clone()
 	j.Func, j.Payload = nil, compact(j.Payload)
@@ -46,7 +46,8 @@ func (d Definition) AsStored() Definition {
 	return d
 }
 
-// compact is JSON without spaces, so that a digest does not depend on them. What is no JSON stays as it is.
+// compact removes spaces from JSON, so that a digest does not depend on them. Text that is no JSON
+// stays as it is.
 func compact(text []byte) []byte {
 	var b bytes.Buffer
 	if len(text) == 0 || json.Compact(&b, text) != nil {
@@ -57,7 +58,7 @@ func compact(text []byte) []byte {
 
 func decidesTicks(s spec.Setting) bool { return s.Ticks }
 
-// SameTicks reports whether the settings that decide the ticks are those of another definition.
+// SameTicks reports whether both definitions have the same settings of the ticks.
 func (d Definition) SameTicks(other Definition) bool {
 	return !slices.ContainsFunc(Settings.Diff(&d.Job, &other.Job), decidesTicks)
 }
@@ -77,8 +78,8 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 func (d Definition) Digest() string {
 	text, err := d.MarshalJSON()
 	if err != nil {
-		// Only an enum value outside its range gets here, and Validate refuses those. The
-		// digest stays defined and differs from that of every valid definition.
+		// Only an enum value outside its range gets here, and Validate refuses those. The digest
+		// stays defined and differs from every valid definition's.
 		text = fmt.Appendf(nil, "invalid %#v", d)
 	}
 	sum := sha256.Sum256(text)
@@ -126,12 +127,13 @@ func checkVersion(text []byte) error {
 	return nil
 }
 
-// ParseDocument reads a job from a JSON object with the settings of the table, as files and the API have them. A key that is no setting
-// goes to other first, which may be nil, and is a fault when other returns false. Settings that have their default beside one that does
-// not use them count as left out.
+// ParseDocument reads a job from a JSON object with the settings of the table, in the form of files
+// and the API. A key that is no setting goes to other first, which may be nil, and is a fault when
+// other returns false. A setting with its default value counts as left out where its With setting
+// does not use it.
 //
-// The error joins a *FieldError for each setting that cannot be read; the job has the others. Bounds, and what several settings make
-// together, are for Validate.
+// The error joins a *FieldError for each unreadable setting; the job has the other settings.
+// Bounds, and faults of several settings together, are for Validate.
 func ParseDocument(text []byte, other func(key, value *spec.Node) bool) (j Job, err error) {
 	doc, err := spec.ParseJSON(text)
 	if err != nil {

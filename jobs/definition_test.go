@@ -71,8 +71,8 @@ func TestDefinitionFormat(t *testing.T) {
 	}
 }
 
-// TestDefinitionProperties draws jobs that Validate accepts: their stored form reads back as
-// the job, and a default that is named is one that is left out.
+// TestDefinitionProperties draws jobs that Validate accepts: their stored form reads back as the
+// job, and a named default equals a setting that is left out.
 func TestDefinitionProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := drawJob(t)
@@ -193,7 +193,7 @@ func TestParseDefinitionRefuses(t *testing.T) {
 	}
 }
 
-// What is accepted must be stored again without loss.
+// Every accepted definition must be stored again without loss.
 func FuzzParseDefinition(f *testing.F) {
 	for _, j := range []jobs.Job{good(), full(), later(), bounded(), follower()} {
 		text, err := json.Marshal(j.Definition())

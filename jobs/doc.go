@@ -15,14 +15,15 @@
 //		},
 //	})
 //
-// A run by hand may have a payload, in JSON. [Typed] decodes it for the job's function, and refuses one that does not
-// fit, with the name of the field.
+// A manual run may have a payload, in JSON. [Typed] decodes the payload for the job's function, and
+// refuses a payload of another type, with the name of the field.
 //
 // [Job.WithDefaults] fills a job, and [Job.Validate] checks it; the registry does both. [Registry.Check] checks the
-// jobs together. A setting without an effect is refused, such as one of a policy that the job does not have.
+// jobs together. A setting without an effect is refused, such as RerunMax without OnCrashRerun.
 //
-// Instead of a schedule a job may have [Job.After], names of other jobs: it runs once for each tick that all of them have ended
-// as [Job.When] says, with the same tick. [Run.SetResult] gives it a payload.
+// Instead of a schedule a job may have [Job.After], names of upstream jobs: the job runs once for
+// each tick that all upstreams have ended as [Job.When] requires, with the same tick. An upstream's
+// [Run.SetResult] sets its payload.
 //
 // # A schedule
 //
@@ -32,9 +33,9 @@
 //
 // # A run
 //
-// A run is one granted execution of a tick. Each run has a fencing token ([Run.Token]), larger than those of all earlier
-// runs of the job. Send it with each write, so that a guard can refuse the write of an earlier run that goes on; package
-// locking/fence has guards.
+// A run is one granted execution of a tick. Each run has a fencing token ([Run.Token]), larger than
+// the tokens of all earlier runs of the job. Send the token with each write, so that a guard can
+// refuse the write of an earlier run that goes on; package locking/fence has guards.
 //
 // [Run.Logger] adds the run's job, tick, id and token to each line. [Run.Output] is stored with the run. The function's
 // context ends when the run must stop, and [context.Cause] is the reason: [ErrTimeout] after the job's timeout,
@@ -42,6 +43,8 @@
 // lease. The ledger records the [Outcome].
 //
 // With a [Retry] a failed function is called again inside the run: a further try, with the same lease and token. An
-// error that is [Permanent] ends the tries. A try may have a time of its own: then its context ends with [ErrTryTimeout], and the run goes on. A further attempt is another run of the same tick, with a larger token, after
-// a crash, by an operator's rerun, or as the next try of a job with [RetryOtherNode].
+// error that is [Permanent] ends the tries. A try may have a time of its own: then its context ends
+// with [ErrTryTimeout], and the run goes on. A further attempt is another run of the same tick, with
+// a larger token, after a crash, by an operator's rerun, or as the next try of a job with
+// [RetryOtherNode].
 package jobs

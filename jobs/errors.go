@@ -29,8 +29,8 @@ func (p *permanent) Unwrap() error { return p.error }
 // not been called, and this node takes no further runs for a while. The text is unchanged, and the
 // result wraps err. NodeFault(nil) is nil.
 //
-// A function that has done anything returns a plain error: what is marked here is run again without
-// counting as a try.
+// A function that has done anything returns a plain error: a run with a marked error is run again
+// without counting as a try.
 func NodeFault(err error) error {
 	if err == nil {
 		return nil

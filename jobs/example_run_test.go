@@ -11,7 +11,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// A job whose payload is decoded. What does not fit is refused before the function is called, and the field is named.
+// A job whose payload is decoded. A payload of another type is refused before the function is
+// called, with the field's name.
 func ExampleTyped() {
 	type Report struct {
 		Month string `json:"month"`
@@ -105,7 +106,7 @@ func ExampleRun_Save() {
 		}
 		return nil
 	}
-	run := jobs.NewRun(jobs.RunInfo{Job: "move"}) // a test's: it keeps what is saved in memory
+	run := jobs.NewRun(jobs.RunInfo{Job: "move"}) // a test's run: checkpoints stay in memory
 	_ = run.Save(context.Background(), []byte("1"))
 	fmt.Println(move(context.Background(), run))
 	fmt.Println(run.Save(context.Background(), make([]byte, jobs.MaxCheckpoint+1)))

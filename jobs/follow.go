@@ -15,10 +15,11 @@ const (
 	maxCycle = 8
 )
 
-// Check checks the jobs together, after the last was added: each After must name jobs of the registry, no job may follow
-// itself, also not through others, jobs that one job follows must begin with the same ticks, and all jobs with one Limit.Group must
-// have the same Limit.Max. The error joins a *FieldError for each fault, sorted by the job's name. Of jobs that wait for each other,
-// one circle is named.
+// Check checks the jobs together, after the last was added: each After must name jobs of the
+// registry, no job may follow itself, also not through other jobs, the upstreams of one job must
+// begin with the same ticks, and all jobs with one Limit.Group must have the same Limit.Max. The
+// error joins a *FieldError for each fault, sorted by the job's name. Of jobs that wait for each
+// other, one circle is named.
 func (r *Registry) Check() error {
 	after := r.follows()
 	names := slices.Sorted(maps.Keys(after))
@@ -39,8 +40,8 @@ func (r *Registry) Check() error {
 	return errors.Join(f...)
 }
 
-// rootFaults finds the jobs that follow several others which do not have the same ticks: such a job would wait for ever for one of them.
-// No jobs may wait for each other.
+// rootFaults finds the jobs whose upstreams have different ticks: such a job would wait for ever
+// for one upstream. The caller has excluded circles.
 func (r *Registry) rootFaults(names []string, after map[string][]string) (found []*FieldError) {
 	for _, name := range names {
 		ups := after[name]
@@ -60,8 +61,8 @@ func (r *Registry) rootFaults(names []string, after map[string][]string) (found 
 	return found
 }
 
-// root is the schedule with which a chain of jobs begins. Of several upstreams it is that of the first: all have the same, or are a
-// fault themselves.
+// root is the schedule with which a chain of jobs begins. With several upstreams, root follows the
+// first: all have the same schedule, or are a fault themselves.
 func (r *Registry) root(name string, after map[string][]string) (ticks string, known bool) {
 	for len(after[name]) > 0 {
 		name = after[name][0]
@@ -77,7 +78,7 @@ func (r *Registry) root(name string, after map[string][]string) (ticks string, k
 	return s.Resolved(), true
 }
 
-// limitFaults finds the jobs whose limit is another one than that of the first job, by name, of their group.
+// limitFaults finds the jobs whose limit differs from the limit of the group's first job, by name.
 func (r *Registry) limitFaults() (found []*FieldError) {
 	first := make(map[string]Job)
 	for _, j := range r.All() {
@@ -138,8 +139,8 @@ func cycleFault(ring []string) *FieldError {
 	return fault
 }
 
-// cycles returns one circle, a shortest one, of each group of jobs that wait for each other: the jobs in it, each before one that it
-// waits for, from the group's first name on.
+// cycles returns a shortest circle of each group of jobs that wait for each other: each job stands
+// before its upstream, beginning with the group's first name.
 func cycles(names []string, after map[string][]string) (found [][]string) {
 	left := circular(names, after)
 	done := make(map[string]bool)
@@ -179,7 +180,7 @@ func cycles(names []string, after map[string][]string) (found [][]string) {
 	return found
 }
 
-// circular returns the names without those that wait for no circle: of an ordinary registry none is left.
+// circular returns the names of jobs in a circle or behind one: none in an ordinary registry.
 func circular(names []string, after map[string][]string) []string {
 	waits, followers := make(map[string]int, len(names)), make(map[string][]string)
 	var free []string

@@ -72,7 +72,8 @@ func TestRegistryCheck(t *testing.T) {
 	}
 }
 
-// TestRegistryCheckTwin draws who follows whom and asks of each two jobs whether the one leads to the other.
+// TestRegistryCheckTwin draws the upstreams of each job, and checks for each two jobs whether the
+// one leads to the other.
 func TestRegistryCheckTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "jobs")

@@ -24,7 +24,8 @@ func TestJitterNeverChanges(t *testing.T) {
 	}
 }
 
-// A job's jitter moves the ticks of its schedule by one offset, and nothing else, and the text of the schedule says the same.
+// A job's jitter moves the ticks of its schedule by one offset, and nothing else, and the
+// schedule's text has the offset.
 func TestJitterMovesTheTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := jobs.Job{

@@ -43,39 +43,42 @@ type Job struct {
 	// with a MaxRuns on; a greater one, or none, lets the job go on with its next tick. Up to 1,000,000,000. A job with After has none.
 	// 0: no bound, the default.
 	MaxRuns int
-	// Func is called for each granted run, once or as often as Retry says. Required, unless Handler names it.
+	// Func is called for each granted run, once or as often as Retry requires. Required, unless
+	// Handler names it.
 	Func Func
 	// Handler names the function instead: one of the registry's handlers, see [Registry.Handle]. Default none.
 	Handler string
-	// Payload is JSON, at most 16 KiB, that each run gets which is not given a payload of its own. Only with Handler.
+	// Payload is the payload of each run without a payload of its own: JSON, at most 16 KiB. Only with Handler.
 	Payload []byte
-	// ManagedBy names who keeps this stored job and others together, such as a file of them: what is not in the file any more can
-	// be told then from what others have stored. A name as a job's. Only with Handler. Default none.
+	// ManagedBy names the owner of a set of stored jobs, such as a file of them: a job that the
+	// file no longer contains is then distinguished from other owners' jobs. A name as a job's.
+	// Only with Handler. Default none.
 	ManagedBy string
 
-	// Overlap says what happens to a tick while another run of the job goes on anywhere in
-	// the cluster: skip it, queue it, replace that run, or allow both. Default skip.
+	// Overlap decides what happens to a tick while another run of the job goes on anywhere in the
+	// cluster: skip it, queue it, replace the older run, or allow both. Default skip.
 	Overlap Overlap
-	// CatchUp says which of the ticks that no node claimed in time are run later: the latest, all, or none. Default
-	// latest. A job with After may have the default only.
+	// CatchUp decides which of the ticks that no node claimed in time are run later: the latest,
+	// all, or none. Default latest. A job with After may have the default only.
 	CatchUp CatchUp
 	// CatchUpMax is how many of them CatchUpAll runs, the newest ones: 1 to 10,000. Default 10. Only with CatchUpAll.
 	CatchUpMax int
 	// StartWithin is how late a tick may start. A later one is recorded as missed. With After it counts from the end of
 	// the other job. 0: no limit, the default. Below the nodes' grace only the tick's owner can start it in time.
 	StartWithin time.Duration
-	// OnCrash says what follows a run whose node died, lost its lease, or cancelled it in a drain: record it, or rerun
-	// the tick as another attempt. Default record.
+	// OnCrash decides what follows a run whose node died, lost its lease, or cancelled it in a
+	// drain: record it, or rerun the tick as another attempt. Default record.
 	OnCrash OnCrash
 	// RerunMax is the number of further attempts of a tick with OnCrashRerun: 1 to 100. Default 3. Only with OnCrashRerun.
 	RerunMax int
 	// Timeout ends a run's context with cause ErrTimeout. It covers the whole run, with all tries and the waits between
 	// them. 0: none, the default.
 	Timeout time.Duration
-	// StallAfter is how long a run may make no progress before it counts as stalled: at least 1 s. Progress is a call of Run.Progress that
-	// says something else than the one before, a checkpoint, and the start of a try. 0: never, the default.
+	// StallAfter is how long a run may make no progress before it counts as stalled: at least 1 s.
+	// Progress is a call of Run.Progress with a new value, a checkpoint, and the start of a try. 0:
+	// never, the default.
 	StallAfter time.Duration
-	// OnStall says what the node does with a stalled run. Default tell. Only with StallAfter.
+	// OnStall decides what the node does with a stalled run. Default tell. Only with StallAfter.
 	OnStall OnStall
 	// TTL is the lease time of a run: 3 s to 1 h. When a run's node dies, other nodes can record the run after this time.
 	// Default 15 s.
@@ -88,28 +91,32 @@ type Job struct {
 	// Params holds one parameter for each shard, at most 256 bytes each; see Run.Param. Default
 	// none.
 	Params []string
-	// Placement says which node claims a tick first: the job's owner by hashing, or all at once. Default owner.
+	// Placement decides which node claims a tick first: the job's owner by hashing, or all at once.
+	// Default owner.
 	Placement Placement
 	// Labels are the labels that a node must have to run the job: at most 64. Default none.
 	Labels map[string]string
-	// After names other jobs of the registry, at most 16. This job has no schedule then, and runs once for each tick of
-	// theirs, with the same tick, when every one of them has ended it as When says. See [Registry.Check]. Default none.
+	// After names upstreams, other jobs of the registry, at most 16. This job has no schedule then,
+	// and runs once for each tick that all upstreams have ended as When requires, with the same
+	// tick. See [Registry.Check]. Default none.
 	After []string
-	// When says after which ends of the other jobs' tick this job runs: succeeded, failed or any. Default succeeded. Only with
-	// After.
+	// When decides after which ends of the upstreams' tick this job runs: succeeded, failed or any.
+	// Default succeeded. Only with After.
 	When When
 	// Limit bounds how many runs of a group of jobs go on at once in the whole cluster. Default none.
 	Limit Limit
 	// Guard names a locker of the scheduler's Config.Guards. A run then starts only with the lock of that name too, and
 	// Run.Token is that lock's. Each shard has a lock of its own. Default none.
 	Guard string
-	// Expect says when the job counts as unwell. It changes nothing about its runs; see scheduler/notify. Default nothing.
+	// Expect decides when the job counts as unwell. It does not affect the job's runs; see
+	// scheduler/notify. Default nothing.
 	Expect Expect
 }
 
-// Limit is a group of jobs, such as all that use one database, and how many of their runs go on at once. A run beyond that
-// waits with its lease and its slot, in the order in which they came, and its output says so. A tick that could not start
-// within StartWithin is recorded as missed; shards, and runs of a job with After, wait without that limit.
+// Limit is a group of jobs, such as all jobs of one database, and how many of their runs go on at
+// once. A further run waits with its lease and its slot, in the order of arrival, and its output
+// names the wait. A tick that could not start within StartWithin is recorded as missed; shards, and
+// runs of a job with After, wait without that limit.
 type Limit struct {
 	// Group is the name of the group in the namespace; a name as a job's. "": no limit.
 	Group string
@@ -117,14 +124,15 @@ type Limit struct {
 	Max int
 }
 
-// Expect is what somebody who depends on a job's results expects of it.
+// Expect is the demand of a user who depends on a job's results.
 type Expect struct {
 	// SuccessWithin is the longest time without a run that succeeded: whole milliseconds, up to 366 days. 0: no limit, the default.
 	SuccessWithin time.Duration
 }
 
-// Retry says how often and when a failed function is called again: inside one run, with the same lease and token, or On another node.
-// There is no further try after a [Permanent] error, or when the run's context has ended.
+// Retry decides how often and when a failed function is called again: inside one run, with the same
+// lease and token, or On another node. There is no further try after a [Permanent] error, or when
+// the run's context has ended.
 type Retry struct {
 	// Max is the number of further tries: 0 to 100. 0: none, the default.
 	Max int
@@ -136,8 +144,9 @@ type Retry struct {
 	// Timeout ends the context of each try with the cause ErrTryTimeout. The try has failed then if the function returns an error. Below
 	// the job's Timeout. 0: none, the default. Only with Max.
 	Timeout time.Duration
-	// On says where a further try is made: inside the run, or on another node as a further attempt, of which each has one try. A tick
-	// then has 1 + Max attempts at most, with those after a crash. Default RetrySameNode. Only with Max.
+	// On decides where a further try is made: inside the run, or on another node as a further
+	// attempt with one try. A tick then has 1 + Max attempts at most, attempts after a crash
+	// included. Default RetrySameNode. Only with Max.
 	On RetryOn
 }
 

@@ -59,12 +59,14 @@ func (o *output) bytes() []byte {
 	return append(kept, o.buf[:o.next]...)
 }
 
-// MaxResult is the largest result of a run, in bytes, so that those of all jobs that a job may follow make a payload.
+// MaxResult is the largest result of a run, in bytes; the results of all upstreams of a job fit
+// into one payload.
 const MaxResult = 4 << 10
 
-// SetResult keeps data, JSON of at most MaxResult bytes, for the jobs that follow this one: when the run succeeds, it is the payload of
-// their runs of the tick. The last call of the last try counts. Data that cannot be kept is a *FieldError, as is that of a shard: the
-// tick of several shards has no result.
+// SetResult keeps data, JSON of at most MaxResult bytes, for the jobs that follow this one: when
+// the run succeeds, data is the payload of their runs of the tick. The last call of the last try
+// counts. Data that cannot be kept is a *FieldError, and so is a result of a shard: the tick of
+// several shards has no result.
 func (r *Run) SetResult(data []byte) error {
 	bad := func(format string, args ...any) error {
 		return &FieldError{Field: "result", Msg: fmt.Sprintf(format, args...)}

@@ -7,15 +7,16 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// Overlap says what happens to a tick that is due while another run of the job has its lease, on any node.
+// Overlap decides what happens to a tick that is due while another run of the job has its lease, on
+// any node.
 type Overlap uint8
 
 // The overlap policies; the zero value is the default.
 const (
 	// OverlapSkip records the tick as skipped. The default.
 	OverlapSkip Overlap = iota
-	// OverlapQueue waits for that run to end. Of the ticks that came due meanwhile the latest runs then; the others are
-	// recorded as skipped.
+	// OverlapQueue waits for the older run to end. Of the ticks that came due meanwhile the latest
+	// runs then; the rest are recorded as skipped.
 	OverlapQueue
 	// OverlapReplace cancels that run with the cause ErrReplaced, and then does as OverlapQueue.
 	OverlapReplace
@@ -34,13 +35,13 @@ func (o Overlap) MarshalText() ([]byte, error) { return overlapWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (o *Overlap) UnmarshalText(text []byte) error { return unmarshal(overlapWords, text, o) }
 
-// CatchUp says what happens to ticks that no node claimed when they were due. Ticks that are at most 10 s late run in order
-// in any case.
+// CatchUp decides what happens to ticks that no node claimed when they were due. Ticks that are at
+// most 10 s late run in order in any case.
 type CatchUp uint8
 
 // The catch-up policies; the zero value is the default.
 const (
-	// CatchUpLatest runs the newest of them and records the others as missed. The default.
+	// CatchUpLatest runs the newest of them and records the rest as missed. The default.
 	CatchUpLatest CatchUp = iota
 	// CatchUpAll runs them one by one in order: the newest CatchUpMax, older ones are missed.
 	CatchUpAll
@@ -59,8 +60,8 @@ func (c CatchUp) MarshalText() ([]byte, error) { return catchUpWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (c *CatchUp) UnmarshalText(text []byte) error { return unmarshal(catchUpWords, text, c) }
 
-// OnCrash says what follows a run that its function did not end: its node died and the run was reaped, its lease was lost,
-// or a drain cancelled it.
+// OnCrash decides what follows a run that its function did not end: its node died and the run was
+// reaped, its lease was lost, or a drain cancelled it.
 type OnCrash uint8
 
 // The crash policies; the zero value is the default.
@@ -82,7 +83,7 @@ func (o OnCrash) MarshalText() ([]byte, error) { return onCrashWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (o *OnCrash) UnmarshalText(text []byte) error { return unmarshal(onCrashWords, text, o) }
 
-// Placement says which node claims a tick first. It is a hint; the claim decides.
+// Placement decides which node claims a tick first. It is a hint; the claim decides.
 type Placement uint8
 
 // The placements; the zero value is the default.
@@ -152,7 +153,7 @@ func unmarshal[T ~uint8](e enum, text []byte, into *T) error {
 	return fmt.Errorf("%s %q is not known; use one of %s", e.kind, text, e.list())
 }
 
-// RetryOn says where a failed function is called again.
+// RetryOn decides where a failed function is called again.
 type RetryOn uint8
 
 // The places of a further try; the zero value is the default.
@@ -175,12 +176,12 @@ func (r RetryOn) MarshalText() ([]byte, error) { return retryOnWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (r *RetryOn) UnmarshalText(text []byte) error { return unmarshal(retryOnWords, text, r) }
 
-// OnStall says what the node does with a run that made no progress for Job.StallAfter.
+// OnStall decides what the node does with a run that made no progress for Job.StallAfter.
 type OnStall uint8
 
 // The stall policies; the zero value is the default.
 const (
-	// OnStallTell logs it, and tells the hooks. The default.
+	// OnStallTell logs the run, and calls the hook Stalled. The default.
 	OnStallTell OnStall = iota
 	// OnStallCancel also ends the run's context with cause ErrStalled. The run is recorded as cancelled, with the reason stalled.
 	OnStallCancel
@@ -197,7 +198,7 @@ func (o OnStall) MarshalText() ([]byte, error) { return onStallWords.marshal(uin
 // UnmarshalText accepts exactly the words of String.
 func (o *OnStall) UnmarshalText(text []byte) error { return unmarshal(onStallWords, text, o) }
 
-// When says after which ends of a tick a job with After runs.
+// When decides after which ends of a tick a job with After runs.
 //
 //	end of the upstream's tick                        succeeded   failed   any
 //	succeeded                                         runs        -        runs
@@ -205,9 +206,10 @@ func (o *OnStall) UnmarshalText(text []byte) error { return unmarshal(onStallWor
 //	failed, timed_out, cancelled, lost, abandoned     -           runs     runs
 //	paused, superseded                                -           -        -
 //
-// Where it does not run, its tick is recorded as skipped (upstream). Of several upstreams, all must have ended the tick: succeeded
-// runs when all have succeeded, failed when one at least has failed, and any runs in every case. A tick that one of them was paused
-// for, or that a deploy took away, runs in no case.
+// Where the job does not run, its tick is recorded as skipped (upstream). A job with several
+// upstreams waits until all of them have ended the tick: succeeded runs when all have succeeded,
+// failed when at least one has failed, and any runs in every case. A tick for which one upstream
+// was paused, or which a deploy removed, never runs.
 type When uint8
 
 // The values of When; the zero value is the default.
@@ -216,7 +218,8 @@ const (
 	WhenSucceeded When = iota
 	// WhenFailed runs after ticks that ran and did not succeed: for an alert.
 	WhenFailed
-	// WhenAny runs after each tick, however it ended, also one that was missed or skipped: to clean up.
+	// WhenAny runs after each tick, whatever its outcome, also after a missed or skipped tick: to
+	// clean up.
 	WhenAny
 )
 

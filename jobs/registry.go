@@ -20,7 +20,7 @@ type Registry struct {
 	byName   map[string]Job
 	handlers map[string]Func
 	shapes   map[string]string // of the payloads of handlers with a type
-	owner    string            // who has read the registry, as Freeze was told; "" for nobody
+	owner    string            // the node that has read the registry, as given to Freeze; "" for none
 }
 
 // ErrFrozen is returned when a job or a handler is added to a registry that a node has read: the node would not have it.
@@ -31,8 +31,9 @@ func NewRegistry() *Registry {
 	return new(Registry)
 }
 
-// Add adds a copy of j, filled with the built-in defaults and validated. A job that names a handler of the registry gets
-// its function. The error is that of Job.Validate, with the job's name, or wraps ErrDuplicate or ErrFrozen; the registry is unchanged then.
+// Add adds a copy of j, filled with the built-in defaults and validated. A job that names a handler
+// of the registry gets its function. The error comes from Job.Validate, with the job's name, or
+// wraps ErrDuplicate or ErrFrozen; the registry is unchanged then.
 func (r *Registry) Add(j Job) error {
 	j = j.WithDefaults(Defaults{}).clone()
 	if f, known := r.Handler(j.Handler); known && j.Func == nil {

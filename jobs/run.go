@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Causes of a run's context. Others come from the scheduler and the lease.
+// Causes of a run's context. The scheduler and the lease have further causes.
 var (
 	// ErrTimeout is the cause when the job's timeout has passed.
 	ErrTimeout = errors.New("jobs: the job's timeout passed")
@@ -128,7 +128,7 @@ func (r *Run) Logger() *slog.Logger {
 // last try's is stored. Writing never fails.
 func (r *Run) Output() io.Writer { return &r.output }
 
-// OutputSize returns how many bytes were written to Output, with those that are not kept.
+// OutputSize returns how many bytes were written to Output, dropped bytes included.
 func (r *Run) OutputSize() int64 { return r.output.size() }
 
 // Written returns a copy of the last MaxOutput bytes of Output; nil when nothing was written.
@@ -141,7 +141,7 @@ type Lease interface {
 	// Left returns how long the run may go on if its lease is renewed no more. It is not positive
 	// once the lease has ended. It counts on this machine's monotonic clock and needs no network.
 	Left() time.Duration
-	// Margin returns how long after that nobody else is granted the lease.
+	// Margin returns how long after Left's end no other node is granted the lease.
 	Margin() time.Duration
 }
 
@@ -157,10 +157,11 @@ type traceparentKey struct{}
 // traceparentPattern is the format of W3C Trace Context, version 00: version, trace, parent and flags.
 var traceparentPattern = regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$`)
 
-// WithTraceparent returns a context that carries a trace to what a job calls, for a scheduler's Middleware that traces
-// runs: execjob sets TRACEPARENT, httpjob the header traceparent. The value is that of the W3C header, such as
-// 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01. Any other value, and one whose trace or parent is only
-// zeros, is not carried: ctx is returned.
+// WithTraceparent returns a context that carries a trace to the command or request of a job, for a
+// scheduler's Middleware that traces runs: execjob sets TRACEPARENT, httpjob the header
+// traceparent. The value is a W3C header's, such as
+// 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01. Any other value, also with a trace or
+// parent of zeros only, is not carried: ctx is returned.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	parts := traceparentPattern.FindStringSubmatch(traceparent)
 	if parts == nil || strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {

@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// fieldsOf lists the fields of a struct; those of a struct of the same package by their path.
+// fieldsOf lists the fields of a struct; a nested struct of the same package gives its fields by
+// path.
 func fieldsOf(of reflect.Type) (names []string) {
 	for f := range of.Fields() {
 		if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == of.PkgPath() {
@@ -28,7 +29,7 @@ func fieldsOf(of reflect.Type) (names []string) {
 	return names
 }
 
-// Every field of a job but its function has a row, and every row says what it has to.
+// Every field of a job but its function has a row, and every row has its required columns.
 func TestTableIsWhole(t *testing.T) {
 	t.Parallel()
 	fields, rows := fieldsOf(reflect.TypeFor[jobs.Job]()), []string{"Func"}
@@ -106,7 +107,7 @@ func mustText(text []byte, err error) []byte {
 	return text
 }
 
-// withoutAfter takes away what does not go with a schedule.
+// withoutAfter removes the settings that a schedule excludes.
 func withoutAfter(j jobs.Job) jobs.Job {
 	j.After, j.When = nil, 0
 	return j

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A shape is JSON that says what a payload looks like: the name of a type of JSON, {"list": SHAPE}, {"map": SHAPE}, or
-// {"fields": {NAME: SHAPE}}. The empty text and "any" fit everything.
+// A shape is JSON that describes a payload: the name of a type of JSON, {"list": SHAPE}, {"map":
+// SHAPE}, or {"fields": {NAME: SHAPE}}. The empty text and "any" fit everything.
 const (
 	anyShape = "any"
 	// timeShape is of a text of RFC 3339. An older version takes the name for "any".
@@ -141,7 +141,7 @@ func structShape(t reflect.Type, depth int) any {
 	return map[string]any{"fields": fields}
 }
 
-// typeOf is a type into which encoding/json decodes what has a shape.
+// typeOf is a type into which encoding/json decodes a payload of a shape.
 func typeOf(shape any, depth int) reflect.Type {
 	if word, is := shape.(string); is {
 		if t := scalars[word]; t != nil {

@@ -63,8 +63,8 @@ func TestPayloadShape(t *testing.T) {
 	}
 }
 
-// A put says what the payload should be, of a type and of what a node declares of it. A node of an older version, which does not tell
-// times, is understood.
+// The error for a payload describes the wanted type, both from a Go type and from the shape that a
+// node declares. A node of an older version, whose shapes have no times, is understood.
 func TestPayloadShapeWords(t *testing.T) {
 	type in struct {
 		Since time.Time  `json:"since"`
@@ -96,7 +96,7 @@ func TestPayloadShapeWords(t *testing.T) {
 	}
 }
 
-// What cannot be told of a type, or not read, refuses nothing.
+// A shape that cannot be derived from a type, or not read, refuses nothing.
 func TestPayloadShapeUnknown(t *testing.T) {
 	for _, shape := range []string{"", "{", "7", `"other"`, `{"other": "string"}`, `{"fields": 7}`, `{"list": 7}`, `{"fields": {"": "string", "a\"b": "x"}}`} {
 		if err := CheckPayload(shape, []byte(`{}`)); err != nil && shape != `{"list": 7}` {

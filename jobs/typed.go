@@ -72,7 +72,7 @@ func payloadError(err error) error {
 	return &FieldError{Field: field, Msg: msg}
 }
 
-// wanted says what encoding/json decodes into a type.
+// wanted describes the JSON that encoding/json decodes into a type.
 func wanted(t reflect.Type) string {
 	if t.Kind() != reflect.Struct {
 		return "its type is " + t.String()

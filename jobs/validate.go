@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/jobs/spec"
 )
 
-// Limits of what the elements of a job's settings may be; those of the settings stand in their table.
+// Limits of the elements of a job's settings; limits of the settings stand in their table.
 const (
 	maxParam      = 256 // bytes
 	maxLabelValue = 256 // bytes
@@ -31,7 +31,7 @@ type FieldError struct {
 	Job string
 	// Field is the setting's path inside the job, spelt as in config.yaml: "retry.max".
 	Field string
-	// Msg says what is wrong and how to correct it.
+	// Msg is the fault and its correction.
 	Msg string
 }
 

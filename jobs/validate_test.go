@@ -180,7 +180,7 @@ func TestValidateNamesEveryFaultAtOnce(t *testing.T) {
 	}
 }
 
-// site is what a whole installation may say for its jobs.
+// site holds the defaults of a whole installation.
 var site = jobs.Defaults{TTL: time.Minute, TimeZone: "Asia/Tokyo", Overlap: jobs.OverlapQueue, CatchUp: jobs.CatchUpAll}
 
 func TestParsedSchedule(t *testing.T) {

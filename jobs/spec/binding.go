@@ -133,8 +133,9 @@ func (b *Binding[T]) Fill(job *T) {
 	}
 }
 
-// Idle takes away settings that have their default beside a setting that does not use them: a document that shows every setting is as
-// good as one that leaves them out. Another value is meant to do something, and stays: Check refuses it.
+// Idle resets each setting that has its default value while its With setting does not use it: a
+// document that shows every setting equals one without defaults. Another value has a purpose, and
+// stays: Check refuses it.
 func (b *Binding[T]) Idle(job *T) {
 	v := reflect.ValueOf(job).Elem()
 	for i := range b.rows {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Check reports each fault in the form and the bounds of single settings, and settings without the one that they go with, in the order
-// of the table. What several settings make together is for the caller. next is called behind the checks of each setting.
+// Check reports each fault in the form and the bounds of single settings, and settings without
+// their With setting, in the order of the table. Faults of several settings together are for the
+// caller. next is called after the checks of each setting.
 func (b *Binding[T]) Check(job *T, fault func(field, msg string), next func(Setting)) {
 	v := reflect.ValueOf(job).Elem()
 	scheduled := !given(b.of("after").in(v))
@@ -40,7 +41,7 @@ func (b *Binding[T]) condition(r *row) string {
 	return r.With
 }
 
-// shown is a value before a fault's words; "" for one that is too long to be shown.
+// shown is a value in front of a fault's text; "" for a value that is too long.
 func (r *row) shown(f reflect.Value) string {
 	switch r.Kind {
 	case Word:
@@ -55,7 +56,7 @@ func (r *row) shown(f reflect.Value) string {
 	}
 }
 
-// fault returns what is wrong with a value by itself; "" for nothing.
+// fault returns the fault of a value by itself; "" for none.
 func (r *row) fault(f reflect.Value) string {
 	if !given(f) {
 		if r.Required {
@@ -103,7 +104,8 @@ func (r *row) fault(f reflect.Value) string {
 	return ""
 }
 
-// outside is the fault of a number out of its bounds, with the default, which is often what is meant.
+// outside is the fault of a number out of its bounds, with the default, which is often the intended
+// value.
 func (r *row) outside(f reflect.Value) string {
 	msg := r.shown(f) + "is outside " + r.Bounds()
 	if r.Max == 0 {

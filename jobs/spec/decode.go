@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Fault is what is wrong with a setting of a document.
+// Fault is a fault of one setting in a document.
 type Fault struct {
 	// Setting is the path of the setting, or of one of its elements: "retry.max", "params[1]". "" is the document.
 	Setting string
 	// Line counts from 1.
 	Line int
-	// Msg says what is wrong and what to write.
+	// Msg is the fault and its correction.
 	Msg string
 }
 
@@ -85,7 +85,7 @@ func (b *Binding[T]) keys(section string) (keys []string) {
 	return keys
 }
 
-// meant says which setting an unknown key may stand for.
+// meant suggests the settings that an unknown key may stand for.
 func (b *Binding[T]) meant(section, key string, value *Node) string {
 	if plain, cut := strings.CutSuffix(key, "_ms"); cut && slices.Contains(b.keys(section), plain) {
 		return fmt.Sprintf("; a duration has its unit: write %s: %s", plain, milliseconds(value.Text))

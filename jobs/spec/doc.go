@@ -9,5 +9,6 @@
 // A document is written in one way everywhere: in config.yaml, in files of stored jobs, in the API and in the output of tools. A
 // duration is 90s, 5m or 2d, an instant is RFC 3339.
 //
-// [Binding] reads and writes the fields of a Go struct by the table. The package jobs binds its type Job; this package knows no other.
+// [Binding] reads and writes the fields of a Go struct by the table. The package jobs binds its type
+// Job, the only binding.
 package spec

@@ -70,7 +70,7 @@ func (b *Binding[T]) Show(job *T, s Setting) string {
 	case Instant, Text, Name, Word:
 		text, _ := r.value(f).(string)
 		if word, is := f.Interface().(encoding.TextMarshaler); is && r.Kind == Word {
-			known, _ := word.MarshalText() // one that is not known is shown as none
+			known, _ := word.MarshalText() // an unknown word is shown as none
 			text = string(known)
 		}
 		return strconv.Quote(Clip(text))

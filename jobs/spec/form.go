@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// NameForm describes a name, behind the fault of one that is none.
+// NameForm describes a valid name, after the fault of an invalid one.
 const NameForm = "use 1 to 128 letters, digits and . _ : / -, the first a letter or digit"
 
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/-]{0,127}$`)
@@ -24,8 +24,8 @@ var (
 	longForm = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h|d))+$`)
 )
 
-// ParseDuration parses a duration in the form of every setting: Go's, with days of 24 hours in front or alone, as in 90s, 2d and
-// 1d12h. The error says how to write it.
+// ParseDuration parses a duration in the form of every setting: Go's, with days of 24 hours in
+// front or alone, as in 90s, 2d and 1d12h. The error contains the correct form.
 func ParseDuration(text string) (time.Duration, error) {
 	plain := text
 	if m := dayForm.FindStringSubmatch(text); m != nil {
@@ -96,8 +96,8 @@ var (
 	inQuery = regexp.MustCompile(`(?s)(password=)[^&]*`)
 )
 
-// Clip makes a value that somebody wrote fit for a message: short, and without the password of a URL that strayed into another
-// setting.
+// Clip makes a user's value fit for a message: short, and without the password of a URL that
+// strayed into another setting.
 func Clip(text string) string {
 	const most = 64
 	text = inQuery.ReplaceAllString(userInfo.ReplaceAllString(text, ":***@"), "${1}***")

@@ -62,7 +62,8 @@ type Setting struct {
 	Handled bool
 	// Required reports that no job is without the setting.
 	Required bool
-	// Sentence says what the setting does: one sentence, without its name and without a full stop.
+	// Sentence is the effect of the setting: one sentence, without its name and without a full
+	// stop.
 	Sentence string
 	// Judged is what a verdict of schedtest makes of the setting. "": a plan that has the setting is refused, for the reason Unjudged.
 	Judged, Unjudged string
@@ -150,7 +151,8 @@ func (s Setting) Bounds() string {
 	}
 }
 
-// LeaveOut says behind a fault that the setting may be left out; "" where none stands for its default.
+// LeaveOut is the text after a fault that offers to leave the setting out; "" for a setting without
+// a default.
 func (s Setting) LeaveOut() string {
 	if s.Default == "" {
 		return ""

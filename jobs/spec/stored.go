@@ -19,13 +19,13 @@ type Envelope struct {
 	Format int
 	// Generation is the label of the deployed cluster.
 	Generation string
-	// Version is that of a job that was stored at run time; 0 for a job of a program.
+	// Version is the catalog's version of a stored job; 0 for a job of a program.
 	Version int64
 }
 
-// storedNames is a list of names in a stored definition. One name is a text, as every version knows it, and with a setting that goes with
-// the names, or with several names, a list: a version that knows a text only refuses the definition, and never takes the job for one
-// that follows successes.
+// storedNames is a list of names in a stored definition. One name is a text, which every version
+// can read. Several names, or a name with a setting that goes with the names, are a list: an older
+// version refuses the definition, and never takes the job for a follower of successes.
 type storedNames struct {
 	names  []string
 	listed bool

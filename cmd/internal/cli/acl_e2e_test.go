@@ -40,7 +40,8 @@ func leastACL(t *testing.T) []any {
 	return args
 }
 
-// TestLeastACL runs nodes, commands, locks and a move with the least rights that operators are told to give. Redis refuses nothing.
+// TestLeastACL runs nodes, commands, locks and a move with the least rights of the operators'
+// guide. Redis refuses nothing.
 func TestLeastACL(t *testing.T) {
 	t.Parallel()
 	from, to := redistest.Start(t), redistest.Start(t)

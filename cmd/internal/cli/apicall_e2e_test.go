@@ -17,7 +17,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
-// TestOverTheAPI: commands print the same over the API as from Redis, with the same exit codes, and who did what is in the audit.
+// TestOverTheAPI: commands print the same over the API as from Redis, with the same exit codes, and
+// the audit has the author of each act.
 func TestOverTheAPI(t *testing.T) {
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "0 0 1 1 *"})
 	in, err := ops.New(p.client, "")

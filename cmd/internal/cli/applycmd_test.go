@@ -33,7 +33,7 @@ func TestDatesInJobsFiles(t *testing.T) {
 	}
 }
 
-// What is wrong in a file is refused with the line, the job and the setting, in JSON as in YAML.
+// A fault in a file is refused with the line, the job and the setting, in JSON as in YAML.
 func TestFaultsInJobsFiles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -65,7 +65,7 @@ func TestFaultsInJobsFiles(t *testing.T) {
 	}
 }
 
-// Of many faults the first are told.
+// Of many faults the first are printed.
 func TestManyFaultsInJobsFiles(t *testing.T) {
 	t.Parallel()
 	for _, job := range []string{"- {name: a, colour: red}\n", "- {name: a, payload: 0x1}\n", "- {name: a, overlap: never}\n"} {

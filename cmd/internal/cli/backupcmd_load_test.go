@@ -25,7 +25,8 @@ var (
 	backups    = flag.Int("backup.count", 3, "how many backups it takes and restores")
 )
 
-// loadJobs run every second: short ones, followers, sharded ones, ones that outlive their period.
+// loadJobs run every second: short jobs, followers, sharded jobs, and jobs whose runs outlive their
+// period.
 func loadJobs(n int) *jobs.Registry {
 	reg := jobs.NewRegistry()
 	for i := range n {

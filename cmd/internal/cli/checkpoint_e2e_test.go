@@ -22,8 +22,10 @@ var checkpointKills = flag.Int("checkpoint.kills", 3, "how many nodes TestCheckp
 
 const steps = 200
 
-// stepsJob is a command of 200 steps. It brings each to a sink, then saves where it is and says how far. Each attempt leaves a process
-// behind that node and group do not end: it repeats the attempt's first step as soon as the sink has seen a newer token, and ends with the sink.
+// stepsJob is a command of 200 steps. It brings each step to a sink, then saves a checkpoint and
+// reports its progress. Each attempt leaves a process behind that is outside of the command's group
+// and outlives the node: the process repeats the attempt's first step as soon as the sink has seen
+// a newer token, and ends with the sink.
 const stepsJob = `
 jobs:
   - name: steps
@@ -71,7 +73,7 @@ return 'ok'`
 type stepSink struct {
 	t      *testing.T
 	client *redis.Client
-	env    []any // of the job: a call of the script, and one that reads the newest token
+	env    []any // of the job: a call of the script, and a script that reads the newest token
 }
 
 func newStepSink(t *testing.T) *stepSink {
@@ -140,9 +142,10 @@ func checkSteps(t *testing.T, sink *stepSink, env []string, kills int) {
 	}
 }
 
-// TestCheckpointOfACommand kills the node under a command with SIGKILL, again and again: in the middle of its steps, or when its checkpoint
-// is stored. The next attempt goes on from what was saved. All steps are done at the sink, each once and in order, what the attempts before
-// have left behind is refused by its token, and the checkpoint is gone at the end.
+// TestCheckpointOfACommand kills the node under a command with SIGKILL, again and again: in the
+// middle of its steps, or when its checkpoint is stored. The next attempt goes on from the
+// checkpoint. All steps are done at the sink, each once and in order, the tokens refuse the steps
+// of processes that earlier attempts left behind, and the checkpoint is gone at the end.
 func TestCheckpointOfACommand(t *testing.T) {
 	t.Parallel()
 	kills := *checkpointKills

@@ -92,8 +92,8 @@ func TestRunOnACluster(t *testing.T) {
 }
 
 // TestToolsBesideASilentMaster takes a master of a Cluster and its replica away, for good. Lists
-// show the records of the other masters, and name what is left out; the exit code shows it too.
-// Jobs of the other masters are operated as ever.
+// show the records of the reachable masters, and name the missing part; the exit code shows it too.
+// Jobs of the reachable masters are operated as ever.
 func TestToolsBesideASilentMaster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)

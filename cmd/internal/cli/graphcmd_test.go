@@ -8,7 +8,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestGraph shows jobs below those that they follow, and none that is alone.
+// TestGraph shows jobs below their upstreams, and no job without followers and upstreams.
 func TestGraph(t *testing.T) {
 	job := func(name string, when jobs.When, after ...string) jobs.Job {
 		j := jobs.Job{Name: name, After: after, When: when}

@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
-// heard is a writer that can be read meanwhile.
+// A writer that can be read meanwhile.
 type heard struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -62,7 +62,7 @@ func TestWaitThroughAnOutage(t *testing.T) {
 	}
 }
 
-// TestShownRuns covers what a table of runs shows of them, and what it says that it leaves out.
+// TestShownRuns covers the columns of a table of runs, and its note about left out runs.
 func TestShownRuns(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly", OnCrash: jobs.OnCrashRerun}
 	p := plant(t, yearly, jobs.Job{Name: "follower", After: []string{"yearly"}})
@@ -145,7 +145,8 @@ func TestWaitNamesTheNextAttempt(t *testing.T) {
 	p.wants(exitRunFailed, id+"\n", "did not succeed: lost; the attempt after it is "+next+"\n", "jobs", "run", "yearly", "--unique", "k", "--wait")
 }
 
-// An id that was not written is lost to whoever asked for the run; the exit code says so.
+// An id that could not be written is lost to the caller who requested the run; the exit code shows
+// the loss.
 func TestNoRoomForTheID(t *testing.T) {
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}
 	p := plant(t, yearly)
@@ -160,7 +161,7 @@ func TestNoRoomForTheID(t *testing.T) {
 	}
 }
 
-// A run that goes on is not waited for any longer than was said.
+// A run that goes on is not waited for beyond --wait-for.
 func TestWaitFor(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})

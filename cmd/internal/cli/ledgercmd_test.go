@@ -71,7 +71,7 @@ func (b books) at(second int) int64 {
 
 const bookKeys = "{escapement:0}:"
 
-// TestLedgerVerify looks at books that are right, that hold what nobody knows, and that are wrong.
+// TestLedgerVerify verifies correct records, records with unknown entries, and wrong records.
 func TestLedgerVerify(t *testing.T) {
 	t.Parallel()
 	b := keepBooks(t)
@@ -159,7 +159,7 @@ func (b books) wrong(t *testing.T, verify func(args ...string) (int, string, str
 	}
 }
 
-// dump is all keys and what is in them, in order.
+// dump is all keys and their contents, in order.
 func (b books) dump(t *testing.T) []string {
 	t.Helper()
 	var all []string

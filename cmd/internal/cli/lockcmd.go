@@ -142,7 +142,7 @@ type lockStore struct {
 
 // lock runs a command under a lock of a store.
 func (a *app) lock(open func(ctx context.Context) (lockStore, error), name string, args []string, o locking.Options) error {
-	child := exec.Command(args[0], args[1:]...) //nolint:gosec // it is what was asked for
+	child := exec.Command(args[0], args[1:]...) //nolint:gosec // the user's own command
 	if child.Err != nil {                       // a mistyped command is reported before the wait for the lock
 		return a.notStarted(args[0], child.Err)
 	}

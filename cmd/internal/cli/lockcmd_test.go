@@ -33,7 +33,7 @@ func at(redis *redistest.Server) []string {
 	return []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_AUTHOR=ann", "PATH=" + os.Getenv("PATH")}
 }
 
-// TestLockAtAReplica wants what can be done about a Redis that answers and takes no writes.
+// TestLockAtAReplica wants a remedy in the error about a read-only Redis.
 func TestLockAtAReplica(t *testing.T) {
 	s, err := redistest.StartProcess(redistest.ProcessConfig{Dir: t.TempDir(), Args: []string{"--replicaof", "127.0.0.1", "1"}})
 	if err != nil {
@@ -44,7 +44,8 @@ func TestLockAtAReplica(t *testing.T) {
 	says(t, at(s), exitUnreachable, "name its master, or the sentinels that know it", "lock", "a", "--", "true")
 }
 
-// TestLockCodes wants the command's own code, what a shell has for one that did not run, and the lock free after each.
+// TestLockCodes wants the command's own code, a shell's code for a command that did not run, and
+// the lock free after each.
 func TestLockCodes(t *testing.T) {
 	redis, dir := redistest.Start(t), t.TempDir()
 	noShebang, noInterpreter := filepath.Join(dir, "no-shebang"), filepath.Join(dir, "no-interpreter")

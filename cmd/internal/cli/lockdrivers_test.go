@@ -25,7 +25,7 @@ func independent(t *testing.T, n int) string {
 	return strings.Join(urls, ",")
 }
 
-// TestLockOverSeveral: a command under a lock of three servers, which vote when they were told to.
+// TestLockOverSeveral: a command under a lock of three servers, which vote after locks bootstrap.
 func TestLockOverSeveral(t *testing.T) {
 	t.Parallel()
 	servers := independent(t, 3)
@@ -50,8 +50,8 @@ func TestLockOverSeveral(t *testing.T) {
 	}
 }
 
-// TestLockElsewhereBesideGuards: the store of one command may be another one than that of the jobs' guards, and locks get, which
-// does not know it, is not named.
+// TestLockElsewhereBesideGuards: the store of one command may differ from the store of the jobs'
+// guards; the message does not name `locks get`, which reads another store.
 func TestLockElsewhereBesideGuards(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -19,7 +19,8 @@ func (lapses) Do(_ context.Context, _ ops.Actor, _ ops.Row, _, out any) error {
 	return nil
 }
 
-// TestLocksReleaseForceIsNotGivenBack: what was taken away and could not be given back is not released yet.
+// TestLocksReleaseForceIsNotGivenBack: a lock that was taken by force and could not be given back
+// is not released yet.
 func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 	p := plant(t)
 	in, err := ops.New(p.client, "escapement")
@@ -40,7 +41,7 @@ func TestLocksReleaseForceIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// TestLocksGetForeign: of a key without an end nobody knows when others can have the lock; that is not now.
+// TestLocksGetForeign: a key without an expiry has an unknown end of its lock; the end is not now.
 func TestLocksGetForeign(t *testing.T) {
 	p := plant(t)
 	if err := p.client.Set(t.Context(), "{escapement:lock:a}", "theirs", 0).Err(); err != nil {

@@ -43,7 +43,7 @@ func (p *process) child() int {
 	return pid
 }
 
-// left is how long Redis keeps a lock from now on if nobody renews it.
+// left is how long Redis keeps a lock from now on without a renewal.
 func left(t *testing.T, client *redis.Client, name string) time.Duration {
 	t.Helper()
 	d, err := client.PTTL(t.Context(), "{escapement:lock:"+name+"}").Result()
@@ -112,7 +112,7 @@ func TestLockLost(t *testing.T) {
 			} else {
 				t.Logf("the command was dead %s before Redis gave its lock away", early)
 			}
-			p.exits(exitLost) // while Redis stands still: the code does not wait for what was lost to be given back
+			p.exits(exitLost) // while Redis stands still: the code does not wait for the lost lock to be given back
 			if !strings.Contains(p.stdout.text(), "told") || !strings.Contains(p.stderr.text(), "the command is ended, within 500ms") || lastLine(p.stderr.text()) != oursLine(exitLost, wasLost) {
 				t.Errorf("%s\n%s", p.stdout.text(), p.stderr.text())
 			}
@@ -120,7 +120,8 @@ func TestLockLost(t *testing.T) {
 	}
 }
 
-// TestLockRevoked ends a command by locks release; its group dies with it, and the log says so as the configuration has it.
+// TestLockRevoked ends a command by locks release; its group dies with it, and the log has a line
+// in the configured form.
 func TestLockRevoked(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -144,8 +145,8 @@ func TestLockRevoked(t *testing.T) {
 	}
 }
 
-// TestLockFrozen stops the program itself for longer than the lock lasts: the command is ended
-// meanwhile, with all that it started, also where it ignores SIGTERM.
+// TestLockFrozen stops the program itself for longer than the lock lasts: the command and all its
+// processes are ended meanwhile, also where it ignores SIGTERM.
 func TestLockFrozen(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -164,8 +165,9 @@ func TestLockFrozen(t *testing.T) {
 	}
 }
 
-// TestLockFrozenEndsWhatIsLeft stops the program while its command ends and the lock lapses: it hears of both at once, and what the
-// command left behind is ended whichever it looks at first.
+// TestLockFrozenEndsWhatIsLeft stops the program while its command ends and the lock lapses: the
+// program notices both at once, and ends the command's remaining processes whichever it handles
+// first.
 func TestLockFrozenEndsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

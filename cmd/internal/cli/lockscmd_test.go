@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
-// TestLocksList lists locks and leases side by side, and gets what has one name.
+// TestLocksList lists locks and leases side by side, and gets the locks and leases of one name.
 func TestLocksList(t *testing.T) {
 	yearly, move := jobs.Job{Name: "yearly", Schedule: "@yearly"}, jobs.Job{Name: "move", Schedule: "@yearly", Shards: 2}
 	p := plant(t, yearly, move)
@@ -117,7 +117,7 @@ func jsonOf(t *testing.T, l ops.LockView) string {
 // short is the least TTL of a lock.
 const short = 3 * lockstore.Margin
 
-// TestLocksRelease asks holders to end, and takes a lock by force.
+// TestLocksRelease requests a release from holders, and takes a lock by force.
 func TestLocksRelease(t *testing.T) {
 	t.Parallel()
 	p := plant(t)
@@ -139,7 +139,7 @@ func TestLocksRelease(t *testing.T) {
 		t.Error("it is free, and its holder was not told")
 	}
 
-	// Somebody is next in line.
+	// Another holder is next in line.
 	lease = holding(t, p.server, "a", locking.Options{TTL: short})
 	next, locker := make(chan *locking.Lease, 1), redislock.New(p.client, redislock.Config{})
 	defer locker.Close()
@@ -163,7 +163,7 @@ func TestLocksRelease(t *testing.T) {
 	if !lease.Valid() {
 		t.Error("the holder knew of it before its renewal")
 	}
-	defer func() { _ = lease.Release(context.Background()) }() // it is lost; whoever keeps it ends
+	defer func() { _ = lease.Release(context.Background()) }() // the lease is lost; its renewal ends
 	p.wants(exitNotFound, "", "nobody holds it", "locks", "get", "a")
 	again := holding(t, p.server, "a", locking.Options{})
 	if again.Token() <= lease.Token()+1 {
@@ -173,7 +173,7 @@ func TestLocksRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// One that is not renewed ends by itself.
+	// A lock that is not renewed ends by itself.
 	asked := time.Now()
 	fixed := holding(t, p.server, "a", locking.Options{Fixed: true, TTL: short})
 	p.wants(exitDone, "", `lock "a" is free`, release(fixed.Token())...)

@@ -110,7 +110,7 @@ func (w *logWriter) reportDropped() {
 	w.lost = 0
 }
 
-// push puts a line behind the others. The caller holds mu.
+// push appends a line to the queue. The caller holds mu.
 func (w *logWriter) push(l logLine) {
 	if w.done {
 		return

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stuck is a stderr whose reader hangs, or is gone, until told otherwise.
+// stuck is a stderr whose reader hangs, or is gone, until the test lets go.
 type stuck struct {
 	mu   sync.Mutex
 	said strings.Builder
@@ -36,7 +36,8 @@ func (s *stuck) lines() []string {
 	return strings.Split(strings.TrimSuffix(s.said.String(), "\n"), "\n")
 }
 
-// While nobody reads, whoever logs goes on; what does not fit is counted, and told where it is missing.
+// While no reader reads, loggers go on; lines that do not fit are counted, and their number is
+// printed in their place.
 func TestReaderThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{hold: make(chan struct{})}
@@ -71,7 +72,7 @@ func TestReaderThatHangs(t *testing.T) {
 	})
 }
 
-// A reader that is gone costs nothing, and hears what it missed when it is back.
+// A reader that is gone costs nothing, and gets the number of lost lines when it is back.
 func TestWithoutAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stuck{gone: true}

@@ -40,7 +40,8 @@ jobs:
   - {name: b, schedule: "@every 1m", exec: {command: ["true"]}}
 `
 
-// Where everybody is let in, a page of another site reads nothing but that somebody listens, below a base path too.
+// With open access, a page of another site learns only that a server listens, below a base path
+// too.
 func TestNamesOfOthersReadNothing(t *testing.T) {
 	open, closed := fleetOf(t, false, aJob, "n").handler(HTTP{BasePath: "/ops"}), fleetOf(t, false, "http: {viewer_token: viewer-token}"+aJob, "n").handler(HTTP{})
 	for _, path := range []string{"/metrics", "/readyz", "/version", "/", "/app.js", "/api/v1/jobs", "/ops/metrics", "/ops/", "/nowhere", "/healthz"} {
@@ -62,7 +63,7 @@ func TestNamesOfOthersReadNothing(t *testing.T) {
 	}
 }
 
-// A viewer may read the metrics, and nobody else where access is configured.
+// Where access is configured, only a viewer may read the metrics.
 func TestMetricsAreGuarded(t *testing.T) {
 	for _, tt := range []struct {
 		config, token string

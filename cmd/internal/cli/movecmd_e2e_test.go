@@ -24,7 +24,7 @@ func newMover(t *testing.T, from, to string) mover {
 	return mover{t, []string{"ESCAPEMENT_MOVE_FROM=" + from, "ESCAPEMENT_MOVE_TO=" + to}}
 }
 
-// wants carries out a step and compares the exit code and a part of what is said.
+// wants carries out a step and compares the exit code and a part of the output.
 func (m mover) wants(code int, words string, args ...string) {
 	m.t.Helper()
 	got, stdout, stderr := call(m.env, "", append([]string{"move"}, args...)...)
@@ -107,8 +107,8 @@ func TestNodesFollowToACluster(t *testing.T) {
 	}
 }
 
-// inARow wants a record of each tick of each job between the first and the last one that is listed. How late a tick may start is judged
-// in virtual time, by the tests of moves in scheduler.
+// inARow wants a record of each tick of each job between the first and the last listed tick. How
+// late a tick may start is judged in virtual time, by the tests of moves in scheduler.
 func inARow(t *testing.T, env []string) {
 	t.Helper()
 	ticks := map[string][]int64{}
@@ -163,7 +163,7 @@ func TestMoveByHand(t *testing.T) {
 	if err := to.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := call(m.env, "", "move", "status") // shows what the side that answers knows
+	code, stdout, stderr := call(m.env, "", "move", "status") // shows the reachable side's state
 	if code != exitUnreachable || !strings.Contains(stdout, "\nfrom  moved ") || !strings.Contains(stderr, to.Addr()) {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}

@@ -24,7 +24,7 @@ func theNode(t *testing.T, env []string) ops.NodeView {
 	return views[0]
 }
 
-// says runs a tool and wants its exit code and words.
+// Runs a tool and wants its exit code and words.
 func says(t *testing.T, env []string, code int, words string, args ...string) {
 	t.Helper()
 	got, stdout, stderr := call(env, "", args...)

@@ -15,7 +15,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// eventually asks until something is so.
+// eventually polls a condition until it is true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	late := time.After(within)
@@ -86,7 +86,7 @@ jobs:
 	}
 }
 
-// tell runs a tool, wants its exit code, and returns what it prints.
+// Runs a tool, wants its exit code, and returns its output.
 func tell(t *testing.T, env []string, want int, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := call(env, "", args...)
@@ -96,7 +96,7 @@ func tell(t *testing.T, env []string, want int, args ...string) string {
 	return strings.TrimSpace(stdout)
 }
 
-// ended says whether a process is gone, or only waits to be buried by whoever inherited it.
+// ended reports whether a process is gone, or is a zombie that its parent has not reaped.
 func ended(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

@@ -73,7 +73,8 @@ func (p *planted) settle(job, run string, outcome jobs.Outcome, output string) {
 	}
 }
 
-// wants runs one command line and compares its exit code and what it says: with out "" nothing on stdout.
+// wants runs one command line and compares its exit code and its output: with out "" nothing on
+// stdout.
 func (p *planted) wants(code int, out, words string, args ...string) string {
 	p.t.Helper()
 	got, stdout, stderr := call(p.env, "", args...)

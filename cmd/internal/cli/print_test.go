@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
-// TestAddressesAreMasked: each function that shows an address keeps what may be a password of it, also of a text that is none.
+// TestAddressesAreMasked: each function that shows an address masks a possible password, also in a
+// text that is no address.
 func TestAddressesAreMasked(t *testing.T) {
 	for _, text := range []string{
 		"A:hunter2@", "u:hunter2@127.0.0.1:1", "hunter2@h", "x://hunter2@h", "http://u:hunter2@127.0.0.1:1/p", "https://u:hunter2@127.0.0.1:1?x=1",

@@ -12,8 +12,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestRefusedReloadIsShown: a node whose changed files were refused says where and since when to doctor and nodes list, until files are
-// read again. What is secret in them is not in its log either.
+// TestRefusedReloadIsShown: doctor and nodes list show where a node's changed files were refused,
+// and since when, until the files are read again. The files' secrets are not in the node's log
+// either.
 func TestRefusedReloadIsShown(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -84,7 +85,8 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	node.exits(exitDone)
 }
 
-// TestRefusedReloadOutlivesTheNode: the node that takes a slot after a move says what the one before was refused.
+// TestRefusedReloadOutlivesTheNode: after a move, the next node of the slot shows the refusal of the
+// files that its predecessor read.
 func TestRefusedReloadOutlivesTheNode(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

@@ -56,7 +56,8 @@ func (p *planted) again(job jobs.Job, run string) string {
 	return id
 }
 
-// The attempt that follows one need not be the next number: after a rewind the tick had others.
+// The following attempt need not have the next number: after a rewind the tick had further
+// attempts.
 func TestRerunNamesTheAttemptThatFollows(t *testing.T) {
 	job := jobs.Job{Name: "job", Schedule: "* * * * *"}
 	p := plant(t, job)
@@ -99,8 +100,8 @@ func (h handsBack) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A run of a tick that is handed back while it is cancelled has ended under another id: that is no failure, and what is shown is the run as
-// it goes by now.
+// A run of a tick that is handed back while it is cancelled has ended under another id. The command
+// succeeds, and shows the run under its current id.
 func TestRunsCancelOfARunHandedBack(t *testing.T) {
 	job := jobs.Job{Name: "job", Schedule: "* * * * *"}
 	p := plant(t, job)

@@ -85,7 +85,7 @@ type stopped struct{}
 
 func (stopped) Do(ctx context.Context, _ ops.Actor, _ ops.Row, _, _ any) error { return ctx.Err() }
 
-// TestInterruptedWaits: whoever ends a command that waits reads that, and that the run goes on.
+// TestInterruptedWaits: an interrupted wait prints the interruption, and that the run goes on.
 func TestInterruptedWaits(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -157,7 +157,7 @@ func TestRunsLogs(t *testing.T) {
 	}
 }
 
-// firstWrite is a stdout that says when something was written.
+// firstWrite is a stdout that signals the first write.
 type firstWrite struct {
 	heard
 	begun chan struct{}

@@ -91,7 +91,7 @@ func keyName(key string) string {
 
 // hasSecret reports whether a section, or any section in it, has a secret setting.
 func hasSecret(t reflect.Type) bool {
-	switch t.Kind() { //nolint:exhaustive // the others hold no settings
+	switch t.Kind() { //nolint:exhaustive // other kinds hold no settings
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		return hasSecret(t.Elem())
 	case reflect.Struct:

@@ -83,7 +83,7 @@ func TestStoredJobs(t *testing.T) {
 	}
 	run(exitDone, `"tenant": 8`, "", "jobs", "export", "-o", "json")
 	run(exitDone, "", "job tenant/9 is stored", put("tenant/9")...)
-	run(exitDone, "", "1 of 1 jobs differ", "jobs", "apply", "-f", file, "--prune", "tenants") // tenant/9 is managed by nobody
+	run(exitDone, "", "1 of 1 jobs differ", "jobs", "apply", "-f", file, "--prune", "tenants") // tenant/9 has no managed_by
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(exported, "tenant/7", "tenant/8")), 0o600); err != nil {
 		t.Fatal(err)
 	}
