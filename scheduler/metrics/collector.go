@@ -17,9 +17,9 @@ const DefaultJobs = 1000
 
 // Config configures a Collector. The zero value is useful.
 type Config struct {
-	// Jobs bounds the jobs with series of their own: the first ones of the node, in the order in which it got them. The
-	// others share series whose JobLabel is empty, and have no last success. Negative: no job has series of its own.
-	// Default DefaultJobs.
+	// Jobs bounds the jobs with series of their own: the first Jobs jobs of the node, in the order
+	// of their arrival. The remaining jobs share series whose JobLabel is empty, and have no last
+	// success. Negative: no job has series of its own. Default DefaultJobs.
 	Jobs int
 	// JobHistograms gives each job with series of its own histograms of its own, of lag and duration. Default: all jobs share one.
 	JobHistograms bool
@@ -44,7 +44,7 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New makes a collector that knows no node. See Watch.
+// New makes a collector without a node. See Watch.
 func New(cfg Config) *Collector {
 	c := &Collector{redis: newRedisSeries(cfg.Labels), log: cfg.Logger}
 	if c.log == nil {
@@ -71,7 +71,8 @@ func (c *Collector) Watch(n *scheduler.Node) {
 	c.jobs.update()
 }
 
-// warnUnwatched says once that the collector watches no node: then most families are missing, and no scrape fails.
+// warnUnwatched logs once that the collector watches no node: then most families are missing, and
+// no scrape fails.
 func (c *Collector) warnUnwatched() {
 	if c.node.Load() != nil {
 		return
@@ -81,7 +82,8 @@ func (c *Collector) warnUnwatched() {
 	})
 }
 
-// Hooks are the hooks by which the collector learns what its node does. scheduler.JoinHooks adds others.
+// Hooks are the hooks through which the collector gets its node's events. scheduler.JoinHooks adds
+// further hooks.
 func (c *Collector) Hooks() *scheduler.Hooks {
 	return &scheduler.Hooks{Settled: c.jobs.settled, Skipped: c.jobs.missed, Abandoned: c.jobs.abandoned}
 }

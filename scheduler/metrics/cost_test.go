@@ -66,9 +66,10 @@ func everySecond(n int) (list []jobs.Job) {
 	return list
 }
 
-// BenchmarkSeconds is two seconds of a node that runs 1,000 jobs a second, the second one with a scrape: without metrics, where
-// nobody is there to be scraped, and with a collector. ms/s is the processor time of the node's process in the first second,
-// ms/scrape how much more it is in the second one. What Redis and the scraper take is not in it.
+// BenchmarkSeconds is two seconds of a node that runs 1,000 jobs a second, the second with a
+// scrape: without metrics, where no server can be scraped, and with a collector. ms/s is the
+// processor time of the node's process in the first second, ms/scrape the additional time in the
+// second. The time of Redis and the scraper is not included.
 func BenchmarkSeconds(b *testing.B) {
 	for _, with := range []bool{false, true} {
 		b.Run(map[bool]string{false: "bare", true: "collected"}[with], func(b *testing.B) {

@@ -61,14 +61,15 @@ func TestNamesInDocs(t *testing.T) {
 	}
 }
 
-// ownLabels are the labels of the program's series. Those of a scrape are not among them: it would rename them.
+// ownLabels are the labels of the program's series. A scrape's labels are not among them, because a
+// scrape renames them.
 var ownLabels = []string{"answer", metrics.JobLabel, metrics.NodeLabel, "master", "outcome", "state", "verb"}
 
 // scrapeLabels are the labels of a target by which rules and panels keep installations and nodes apart.
 var scrapeLabels = []string{"cluster", "instance", "job", "namespace"}
 
-// Every label that a rule or a panel names is one of the program's or of a scrape, and the rules that add up keep installations apart.
-// Whether Prometheus gives what they ask for, make alerts plays.
+// Every label of a rule or a panel belongs to the program or to a scrape, and the rules that add up
+// keep installations apart. Whether Prometheus answers their queries is tested by make alerts.
 func TestLabelsInDocs(t *testing.T) {
 	lists := regexp.MustCompile(`\b(by|on|ignoring|without|group_left) ?\(([a-z_, ]*)\)`)
 	single := regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)\\?"|\{\{(\w+)\}\}|\$labels\.(\w+)`)

@@ -7,15 +7,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// JobLabel is the label of a job's series, NodeLabel the one that the program adds where a process has several nodes. They have a
-// prefix, because a scrape renames the labels that its target has too: job becomes exported_job.
+// JobLabel is the label of a job's series, NodeLabel the label that the program adds where a
+// process has several nodes. They have a prefix, because a scrape renames the labels that its
+// target has too: job becomes exported_job.
 const (
 	JobLabel  = "escapement_job"
 	NodeLabel = "escapement_node"
 )
 
-// targetLabels are the labels that a target usually has: job and instance from every scrape, the others from service discovery
-// in Kubernetes, from rewriting rules and from external_labels.
+// targetLabels are the labels that a target usually has: job and instance from every scrape, the
+// rest from service discovery in Kubernetes, from rewriting rules and from external_labels.
 var targetLabels = []string{
 	"cluster", "container", "endpoint", "instance", "job", "namespace", "node", "pod", "prometheus", "prometheus_replica", "replica", "service",
 }
@@ -87,7 +88,8 @@ const (
 	bucketsMax   = 100
 )
 
-// histograms makes the histograms of a family, native ones that have classic buckets too. Without split the family is one histogram.
+// histograms makes the histograms of a family: native, with classic buckets too. Without split the
+// family is one histogram.
 func (f family) histograms(labels prometheus.Labels, split bool, buckets ...float64) *prometheus.HistogramVec {
 	d := described[f]
 	var splitBy []string

@@ -8,9 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Handler serves the metrics of some collectors, and those of the process. Collectors in one process need Labels by
-// which they differ; Handler panics where they have none. The answer is text, or for a scraper that wants native histograms
-// protobuf, not compressed. A collector that watches no node is logged once.
+// Handler serves the metrics of some collectors and of the process. Collectors in one process need
+// different Labels; Handler panics where they have none. The answer is text, or for a scraper that
+// wants native histograms protobuf, not compressed. A collector that watches no node is logged
+// once.
 func Handler(all ...*Collector) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -12,13 +12,15 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// The classic buckets. A lag below 10 ms is nobody's concern; from 500 ms on, a node other than the owner claims.
+// The classic buckets. A lag below 10 ms is of no interest; from 500 ms on, a node other than the
+// owner claims.
 var (
 	lagBuckets      = []float64{.01, .05, .1, .25, .5, 1, 2.5, 10, 60}
 	durationBuckets = []float64{.01, .1, 1, 10, 60, 600, 3600}
 )
 
-// outcomes are those of which a node's hooks get events. Ticks of a definition that was replaced are recorded without an event.
+// outcomes are the outcomes with events of a node's hooks. Ticks of a definition that was replaced
+// are recorded without an event.
 var outcomes = []jobs.Outcome{
 	jobs.OutcomeAbandoned, jobs.OutcomeCancelled, jobs.OutcomeFailed, jobs.OutcomeLost, jobs.OutcomeMissed, jobs.OutcomePaused,
 	jobs.OutcomeSkipped, jobs.OutcomeSucceeded, jobs.OutcomeTimedOut,
@@ -26,7 +28,7 @@ var outcomes = []jobs.Outcome{
 
 // oneJob is the series of one job, or of all jobs that share some.
 type oneJob struct {
-	ticks         [jobs.OutcomeSuperseded + 1]prometheus.Counter // nil of what is none of outcomes
+	ticks         [jobs.OutcomeSuperseded + 1]prometheus.Counter // by outcome; nil where outcomes lacks it
 	lag, duration prometheus.Observer
 	success       prometheus.Gauge // nil of the shared series
 	successAt     int64            // when a run last succeeded, ms; 0 for never
@@ -46,7 +48,7 @@ type jobSeries struct {
 	names   []string // those with series of their own, in the node's order
 	by      map[string]*oneJob
 	shared  *oneJob         // nil until there is a job that has none of its own
-	looked  time.Time       // when the node's jobs were last looked at for one that is missing
+	looked  time.Time       // nil until a job has no series of its own
 	unread  map[string]bool // their last success is to be read from the ledger
 	changed chan struct{}   // holds one signal: unread is not empty
 }
@@ -63,7 +65,7 @@ func newJobSeries(cfg Config, node func() *scheduler.Node) *jobSeries {
 	}
 }
 
-// newJob makes the series of a job, all of them 0. Without a name they are those that jobs share.
+// newJob makes the series of a job, all of them 0. Without a name they are the shared series.
 func (s *jobSeries) newJob(name string) *oneJob {
 	var of []string
 	if s.histograms {
@@ -86,7 +88,8 @@ func (s *jobSeries) share() {
 	}
 }
 
-// update gives the node's jobs their series, and takes those of jobs away that the node has no more.
+// update gives the node's jobs their series, and deletes the series of jobs that the node no longer
+// has.
 func (s *jobSeries) update() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +173,7 @@ func (s *jobSeries) settled(e scheduler.SettledEvent) {
 	switch {
 	case e.Outcome != jobs.OutcomeSucceeded || j.success == nil:
 	case e.Shards > 1:
-		s.read(e.Job) // whether the whole tick has succeeded, only the ledger knows
+		s.read(e.Job) // only the ledger has the result of the whole tick
 	default:
 		j.succeeded(e.Tick.Add(e.Lag + e.Duration))
 	}

@@ -58,8 +58,8 @@ func TestUnwatched(t *testing.T) {
 	})
 }
 
-// A minute of a node with jobs that succeed, fail, skip every second tick and split into shards; a minute without a node; and another
-// node. The user's own hooks hear of the same.
+// A minute of a node with jobs that succeed, fail, skip every second tick and split into shards; a
+// minute without a node; and another node. The user's own hooks get the same events.
 func TestScrape(t *testing.T) {
 	bubble(t, func(t *testing.T, server *redistest.Embedded) {
 		settled := 0

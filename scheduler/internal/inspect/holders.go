@@ -14,7 +14,7 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// Holding says who holds a job.
+// Holding is which nodes hold a job.
 type Holding struct {
 	Owner  string // the living node that goes first, "" when none can run the job
 	NoNode string // why none can, "" when one can
@@ -23,8 +23,9 @@ type Holding struct {
 	Superseded, Standby []string
 }
 
-// Holders says who holds some jobs. Who goes first for one depends on the others: where these are not all jobs, it is said by hashing
-// alone, which is right unless the hashing gives a node much more than its share.
+// Holders returns the Holding of some jobs. A job's owner depends on all jobs: where some is not
+// the whole namespace, the owner comes from hashing alone, which is right unless the hashing gives
+// a node much more than its share.
 func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some Page) (map[string]Holding, error) {
 	around, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.JobsNeeded(l, names(some.Jobs)))
 	if err != nil {
@@ -35,7 +36,7 @@ func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some 
 	var list []*work.Job
 	for _, s := range some.Jobs {
 		h := Holding{Orphan: !c.Knows(s.Job)}
-		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else whoever shows the job says what is wrong with it
+		if d, err := jobs.ParseDefinition(s.Definition); err == nil { // else the reader of the job reports the fault
 			list = append(list, &work.Job{Job: d.Job, Digest: s.Digest})
 			h.others(s, d.Generation, around, members)
 			holders := c.Digests(s.Job)
@@ -61,7 +62,8 @@ func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some 
 	return held, nil
 }
 
-// others notes the nodes that hold another definition than the stored one, which is of this generation.
+// others notes the nodes that hold another definition than the stored one, which is of this
+// generation.
 func (h *Holding) others(s ledger.Stored, generation string, around *cluster.View, members []roster.Member) {
 	for _, m := range members {
 		switch digest, _ := around.Sets[m.Set].Digest(s.Job); {
@@ -84,7 +86,7 @@ func names(some []ledger.Stored) []string {
 	return list
 }
 
-// noNode says why none of the living nodes can run a job.
+// noNode is the reason why none of the living nodes can run a job.
 func noNode(c *cluster.View, j *work.Job, h Holding) string {
 	switch held := c.Digests(j.Name); {
 	case slices.Contains(held, j.Digest) && !c.Runs(j.Name, j.Digest, j.Labels):

@@ -12,9 +12,10 @@ import (
 // Idle is how many jobs a node holds and does not claim: another definition is stored, of its generation or of another one.
 type Idle struct{ Superseded, Standby int }
 
-// IdleJobs counts them for each set of definitions that living nodes hold. It looks at the jobs that some of those nodes hold
-// otherwise than others, for of the rest all hold the stored definition, or soon will. Of nodes on standby it counts all jobs. Beside an
-// UnreachableError, it counts among the jobs that can be read.
+// IdleJobs counts idle jobs for each set of definitions that living nodes hold. It examines the
+// jobs that these nodes hold in different definitions, for all nodes hold the stored definition of
+// the rest, or soon will. Of nodes on standby it counts all jobs. With an UnreachableError, it
+// counts among the readable jobs.
 func IdleJobs(ctx context.Context, l *ledger.Ledger, of *roster.Roster) (map[string]Idle, error) {
 	around, _, _, err := cluster.ReadRoster(ctx, l, of, nil, cluster.PartsNeeded())
 	if err != nil {
@@ -24,7 +25,7 @@ func IdleJobs(ctx context.Context, l *ledger.Ledger, of *roster.Roster) (map[str
 	if err != nil {
 		return nil, err
 	}
-	generation, idle := make(map[string]string), make(map[string]Idle) // of a set: its digests differ from those of another generation
+	generation, idle := make(map[string]string), make(map[string]Idle) // of a set: no two generations have the same digests
 	for _, m := range members {
 		if generation[m.Set] = m.Generation; m.State == roster.StateStandby {
 			idle[m.Set] = Idle{Standby: m.Jobs}

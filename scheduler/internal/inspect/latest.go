@@ -10,15 +10,15 @@ import (
 // tailRows is how many of a job's newest rows are read at first.
 const tailRows = 16
 
-// Latest is what a job's history says of its latest runs.
+// Latest is the latest runs in a job's history.
 type Latest struct {
 	Tick    int64        // the newest tick, ms, 0 for none
 	Outcome jobs.Outcome // of the row that was recorded last, 0 for none
 	Success int64        // when a run last succeeded, ms, 0 for never
 }
 
-// ReadLatest reads the latest runs of jobs. Those that follow others have no cursor: their whole history is read for
-// the newest tick. unread says which histories could not be read.
+// ReadLatest reads the latest runs of jobs. Followers have no cursor: their whole history is read
+// for the newest tick. unread are the errors of histories that could not be read.
 func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, follows func(job string) bool) (by map[string]Latest, unread []error, err error) {
 	by = make(map[string]Latest, len(all))
 	var tails, whole []string

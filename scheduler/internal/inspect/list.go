@@ -16,10 +16,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Pending is, as a Filter's Outcome, that of a run which nobody was granted yet.
+// Pending, as a Filter's Outcome, lists runs that have not been granted yet.
 const Pending = "pending"
 
-// Filter says which runs are listed; zero fields do not restrict it.
+// Filter restricts the listed runs; zero fields do not restrict them.
 type Filter struct {
 	Job     string
 	Since   time.Time // by when they ended, in flight by their ticks
@@ -33,14 +33,16 @@ type Filter struct {
 type List struct {
 	Runs          []Run
 	Next          string // the place of the last run, where there are more than the Limit
-	UnknownFormat int    // rows that this version does not understand, of those that were read
+	UnknownFormat int    // rows in an unknown format, of the rows that were read
 }
 
 // recentLines is how many lines of Ledger.Recent are read at first.
 const recentLines = 8
 
-// List lists runs of some partitions, in a namespace of so many jobs. It reads those in flight first, so that one which ends meanwhile is among the recorded ones, and then
-// the newest rows, as many as it takes; where there are few jobs, all rows. unread says which histories could not be read.
+// List lists runs of some partitions, in a namespace of so many jobs. It reads running runs first,
+// so that a run which ends meanwhile is among the recorded ones, and then the newest rows, as many
+// as it takes; where there are few jobs, all rows. unread are the errors of histories that could
+// not be read.
 func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int) (list List, unread []error, err error) {
 	after, err := placeOf(f.After)
 	if err != nil {
@@ -94,8 +96,8 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 	return p.list(list), unread, err
 }
 
-// place orders a list: by the end, ms, which is math.MaxInt64 for what is in flight, then by the tick, ms, both the newest first; then by
-// job and by what tells rows of a job apart.
+// place orders a list: by the end, ms, which is math.MaxInt64 for running runs, then by the tick,
+// ms, both the newest first; then by job and by a key that distinguishes the job's rows.
 type place struct {
 	at, tick int64
 	job, key string
@@ -127,7 +129,7 @@ func (a place) String() string {
 	return fmt.Sprintf("%d,%d,%s,%s", a.at, a.tick, a.job, url.QueryEscape(a.key))
 }
 
-// placeOf reads a place; that of "" is before all.
+// placeOf reads a place; the place of "" is before all.
 func placeOf(text string) (a place, err error) {
 	if text == "" {
 		return a, nil
@@ -153,7 +155,7 @@ type picked struct {
 	Filter
 	after place
 	runs  []placed
-	full  bool // there are more than Limit runs already, and floor is the place of the last one that is kept
+	full  bool // there are more than Limit runs already, and floor is the last place kept
 	floor place
 }
 
@@ -193,7 +195,7 @@ func (p *picked) add(r placed) {
 	}
 }
 
-// trim puts the newest first and drops what is beyond Limit, but for one.
+// trim puts the newest first and drops the runs beyond Limit, except one.
 func (p *picked) trim() {
 	slices.SortStableFunc(p.runs, func(a, b placed) int { return a.compare(b.place) })
 	if p.Limit > 0 && len(p.runs)-1 >= p.Limit {
@@ -203,7 +205,8 @@ func (p *picked) trim() {
 	}
 }
 
-// enough says whether no row that ended before an instant, ms, or at it, belongs on the page; 0 is before all.
+// enough reports whether no row that ended before an instant, ms, or at it, belongs on the page; 0
+// is before all.
 func (p *picked) enough(ended int64) bool {
 	p.trim()
 	return ended == 0 || !p.Since.IsZero() && work.Millis(p.Since) > ended || p.full && p.floor.at > ended

@@ -9,13 +9,14 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Few is how many jobs a namespace may have so that all are read, whichever are asked for: then it is known exactly who goes first.
+// Few is how many jobs a namespace may have so that all are read for any question: then the owners
+// are known exactly.
 const Few = 1000
 
 // Page is a part of the jobs, by name, or all jobs.
 type Page struct {
 	Jobs  []ledger.Stored
-	Whole bool // they are all, or all that can be read
+	Whole bool // Jobs are all jobs, or all readable jobs
 }
 
 // Around reads the named jobs, or all where there are few.
@@ -33,7 +34,7 @@ func Around(ctx context.Context, l *ledger.Ledger, names []string) (Page, error)
 }
 
 // ReadPage lists the jobs whose names contain match, in any case, behind the name after: at most
-// limit, 0 for all. around is what decides who goes first for them. next is the last name of the
+// limit, 0 for all. around has the further jobs on which their owners depend. next is the last name of the
 // page where more jobs are behind it, also when that job was removed meanwhile. With an
 // UnreachableError, the jobs of the reachable partitions are returned too.
 func ReadPage(ctx context.Context, l *ledger.Ledger, match, after string, limit int) (shown []ledger.Stored, around Page, next string, err error) {

@@ -45,9 +45,10 @@ func (r Run) attempt() int {
 	return r.Row.Attempt
 }
 
-// Find finds a run of the named jobs by its own id, or by the one it was asked for: handed back, a run goes on under other ids; of the
-// attempts that keep the id it was asked for, the first is meant. It looks again before it returns ErrUnknownRun: a run that was handed
-// back between two of its reads was in neither.
+// Find finds a run of the named jobs by its own id, or by the id of its request: after a hand-back,
+// a run goes on under other ids; of several attempts with the request's id, Find returns the first.
+// It reads again before it returns ErrUnknownRun: a run that was handed back between two of its
+// reads was in neither.
 func Find(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run, error) {
 	for range 2 {
 		if r, err := look(ctx, l, names, id); err != nil || r.ID() != "" {
@@ -57,7 +58,8 @@ func Find(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run
 	return Run{}, fmt.Errorf("%w: %q; `runs list` shows what the history still has", ledger.ErrUnknownRun, id)
 }
 
-// look reads runs in flight before recorded ones, so that one which ends meanwhile is found in the history.
+// look reads runs in flight before recorded ones, so that a run which ends meanwhile is found in
+// the history.
 func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (found Run, err error) {
 	if id == "" {
 		return Run{}, nil // nor have ranges
@@ -103,7 +105,8 @@ func inFlight(ctx context.Context, l *ledger.Ledger, names []string, id string) 
 	return Run{Lease: &open[0]}, nil
 }
 
-// HistoryError is why the history of a job could not be read: Redis gave no answer, or one that is none.
+// HistoryError is why the history of a job could not be read: Redis gave no answer, or an
+// unreadable one.
 func HistoryError(job string, err error) error {
 	if err == nil || errors.Is(err, locking.ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -111,8 +114,9 @@ func HistoryError(job string, err error) error {
 	return fmt.Errorf("history of job %s: %w; `ledger verify` names what is wrong", job, err)
 }
 
-// Refresh reads a run again that was in flight, and was requested by id: its own record alone as long as there is one, then
-// what became of it. It also returns the id by which the run is known from now on.
+// Refresh reads a run that was in flight, and was requested by id: at its own record alone as long as
+// it has one, then at its successor or history row. It also returns the id by which the run is
+// known from now on.
 func Refresh(ctx context.Context, l *ledger.Ledger, was ledger.Run, id string) (Run, string, error) {
 	now, err := inFlight(ctx, l, []string{was.Job}, was.ID)
 	if err != nil || now.ID() != "" {
@@ -126,8 +130,9 @@ func Refresh(ctx context.Context, l *ledger.Ledger, was ledger.Run, id string) (
 	return now, id, err
 }
 
-// trace finds what became of a run that was in flight and that nobody asked for: handed back, once or more often, it goes
-// on under one of the ids that follow; one that was recorded instead of run is part of a range. Else it returns lost.
+// trace finds the later record of a scheduled run that was in flight: handed back, once or more
+// often, the run goes on under one of the following ids; a tick that was recorded instead of run is
+// part of a range. Else it returns lost.
 func trace(ctx context.Context, l *ledger.Ledger, was ledger.Run, lost error) (Run, error) {
 	ids := successors(was.ID)
 	for range 2 { // handed back between the two parts of this read, it was in neither

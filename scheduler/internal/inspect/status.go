@@ -57,7 +57,7 @@ func Status(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, runs [
 	return s, nil
 }
 
-// waitsFor names first what would keep the run longest.
+// waitsFor names the longest lasting cause of the wait first.
 func waitsFor(p ledger.Run, s ledger.Stored, h Holding, now int64) string {
 	d, err := jobs.ParseDefinition(s.Definition)
 	switch {
@@ -74,7 +74,7 @@ func waitsFor(p ledger.Run, s ledger.Stored, h Holding, now int64) string {
 			return ": job is paused"
 		}
 	case (p.ReservesJob || p.Trigger == jobs.TriggerAfter.String()) && p.Request == "" && p.TickID == "" && s.Pause.Holds(now):
-		// what somebody asked for, a run or an attempt, and the attempts of such a run do not wait for it
+		// an operator's run or attempt, and the attempts of such a run, do not wait for the resume
 		return ": job is paused"
 	case d.Overlap != jobs.OverlapAllow && s.HolderRun != "" && s.HolderRun != p.ID && s.HolderRun != p.TickID:
 		return ": job is held by run " + s.HolderRun

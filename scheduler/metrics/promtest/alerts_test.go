@@ -37,7 +37,8 @@ jobs:
   - {name: by-hand, schedule: "0 0 1 1 *", overlap: allow, labels: {zone: b}, exec: {command: [sh, -c, 'sleep "$ESCAPEMENT_PAYLOAD"']}}
 `
 
-// A second installation has jobs of the same names: those that fail in the shop succeed here, and the other way round.
+// A second installation has jobs of the same names: the jobs that fail in the shop succeed here,
+// and the other way round.
 const stagingJobs = `
 jobs:
   - {name: ok, schedule: "* * * * * *", exec: {command: ["false"]}}
@@ -234,7 +235,7 @@ func checkLabels(t *testing.T, p prom) {
 	}
 }
 
-// checkPanels asks every query of the dashboard, for the shop.
+// checkPanels runs every query of the dashboard, for the shop.
 func checkPanels(t *testing.T, p prom) {
 	t.Helper()
 	var board struct {

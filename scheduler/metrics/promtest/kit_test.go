@@ -105,7 +105,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// freeAddr is a loopback address on which nobody listens.
+// freeAddr is a loopback address without a listener.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -216,7 +216,7 @@ type sample struct {
 	Value  [2]any
 }
 
-// query asks for the samples of an expression.
+// query returns the samples of an expression.
 func (p prom) query(t *testing.T, expr string) []sample {
 	t.Helper()
 	var answer struct {
@@ -228,7 +228,7 @@ func (p prom) query(t *testing.T, expr string) []sample {
 	return answer.Data.Result
 }
 
-// strings asks for a list: of the names of labels, or of the values of one.
+// strings returns a list: the names of labels, or the values of one label.
 func (p prom) strings(t *testing.T, path string) []string {
 	t.Helper()
 	var answer struct{ Data []string }

@@ -1,5 +1,5 @@
-// Package diagnose looks for what is wrong with a Redis as the home of a namespace, and collects problems for people: what is wrong,
-// and what to do.
+// Package diagnose finds faults of a Redis as the home of a namespace, and collects problems for
+// people: the fault, and its remedy.
 package diagnose
 
 import (
@@ -10,13 +10,13 @@ import (
 
 // Severities of a Problem.
 const (
-	// Warning is what may harm one day, or is perhaps meant so.
+	// Warning is a possible harm of a later day, or perhaps intended.
 	Warning = "warning"
-	// Error is what harms now, or will at the next crash: somebody must do something.
+	// Error is a harm now, or at the next crash: an operator must act.
 	Error = "error"
 )
 
-// Kinds of what a Problem is found on.
+// Kinds of a Problem's subject.
 const (
 	OnJob        = "job"
 	OnNode       = "node"
@@ -26,14 +26,14 @@ const (
 	OnNamespace  = "namespace"
 )
 
-// Problem is something that is wrong, in words.
+// Problem is a fault, in words.
 type Problem struct {
 	Code     string `json:"code"`     // for programs: "redis_evicts", "job_no_node"
 	Severity string `json:"severity"` // warning or error
-	Kind     string `json:"kind"`     // of what it is found on: job, node, server, key, generation or namespace
-	On       string `json:"on"`       // its name; "" of many
-	Text     string `json:"text"`     // what is wrong
-	Cure     string `json:"cure"`     // what to do
+	Kind     string `json:"kind"`     // of the subject: job, node, server, key, generation or namespace
+	On       string `json:"on"`       // the subject's name; "" of many
+	Text     string `json:"text"`     // the fault
+	Cure     string `json:"cure"`     // the remedy
 	// Count is 0, or how many more of the same code and severity there are, which are not listed one by one.
 	Count int `json:"count,omitempty"`
 }
@@ -68,8 +68,8 @@ func (l *List) Has(codes ...string) bool {
 // TakesNoWrites reports whether a server was found that takes no writes.
 func (l *List) TakesNoWrites() bool { return l.Has("redis_replica", "redis_full", "redis_disk") }
 
-// Problems are the errors, then the warnings, each in the order in which their sorts were found first. A problem with a count follows those of its sort
-// that are listed.
+// Problems are the errors, then the warnings, each in the order in which their sorts were found
+// first. A problem with a count follows the listed problems of its sort.
 func (l *List) Problems() []Problem {
 	all, first := slices.Clone(l.all), make(map[sort]int)
 	for k, p := range l.all {

@@ -18,7 +18,8 @@ import (
 // askWithin bounds all questions to one server.
 const askWithin = 3 * time.Second
 
-// Redis looks at the server, or at the masters of a Cluster, that have a namespace. What a server does not tell is itself a warning.
+// Redis examines the server, or the masters of a Cluster, of a namespace. A fact that a server does
+// not reveal is itself a warning.
 func Redis(ctx context.Context, client redis.UniversalClient, namespace string, to *List) {
 	var mu sync.Mutex
 	var all []server
@@ -45,7 +46,7 @@ func Redis(ctx context.Context, client redis.UniversalClient, namespace string, 
 	}
 }
 
-// server is what one server says.
+// server is the state of one server.
 type server struct {
 	addr   string
 	info   map[string]string // INFO; nil where it was refused
@@ -55,7 +56,7 @@ type server struct {
 	denied []string          // what its user may not do, as ACL SETUSER writes it
 }
 
-// look asks a server.
+// look reads the state of a server.
 func look(ctx context.Context, c redis.UniversalClient, namespace string) server {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -72,7 +73,7 @@ func look(ctx context.Context, c redis.UniversalClient, namespace string) server
 	return s
 }
 
-// fields are those of INFO.
+// fields are the fields of INFO.
 func fields(text string) map[string]string {
 	all := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -84,7 +85,7 @@ func fields(text string) map[string]string {
 }
 
 func (s *server) number(name string) int64 {
-	n, _ := strconv.ParseInt(s.info[name], 10, 64) // 0 for what is missing
+	n, _ := strconv.ParseInt(s.info[name], 10, 64) // 0 for a missing field
 	return n
 }
 
@@ -202,7 +203,8 @@ func (s *server) replicas(add func(code, severity, text, cure string)) {
 	}
 }
 
-// How far the clocks of masters may be apart. Nodes refuse what is further apart than max_skew, 1 s by default.
+// How far the clocks of masters may be apart. Nodes refuse a distance above max_skew, 1 s by
+// default.
 const (
 	apartWarning = 250 * time.Millisecond
 	apartError   = time.Second
@@ -245,7 +247,7 @@ func slots(ctx context.Context, cluster *redis.ClusterClient, to *List) {
 			"give the user the right to it (ACL SETUSER NAME +cluster|shards)", 0})
 		return
 	}
-	covered := 0 // those of masters that live
+	covered := 0 // slots of living masters
 	for _, s := range shards {
 		if slices.ContainsFunc(s.Nodes, func(n redis.Node) bool { return n.Role == "master" && n.Health == "online" }) {
 			for _, r := range s.Slots {

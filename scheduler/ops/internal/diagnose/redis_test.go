@@ -23,7 +23,7 @@ func codes(all []Problem) (list []string) {
 	return list
 }
 
-// TestServer judges servers by what INFO says of them.
+// TestServer judges servers by their INFO.
 func TestServer(t *testing.T) {
 	const well = "redis_version:7.2.4\nrole:master\naof_enabled:1\naof_last_write_status:ok\nrdb_last_bgsave_status:ok\nmaxmemory:0\nmaxmemory_policy:noeviction\n"
 	for _, tt := range []struct{ name, change, want string }{ // want: severity and code, and behind a colon a part of the text
@@ -73,7 +73,7 @@ func TestClocks(t *testing.T) {
 		for _, off := range tt.offsets {
 			all = append(all, server{timed: true, offset: off})
 		}
-		clocks(append(all, server{offset: 24 * time.Hour}), &l) // which has not said it
+		clocks(append(all, server{offset: 24 * time.Hour}), &l) // whose clock could not be read
 		if got := strings.Join(codes(l.Problems()), " "); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.offsets, got, tt.want)
 		}
@@ -98,7 +98,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestRights: what a user lacks is named, also where it is INFO; nothing that is asked about is carried out, and the user of docs/operations.md lacks nothing.
+// TestRights: each right that a user lacks is named, also the right to INFO; no examined command is
+// carried out, and the user of docs/operations.md lacks nothing.
 func TestRights(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)

@@ -10,8 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// needed are the commands that nodes and tools send, as docs/operations.md grants them, with arguments that fit. KEY stands for a key of
-// the namespace, CHANNEL for a channel. Not among them are those that no transaction takes: auth, hello, multi, exec and subscriptions.
+// needed are the commands that nodes and tools send, as docs/operations.md grants them, with
+// arguments that fit. KEY stands for a key of the namespace, CHANNEL for a channel. Commands that
+// no transaction takes are left out: auth, hello, multi, exec and subscriptions.
 const needed = `ping
 info
 time
@@ -57,9 +58,10 @@ lset KEY 0 v
 ltrim KEY 0 1
 publish CHANNEL m`
 
-// denied asks what a server's user may not do of what nodes need, in the words of ACL SETUSER. It sends the commands in a transaction that is never carried out:
-// Redis checks the rights to a command when it is queued. The transaction is spoilt first, and its connection closed in place of EXEC. What cannot be asked is
-// not denied.
+// denied returns the needed rights that a server's user lacks, in the words of ACL SETUSER. It
+// sends the commands in a transaction that is never carried out: Redis checks the rights to a
+// command when it is queued. The transaction is spoilt first, and its connection closed in place of
+// EXEC. A right that cannot be checked is not denied.
 func denied(ctx context.Context, c redis.UniversalClient, namespace string) []string {
 	of, is := c.(*redis.Client)
 	if !is {

@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// Comparison is what a generation has, and how it differs from what is run now. Names are in order.
+// Comparison is a generation's jobs, and how they differ from the active definitions. Names are in
+// order.
 type Comparison struct {
 	// Jobs is how many jobs it has, in the definitions that its living nodes hold or, without such
 	// nodes, that are stored for it.
@@ -30,7 +31,7 @@ type Change struct {
 	Now, New jobs.Definition
 }
 
-// Compare compares a generation, which must be one of Names, with what is run now.
+// Compare compares a generation, which must be one of Names, with the active definitions.
 func (k *Known) Compare(name string) (c Comparison) {
 	g := k.of[name]
 	all := make(map[string]bool)

@@ -1,5 +1,5 @@
-// Package generations compares the deployed clusters of a namespace: what the nodes of each hold,
-// and how it differs from what is run now. It also promotes a generation.
+// Package generations compares the deployed clusters of a namespace: the definitions that each
+// cluster's nodes hold, and how they differ from the active ones. It also promotes a generation.
 package generations
 
 import (
@@ -72,7 +72,8 @@ func Read(ctx context.Context, l *ledger.Ledger, r *roster.Roster) (*Known, erro
 	return k, k.differing(ctx)
 }
 
-// noteStored notes which generation runs each stored job: the one that announces the definition, or that the text names.
+// noteStored notes which generation runs each stored job: the generation that announces the
+// definition, or that the text names.
 func (k *Known) noteStored(ctx context.Context, announced []ledger.Announced) error {
 	by := make(map[string]string, len(announced))
 	for _, a := range announced {
@@ -125,8 +126,9 @@ func (k *Known) load(ctx context.Context, names []string) error {
 	return nil
 }
 
-// noteAnnounced notes the announced definitions. If a generation has several of one job, the one that living
-// nodes hold counts, then the newest. A job of the active generation that was removed is left out.
+// noteAnnounced notes the announced definitions. If a generation has several of one job, the
+// definition that living nodes hold counts, then the newest. A job of the active generation that
+// was removed is left out.
 func (k *Known) noteAnnounced(announced []ledger.Announced) {
 	stored := make(map[string]bool, len(k.stored))
 	for _, s := range k.stored {
@@ -152,8 +154,9 @@ func (k *Known) noteAnnounced(announced []ledger.Announced) {
 	}
 }
 
-// differing reads the kept definitions that are not the stored ones, and what is stored in their place. Those whose texts
-// are missing, or are not what they are announced as, are left out.
+// differing reads the kept definitions that are not the stored ones, and the stored definitions in
+// their place. Definitions whose texts are missing, or do not match their announcement, are left
+// out.
 func (k *Known) differing(ctx context.Context) error {
 	current := make(map[string]string, len(k.stored))
 	for _, s := range k.stored {

@@ -46,8 +46,9 @@ type promoter struct {
 	unreadable map[string]bool // jobs whose records cannot be read
 }
 
-// Promote makes a generation's definitions those that are run. A repeated call completes an
-// interrupted promotion under the same epoch. With an error it also returns what it did.
+// Promote makes a generation's definitions the active ones. A repeated call completes an
+// interrupted promotion under the same epoch. With an error Promote also returns the part that was
+// done.
 func Promote(ctx context.Context, l *ledger.Ledger, r *roster.Roster, name string, o Options) (Promotion, error) {
 	p := &promoter{l: l, roster: r, o: o, p: ledger.Promotion{Generation: name, Pattern: o.Pattern, Cancel: o.CancelRunning},
 		fresh: make(map[string]bool), unreadable: make(map[string]bool)}
@@ -130,7 +131,7 @@ func (p *promoter) failed(err error) error {
 	return fmt.Errorf("promote %s: %w", quoted(p.p.Generation), err)
 }
 
-// refused says why the promotion is refused.
+// refused is the error of a refused promotion.
 func (p *promoter) refused(format string, args ...any) error {
 	return fmt.Errorf("%w: promote %s: %s", ledger.ErrRefused, quoted(p.p.Generation), fmt.Sprintf(format, args...))
 }
@@ -191,8 +192,8 @@ func (p *promoter) matches(job string) bool {
 	return ok
 }
 
-// wanted are the definitions to promote: those that the generation's living nodes hold, or with
-// Force all that are stored.
+// wanted are the definitions to promote: held by the generation's living nodes, or with Force all
+// that are stored.
 func (p *promoter) wanted() map[string]*version {
 	g, wanted := p.known.of[p.p.Generation], make(map[string]*version)
 	for _, job := range slices.Sorted(maps.Keys(g.kept)) {

@@ -33,8 +33,8 @@ func (p *promoter) switchAll(ctx context.Context, goals []*goal) error {
 	return nil
 }
 
-// switchSome switches jobs of one partition. A job that changes meanwhile is tried again by the
-// answer. The next round finds what is left after all tries.
+// switchSome switches jobs of one partition. A job that changes meanwhile is tried again from the
+// state in the answer. The next round finds the jobs that are left after all tries.
 func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 	var left []*goal
 	for _, g := range goals {
@@ -139,7 +139,7 @@ func (p *promoter) took(g *goal, got ledger.Defined) (again bool, err error) {
 	return false, nil
 }
 
-// follow updates the lists of followers of the jobs that are followed now, and of those that were.
+// follow updates the lists of followers of the upstreams, both current and former.
 func (p *promoter) follow(ctx context.Context) error {
 	ours := p.ours()
 	if err := p.known.load(ctx, ours); err != nil {
