@@ -36,7 +36,7 @@ type Progress struct {
 	Note  string // one line of at most 200 bytes
 }
 
-// RunStore holds what a run saves, and how far it is, for all tries of the run. It is safe for concurrent use.
+// RunStore holds a run's checkpoint and progress, for all tries of the run. It is safe for concurrent use.
 type RunStore interface {
 	// Save stores data of at most MaxCheckpoint bytes.
 	Save(ctx context.Context, data []byte) error
@@ -55,8 +55,8 @@ type RunStore interface {
 // has its lease no longer; nothing is stored then, and nothing will be. It is a *CheckpointSizeError for too much data. After any other
 // error, such as locking.ErrUnreachable, the data may be stored or not; save again.
 //
-// A checkpoint and the work that it stands for are not written in one transaction. Work after the last checkpoint is done again by the
-// next attempt: make a step idempotent, or guard it with Token.
+// A checkpoint and its work are not written in one transaction. The next attempt repeats the work
+// after the last checkpoint: make a step idempotent, or guard it with Token.
 func (r *Run) Save(ctx context.Context, data []byte) error {
 	if len(data) > MaxCheckpoint {
 		return &CheckpointSizeError{len(data), MaxCheckpoint}
@@ -66,8 +66,8 @@ func (r *Run) Save(ctx context.Context, data []byte) error {
 
 // Saved returns a copy of the newest checkpoint of the tick and shard: of this run, else of the attempt before it; nil for none. In the
 // first attempt it returns at once. In a later one the first call reads Redis, and waits until Redis answers or the run's context ends;
-// then it returns nil, and the function must not go on. What Redis has and the node cannot read, as a newer version's, is logged and left
-// out.
+// then it returns nil, and the function must not go on. A checkpoint in an unknown format, such as a
+// newer version's, is logged and left out.
 func (r *Run) Saved() []byte { return bytes.Clone(r.info.Store.Saved()) }
 
 // Progress notes that done of total steps are done; a total of 0 is not known. The note is one line of at most 200 bytes; the rest is

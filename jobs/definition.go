@@ -144,7 +144,8 @@ func ParseDocument(text []byte, other func(key, value *spec.Node) bool) (j Job, 
 	return j, documentFaults(read)
 }
 
-// ParseShown is ParseDocument for an object that shows all settings, null for one without a value, beside other keys.
+// ParseShown is ParseDocument for an object with all settings, null where a setting has no value, and
+// with other keys.
 func ParseShown(text []byte) (j Job, err error) {
 	doc, err := spec.ParseJSON(text)
 	if err != nil {

@@ -166,7 +166,7 @@ func cycles(names []string, after map[string][]string) (found [][]string) {
 		}
 		slices.Reverse(ring[1:])
 		found = append(found, ring)
-		group := map[string]bool{name: true} // what leads back to the name
+		group := map[string]bool{name: true} // jobs that lead back to the name
 		for grown := true; grown; {
 			grown = false
 			for at := range came {

@@ -27,8 +27,8 @@ type Job struct {
 	// TimeZone is the zone of the schedule, such as Europe/Berlin. Default UTC. A job with After may name UTC only.
 	TimeZone string
 	// Except and Only are dates, such as 2026-12-24, and ranges with their first and last day, such as 2026-12-24..2027-01-02, in
-	// TimeZone: 500 together at most, in the years 2000 to 2199. There is no tick on a day of Except, nor, with Only, on any other day
-	// than those. A fixed time that the clock jumps over belongs to the day on which the clock would have shown it. A job with After
+	// TimeZone: 500 together at most, in the years 2000 to 2199. There is no tick on a day of Except, nor, with Only, on a day outside
+	// of Only. A fixed time that the clock jumps over belongs to the day on which the clock would have shown it. A job with After
 	// has neither. Default none.
 	Except, Only []string
 	// StartAt and EndAt are the first and the last instant at which there may be a tick: whole milliseconds. A job whose end is past has

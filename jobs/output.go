@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxOutput is the size of a run's stored output in bytes: the last ones.
+// MaxOutput is how many bytes of a run's output are stored: the last.
 const MaxOutput = 64 << 10
 
 // output keeps the last MaxOutput bytes written to it.
@@ -85,7 +85,7 @@ func (r *Run) SetResult(data []byte) error {
 	}
 }
 
-// Result returns what SetResult kept; nil without.
+// Result returns the data of SetResult; nil without.
 func (r *Run) Result() []byte {
 	if p := r.result.Load(); p != nil {
 		return slices.Clone(*p)

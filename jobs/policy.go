@@ -43,7 +43,7 @@ type CatchUp uint8
 const (
 	// CatchUpLatest runs the newest of them and records the rest as missed. The default.
 	CatchUpLatest CatchUp = iota
-	// CatchUpAll runs them one by one in order: the newest CatchUpMax, older ones are missed.
+	// CatchUpAll runs the newest CatchUpMax one by one in order; older ticks are recorded as missed.
 	CatchUpAll
 	// CatchUpNone runs none; all are recorded as missed.
 	CatchUpNone

@@ -67,8 +67,8 @@ func (r *Registry) MustAdd(j Job) {
 }
 
 // Handle adds a function that jobs may name as their Handler: jobs of this registry that are added later, and jobs that are
-// stored at run time, see the scheduler's Client.PutJob. A node runs stored jobs whose handlers it has. The name has the form
-// of a job's.
+// stored at run time, see Client.PutJob in package ops. A node runs the stored jobs of its handlers. The name has the form of
+// a job's.
 func (r *Registry) Handle(name string, f Func) error {
 	switch {
 	case !spec.IsName(name):

@@ -104,8 +104,9 @@ func (r *Run) Trigger() Trigger { return r.info.Trigger }
 // Param returns the shard's parameter; "" without Job.Params.
 func (r *Run) Param() string { return r.info.Param }
 
-// Payload returns a copy of the payload of a run by hand, else of what the job that this one follows gave to SetResult, else of
-// Job.Payload; nil without one. Of several jobs it is a JSON object with the result of each that gave one, by the job's name.
+// Payload returns a copy of a manual run's payload, else of the upstream's result (SetResult), else of
+// Job.Payload; nil without one. With several upstreams it is a JSON object with their results, by the
+// job's name; an upstream without a result is left out.
 func (r *Run) Payload() []byte { return bytes.Clone(r.info.Payload) }
 
 // Logger returns the node's logger with the attributes job, tick, run (the id), token and attempt, and shard for a sharded
@@ -170,7 +171,7 @@ func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	return context.WithValue(ctx, traceparentKey{}, traceparent)
 }
 
-// Traceparent returns what WithTraceparent put into ctx or a parent of it, "" for nothing.
+// Traceparent returns the value of WithTraceparent in ctx or a parent of it; "" for none.
 func Traceparent(ctx context.Context) string {
 	traceparent, _ := ctx.Value(traceparentKey{}).(string)
 	return traceparent

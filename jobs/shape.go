@@ -20,7 +20,7 @@ const (
 	anyShape = "any"
 	// timeShape is of a text of RFC 3339. An older version takes the name for "any".
 	timeShape = "time"
-	// shapeDepth is how deep a shape goes. What lies deeper fits everything, as in a type that holds itself.
+	// shapeDepth is how deep a shape goes. Deeper levels fit everything, as in a type that holds itself.
 	shapeDepth = 8
 	// maxShape bounds a shape, in bytes. A type with a longer one fits everything.
 	maxShape = 4096
@@ -43,9 +43,10 @@ func (instant) UnmarshalJSON(text []byte) error {
 	return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[time.Time]()}
 }
 
-// HandleTyped adds a handler as Registry.Handle does, with the function of Typed. Nodes declare what its payloads look like, so
-// that a stored job whose payload does not fit T is refused when it is put, and not at its first run. A time.Time is checked there, and any
-// other type with a decoder of its own (json.Unmarshaler, encoding.TextUnmarshaler) only by the run.
+// HandleTyped adds a handler as Registry.Handle does, with the function of Typed. Nodes declare the shape of its payloads, so
+// that PutJob refuses a stored job whose payload does not fit T, before its first run. PutJob checks a
+// time.Time too; any other type with a decoder of its own (json.Unmarshaler,
+// encoding.TextUnmarshaler) is checked only by the run.
 func HandleTyped[T any](r *Registry, name string, f func(ctx context.Context, run *Run, payload T) error) error {
 	if err := r.Handle(name, Typed(f)); err != nil {
 		return err
@@ -66,7 +67,8 @@ func HandleTyped[T any](r *Registry, name string, f func(ctx context.Context, ru
 	return nil
 }
 
-// PayloadShape returns what the payloads of a handler look like, for CheckPayload: "" for a handler that HandleTyped has not added.
+// PayloadShape returns the shape of a handler's payloads, for CheckPayload: "" for a handler that
+// HandleTyped has not added.
 func (r *Registry) PayloadShape(handler string) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -88,7 +90,7 @@ var (
 	decodesText = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// shapeOf is the shape of what encoding/json decodes into a type.
+// shapeOf is the shape of the JSON that encoding/json decodes into a type.
 func shapeOf(t reflect.Type, depth int) any {
 	if t == reflect.TypeFor[time.Time]() && depth > 0 {
 		return timeShape

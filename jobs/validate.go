@@ -75,8 +75,8 @@ func (j Job) Validate() error {
 	return errors.Join(f...)
 }
 
-// relations check what the table cannot: texts that have a syntax, and settings against each other. Each is called behind the checks of
-// its setting by itself.
+// relations are the checks outside of the table: texts that have a syntax, and settings against each
+// other. Each is called after the checks of its single setting.
 var relations = map[string]func(Job, *faults){
 	"jitter":            Job.checkSchedule, // the last of the settings that bound it
 	"retry.max_backoff": Job.checkBackoffs,

@@ -134,7 +134,7 @@ func (c Config) withDefaults() Config {
 			}
 		}
 	}
-	c.Labels, c.Guards = maps.Clone(c.Labels), maps.Clone(c.Guards) // what the caller changes later is not the node's
+	c.Labels, c.Guards = maps.Clone(c.Labels), maps.Clone(c.Guards) // the caller may change its maps later
 	if c.Hooks != nil {
 		hooks := *c.Hooks
 		c.Hooks = &hooks

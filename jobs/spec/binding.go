@@ -74,8 +74,8 @@ func (b *Binding[T]) resolve(r *row) {
 	}
 }
 
-// Only returns a binding for documents that have some of the settings, and further keys beside them, which Decode hands to other. A
-// fault of an unknown key names the further keys too.
+// Only returns a binding for documents with some of the settings and the keys beside, which Decode
+// hands to other. A fault of an unknown key names these keys too.
 func (b *Binding[T]) Only(some func(Setting) bool, beside ...string) *Binding[T] {
 	only := &Binding[T]{beside: beside}
 	for _, r := range b.rows {

@@ -18,9 +18,9 @@ type Fault struct {
 	Msg string
 }
 
-// Decoded is what a document gave.
+// Decoded is the result of reading a document.
 type Decoded struct {
-	// Lines are the lines of the settings that the document has, also of those with a fault.
+	// Lines are the lines of the settings in the document, settings with a fault included.
 	Lines map[string]int
 	// Faults are in the order of the document.
 	Faults []Fault

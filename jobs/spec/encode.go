@@ -81,7 +81,7 @@ func (b *Binding[T]) Show(job *T, s Setting) string {
 	}
 }
 
-// value is what encoding/json takes for the setting.
+// value is the setting's value for encoding/json.
 func (r *row) value(f reflect.Value) any {
 	switch r.Kind {
 	case Word:

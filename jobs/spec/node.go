@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// NodeKind is what a node of a document is.
+// NodeKind is the kind of a document's node.
 type NodeKind uint8
 
 // The kinds of nodes.
@@ -33,7 +33,7 @@ type Node struct {
 	Text string
 	// Items are the elements of a list, and the values of a map.
 	Items []*Node
-	// Keys are the keys of a map, beside Items. A key stands there once.
+	// Keys are the keys of a map, parallel to Items. Each key occurs once.
 	Keys []*Node
 }
 
@@ -52,7 +52,7 @@ func (n *Node) scalar() bool {
 	return n.Kind == NodeText || n.Kind == NodeNumber || n.Kind == NodeBool
 }
 
-// describe returns what a node is, for a fault.
+// describe names the kind of a node, for a fault.
 func (n *Node) describe() string {
 	switch n.Kind {
 	case NodeText:
@@ -64,7 +64,7 @@ func (n *Node) describe() string {
 	}
 }
 
-// maxDepth bounds how deep lists and objects of a document stand in each other.
+// maxDepth bounds the nesting of a document's lists and objects.
 const maxDepth = 100
 
 // ParseJSON parses one JSON value. The error names the line.

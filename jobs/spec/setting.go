@@ -30,7 +30,7 @@ var kindForms = [...]string{
 	Labels: "a section of texts", JSON: "any value",
 }
 
-// String returns what a value of the kind is, in words.
+// String describes a value of the kind.
 func (k Kind) String() string {
 	if int(k) < len(kindForms) {
 		return kindForms[k]
@@ -65,11 +65,11 @@ type Setting struct {
 	// Sentence is the effect of the setting: one sentence, without its name and without a full
 	// stop.
 	Sentence string
-	// Judged is what a verdict of schedtest makes of the setting. "": a plan that has the setting is refused, for the reason Unjudged.
+	// Judged is the use of the setting in a verdict of schedtest. "": a plan with the setting is refused, for the reason Unjudged.
 	Judged, Unjudged string
 
 	stored, flag string // where they do not follow from Name
-	hint         string // behind the fault of a value out of bounds
+	hint         string // after the fault of a value out of bounds
 	always       bool   // stored definitions have the setting also without a value
 	unstored     string // a value that stored definitions leave out
 }
@@ -102,7 +102,7 @@ func WordsOf(name string) []string { return must(name).Words }
 // DefaultOf returns the default of a setting, as a document has it.
 func DefaultOf(name string) string { return must(name).Default }
 
-// IsSection reports whether settings stand in a section of this name.
+// IsSection reports whether a section of this name exists.
 func IsSection(name string) bool {
 	return name != "" && slices.ContainsFunc(All(), func(s Setting) bool { return s.Section() == name })
 }

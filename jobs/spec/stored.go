@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Envelope is what a stored definition has beside the settings.
+// Envelope is the part of a stored definition outside of the settings.
 type Envelope struct {
 	// Format is the version of the format.
 	Format int

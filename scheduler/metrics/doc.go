@@ -7,7 +7,8 @@
 //	go m.Run(ctx, admin)           // an ops.Client: last successes from before this process
 //	prometheus.MustRegister(m)     // or: http.Handle("/metrics", metrics.Handler(m))
 //
-// A Collector counts what its own node does. Add up over all nodes, and take the largest last success of a job:
+// A Collector counts its own node's events. Add up over all nodes, and take the largest last success
+// of a job:
 //
 //	sum by (escapement_job, outcome) (increase(escapement_ticks_total[1h]))
 //	max by (escapement_job) (escapement_job_last_success_timestamp_seconds)

@@ -45,7 +45,7 @@ type jobSeries struct {
 	ticks         *prometheus.CounterVec
 
 	mu      sync.Mutex
-	names   []string // those with series of their own, in the node's order
+	names   []string // jobs with series of their own, in the node's order
 	by      map[string]*oneJob
 	shared  *oneJob         // nil until there is a job that has none of its own
 	looked  time.Time       // nil until a job has no series of its own

@@ -101,8 +101,8 @@ func noNode(c *cluster.View, j *work.Job, h Holding) string {
 	return "no living node holds it"
 }
 
-// HeldBy are the names of the living nodes that hold a job and may register it, in whatever definition, draining ones too. unknownFormat counts
-// the nodes of which it cannot be read.
+// HeldBy are the names of the living nodes that hold a job and may register it, in whatever
+// definition, draining nodes too. unknownFormat counts the nodes whose jobs cannot be read.
 func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job string) (names []string, unknownFormat int, err error) {
 	around, members, unread, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.JobsNeeded(l, []string{job}))
 	if err != nil {
@@ -121,8 +121,8 @@ func HeldBy(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job st
 	return names, unknownFormat + unread, nil
 }
 
-// HeldStored are the names of the nodes that hold a stored job of this name in a definition that was registered. A program's job of
-// that name does not count.
+// HeldStored are the names of the nodes that hold a stored job of this name in a registered
+// definition. A program's job of the same name does not count.
 func HeldStored(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, job string) (names []string, err error) {
 	around, members, _, err := cluster.ReadRoster(ctx, l, roster, nil, cluster.JobsNeeded(l, []string{job}))
 	if err != nil {

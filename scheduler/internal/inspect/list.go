@@ -29,7 +29,8 @@ type Filter struct {
 	Recent  bool      // what the last calls have written is enough
 }
 
-// List is what a Filter lets through: runs in flight, by their ticks, then recorded ones by when they ended, the newest first.
+// List is the runs that a Filter lets through: running runs by their ticks, then ended runs by their
+// ends, the newest first.
 type List struct {
 	Runs          []Run
 	Next          string // the place of the last run, where there are more than the Limit
@@ -124,7 +125,8 @@ func cutShard(key string) (rest string, shard int) {
 	return key, -1
 }
 
-// String is what placeOf reads. The key of a range is escaped: a place without spaces needs no quotes in a shell.
+// String is the form that placeOf reads. The key of a range is escaped: a place without spaces needs
+// no quotes in a shell.
 func (a place) String() string {
 	return fmt.Sprintf("%d,%d,%s,%s", a.at, a.tick, a.job, url.QueryEscape(a.key))
 }

@@ -75,7 +75,7 @@ func matches(name, part string) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 }
 
-// besides is what stands beside a list that lacks partitions, or the error for which there is no list.
+// besides is the error returned with a list that lacks partitions, or in place of a list.
 func besides(left, err error) error {
 	if err != nil && !unreachable(err) {
 		return err

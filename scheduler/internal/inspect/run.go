@@ -1,5 +1,5 @@
-// Package inspect finds, for people, what a namespace has of a run: in flight, recorded, or under another id since it was handed back;
-// what it waits for, and which nodes hold its job.
+// Package inspect finds a run's records for people: in flight, recorded, or under another id after a
+// hand-back. It also finds the cause of a run's wait, and the nodes that hold its job.
 package inspect
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Run is a run in flight, which has a Lease, or a recorded one or a range of ticks, which has a Row.
+// Run is a run in flight, with a Lease, or a recorded run or a range of ticks, with a Row.
 type Run struct {
 	Lease *ledger.Run
 	Row   *ledger.Row
@@ -170,7 +170,7 @@ func trace(ctx context.Context, l *ledger.Ledger, was ledger.Run, lost error) (R
 // chainMax is how often a further attempt that was handed back is looked for under its next id.
 const chainMax = 16
 
-// successors are the ids under which a run goes on that was handed back, and its further attempts, one after another.
+// successors are the ids of a run after each hand-back, and of its further attempts, in order.
 func successors(run string) []string {
 	ids := make([]string, chainMax)
 	for i := range ids {

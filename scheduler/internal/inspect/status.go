@@ -14,7 +14,7 @@ import (
 // RunStatus is the status of runs in flight at Redis' time Now, ms.
 type RunStatus struct {
 	Now   int64
-	Waits map[string]string // what keeps a pending run from being granted, by its id: the end of a sentence that begins with "pending"
+	Waits map[string]string // by a pending run's id, the cause of its wait: the end of a sentence that begins with "pending"
 }
 
 // Status reads why runs wait.

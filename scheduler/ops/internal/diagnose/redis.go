@@ -53,7 +53,7 @@ type server struct {
 	err    error             // why
 	offset time.Duration     // its clock minus this machine's
 	timed  bool              // offset is known
-	denied []string          // what its user may not do, as ACL SETUSER writes it
+	denied []string          // missing rights of the user, in the form of ACL SETUSER
 }
 
 // look reads the state of a server.

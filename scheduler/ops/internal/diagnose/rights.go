@@ -120,7 +120,7 @@ func refusedBy(err error, command, keys, channels string) []string {
 		return nil
 	}
 	switch text := strings.ToLower(err.Error()); {
-	case strings.Contains(text, "to run the"): // whose name may have key or channel in it
+	case strings.Contains(text, "to run the"): // the command's name may contain key or channel
 	case strings.Contains(text, "channel"):
 		return strings.Fields(channels)
 	case strings.Contains(text, "key"):

@@ -23,7 +23,7 @@ type Known struct {
 	runBy   map[string]string          // job -> the generation that runs it, where this version can read the definition
 	defs    map[string]jobs.Definition // the stored definitions that were loaded, by job
 	of      map[string]*generation     // by name
-	members []roster.Member            // the living ones
+	members []roster.Member            // living nodes
 	orphans map[string]bool            // jobs that no node has, although nodes of their generation are alive
 }
 
@@ -31,7 +31,7 @@ type Known struct {
 type generation struct {
 	nodes   []string            // names of the living nodes
 	alive   int                 // how many of them may claim; draining nodes may not
-	held    map[string][]string // what the nodes that may claim hold: by job, the digests
+	held    map[string][]string // by job: the digests that claiming nodes hold
 	unclear int                 // for how many of them that cannot be read
 	kept    map[string]*version // the definition of each job that it would run
 }
@@ -42,8 +42,8 @@ type version struct {
 	def jobs.Definition
 }
 
-// Read reads the state of all generations. It reads the texts only of definitions that differ, for a digest stands for name,
-// generation and content.
+// Read reads the state of all generations. It reads the texts only of definitions that differ,
+// because a digest covers name, generation and content.
 func Read(ctx context.Context, l *ledger.Ledger, r *roster.Roster) (*Known, error) {
 	k := &Known{l: l, runBy: make(map[string]string), defs: make(map[string]jobs.Definition), of: make(map[string]*generation),
 		orphans: make(map[string]bool)}
@@ -95,8 +95,8 @@ func (k *Known) noteStored(ctx context.Context, announced []ledger.Announced) er
 	return k.load(ctx, others)
 }
 
-// load reads the stored definitions of jobs, given by name. A job whose definition this version cannot read is run by
-// no known generation.
+// load reads the stored definitions of jobs, given by name. A job in an unknown format has no known
+// generation.
 func (k *Known) load(ctx context.Context, names []string) error {
 	digests := make([][]string, k.l.Partitions())
 	var some []ledger.Stored
@@ -214,7 +214,7 @@ func (k *Known) named(name string) *generation {
 	return k.of[name]
 }
 
-// noteHeld notes what the living nodes hold, and which jobs none of them has.
+// noteHeld notes the definitions that living nodes hold, and the jobs that no living node has.
 func (k *Known) noteHeld(view *cluster.View) {
 	seen := make(map[string]bool) // each set belongs to one generation
 	for _, m := range k.members {

@@ -21,11 +21,11 @@ type Options struct {
 	Author        string
 }
 
-// Promotion is what Promote did. Names are in order.
+// Promotion is the result of Promote. Names are in order.
 type Promotion struct {
 	Was           string // the generation that was active before
 	Epoch         int64
-	Resumed       bool     // an interrupted promotion was completed; what it had done before is not listed
+	Resumed       bool     // an interrupted promotion was completed; its earlier part is not listed
 	Switched      []string // belonged to another generation
 	Created       []string // belonged to none
 	Orphaned      []string // the generation does not have them
