@@ -37,7 +37,7 @@ type BackfillPlan struct {
 	ID    string      `json:"id"` // "" for a dry run
 	Ticks int64       `json:"ticks"`
 	First []time.Time `json:"first"` // the first ticks, three at most
-	Last  []time.Time `json:"last"`  // the last ones, in order, but for those of First
+	Last  []time.Time `json:"last"`  // the last ticks, in order, without the ticks of First
 }
 
 func beginBackfill(ctx context.Context, c *conn, name string, o BackfillOptions) (plan BackfillPlan, err error) {

@@ -137,7 +137,7 @@ func closedWords(ctx context.Context, c *conn) (string, error) {
 	m, unread := ledger.ParseMove(control.Move)
 	switch {
 	case unread != nil:
-		return "a move has left a note here that cannot be read by this version: the namespace may be elsewhere", nil //nolint:nilerr // it is what is said
+		return "a move has left a note here that cannot be read by this version: the namespace may be elsewhere", nil //nolint:nilerr // the text is the result
 	case !m.Closes():
 		return "", nil
 	case m.State == ledger.MoveMoved:

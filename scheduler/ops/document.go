@@ -16,8 +16,8 @@ func (s StoredJob) MarshalJSON() ([]byte, error) {
 	}{s.Version})
 }
 
-// UnmarshalJSON reads settings, and a version. The error joins a *jobs.FieldError for each key that is not known, and for each value
-// that cannot be read; s has the others.
+// UnmarshalJSON reads settings, and a version. The error joins a *jobs.FieldError for each unknown
+// key and each unreadable value; s has the other values.
 func (s *StoredJob) UnmarshalJSON(text []byte) error {
 	var version time.Time
 	var bad error

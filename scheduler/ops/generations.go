@@ -35,7 +35,8 @@ type GenerationView struct {
 	// Promotion is the promotion under way, while State is promoting.
 	Promotion *PromotionView `json:"promotion,omitempty"`
 	// Added are jobs that it has and that no generation runs now. Removed are jobs that it does not
-	// have. These and the following fields compare it with what is run now, by any generation.
+	// have. These and the following fields compare it with the active definitions of all
+	// generations.
 	Added   Names `json:"added"`
 	Removed Names `json:"removed"`
 	// Unsettled are jobs that its living nodes have and whose definitions are not stored yet,

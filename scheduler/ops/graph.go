@@ -16,10 +16,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// GraphJob is a job that follows others, or that others follow.
+// GraphJob is an upstream, a follower, or both.
 type GraphJob struct {
 	Name        string       `json:"name"`
-	Schedule    string       `json:"schedule"` // "" for a job that follows others
+	Schedule    string       `json:"schedule"` // "" for a follower
 	TimeZone    string       `json:"time_zone"`
 	After       []string     `json:"after"` // the jobs that it follows, which need not be there any more
 	When        string       `json:"when"`  // after which ends of theirs it runs; "" for a job with a schedule
@@ -83,8 +83,8 @@ func readGraph(ctx context.Context, c *conn) ([]GraphJob, error) {
 	return graph, left
 }
 
-// following reads the jobs that follow others, and who follows each upstream. What cannot be read is named in unread. A definition is
-// parsed only if its text has the key: most jobs follow none.
+// following reads the followers, and the followers of each upstream. unread names the unreadable
+// definitions. A definition is parsed only if its text has the key: most jobs are no followers.
 func following(ctx context.Context, l *ledger.Ledger, names []string) (all []ledger.Stored, followers map[string][]string, unread, err error) {
 	followers = make(map[string][]string)
 	for page := range slices.Chunk(names, graphPage) {

@@ -29,8 +29,9 @@ type JobView struct {
 	Orphan     bool      `json:"orphan"`            // no living node of its generation holds it: it stands still until one does
 	NoNode     string    `json:"no_node,omitempty"` // why no living node can run it, "" when one can
 	Open       string    `json:"open"`              // the run that holds it, granted or pending, "" for none
-	// Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and
-	// Standby those of another generation that hold one of their own; by name, the first 20.
+	// Superseded are living nodes of the job's generation that hold another definition than the
+	// stored one; Standby are nodes of another generation that hold a definition of their own; by
+	// name, the first 20.
 	Superseded []string `json:"superseded,omitempty"`
 	Standby    []string `json:"standby,omitempty"`
 	// Pause has the details while the job is paused.
@@ -57,7 +58,7 @@ type JobView struct {
 // PauseView is since when a job is paused, until when, by whom and why.
 type PauseView struct {
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"` // null: until somebody resumes it
+	Until  time.Time `json:"until"` // null: until an operator resumes the job
 	Author string    `json:"author"`
 	Reason string    `json:"reason"`
 }
@@ -99,7 +100,7 @@ func jobNames(ctx context.Context, c *conn) ([]string, error) {
 	return names, err
 }
 
-// jobViews returns the views that could be made, and errors.Join of what is wrong with the others.
+// jobViews returns the views that could be made, and errors.Join of the faults of the rest.
 func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []ledger.Stored, around inspect.Page) ([]JobView, error) {
 	now, err := l.Now(ctx)
 	if err != nil {
@@ -203,7 +204,7 @@ func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) 
 	return v, nil
 }
 
-// pauseView takes the end from the window, which decides, and the rest from what is noted beside it.
+// pauseView takes the end from the window, which decides, and the rest from the stored pause.
 func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
 	v := &PauseView{Since: timeOf(w.From), Until: timeOf(w.To), Author: p.Author, Reason: p.Reason}
 	if p.Since != 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 )
 
-// LastSuccess reads when runs of some jobs last succeeded, by the job's name. Jobs are left out that have not
-// succeeded, and jobs that are not there. It is JobView.LastSuccess for many jobs,
-// in a few calls. Beside an error stand those that could be read. A client over HTTP returns
-// ErrRedisOnly; JobView has it.
+// LastSuccess reads when runs of some jobs last succeeded, by the job's name. Jobs without a
+// success and unknown jobs are left out. It is JobView.LastSuccess for many jobs, in a few calls.
+// With an error, the readable successes are returned too. A client over HTTP returns ErrRedisOnly;
+// JobView has the time.
 func (c *Client) LastSuccess(ctx context.Context, names ...string) (map[string]time.Time, error) {
 	if c.conn == nil {
 		return nil, ErrRedisOnly

@@ -11,12 +11,14 @@ import (
 	"github.com/escapement/escapement/locking"
 )
 
-// ReleaseOptions are the options of ReleaseLock. The zero value asks the holder to end.
+// ReleaseOptions are the options of ReleaseLock. The zero value requests a release by the holder.
 type ReleaseOptions struct {
-	// Force gives a lock away at once: whoever held it may work on beside the next holder until its next renewal, and only the
-	// larger token tells the two apart. The lease of a run cannot be taken by force.
+	// Force gives a lock away at once: the former holder may work on beside the next holder until
+	// its next renewal, and only the larger token distinguishes the two. The lease of a run cannot
+	// be taken by force.
 	Force bool `json:"force,omitempty"`
-	// Holder is who takes a lock by force, for whoever sees it for that moment.
+	// Holder is the name under which a lock is taken by force; other clients see it for that
+	// moment.
 	Holder string
 	// Author is who releases it, and Reason why; at most 64 and 256 bytes are kept.
 	Author string
@@ -26,7 +28,7 @@ type ReleaseOptions struct {
 // Release is the result of ReleaseLock.
 type Release struct {
 	Lock LockView `json:"lock"` // as it was held
-	Did  Released `json:"did"`  // told, cancelled, taken or lapses
+	Did  Released `json:"did"`  // "told", "cancelled", "taken" or "lapses"
 }
 
 // Released is what ReleaseLock did.
@@ -34,8 +36,8 @@ type Released string
 
 // What ReleaseLock did.
 const (
-	// ReleaseTold: the holder of a lock is asked to end. It hears of it at its next renewal, and the lock is free then, or when it
-	// lapses.
+	// ReleaseTold: the holder of a lock is requested to release it. The holder reads the request at
+	// its next renewal, and the lock is free then, or when it lapses.
 	ReleaseTold Released = "told"
 	// ReleaseCancelled: the run is cancelled, and its lease is gone when the run has ended.
 	ReleaseCancelled Released = "cancelled"
@@ -62,7 +64,7 @@ func releaseLock(ctx context.Context, c *conn, name string, token int64, o Relea
 	return r, err
 }
 
-// grant finds the grant with a token among all that is held by a name.
+// findGrant finds the grant with a token among all grants of a name.
 func findGrant(ctx context.Context, c *conn, name string, token int64) (LockView, error) {
 	held, unread := heldByName(ctx, c, name)
 	if i := slices.IndexFunc(held, func(l LockView) bool { return l.Token == token }); i >= 0 {
@@ -81,7 +83,8 @@ func findGrant(ctx context.Context, c *conn, name string, token int64) (LockView
 	return LockView{}, fmt.Errorf("%w: token %d does not hold %q: it is held by %s", ErrRefused, token, name, strings.Join(others, "; and by "))
 }
 
-// changed is the error for a lock that was given to somebody else just now; nil when it is held by that grant all the same.
+// grantChanged is the error for a lock that was granted to another holder just now; err when the
+// same grant still holds it.
 func grantChanged(ctx context.Context, c *conn, l LockView, err error) error {
 	_, other := findGrant(ctx, c, l.Name, l.Token)
 	return cmp.Or(other, err)
@@ -116,7 +119,7 @@ func takeAway(ctx context.Context, c *conn, l LockView, token int64, holder stri
 	if err != nil {
 		return "", err
 	}
-	if err := lease.Release(ctx); err != nil && !errors.Is(err, locking.ErrLost) { // what was lost is not held either
+	if err := lease.Release(ctx); err != nil && !errors.Is(err, locking.ErrLost) { // a lost lock is not held either
 		return ReleaseLapses, nil
 	}
 	return ReleaseTaken, nil
@@ -131,7 +134,7 @@ func unforceable(l LockView) error {
 		ErrRefused, l.Run, cmp.Or(l.Node, "-"), l.TTL)
 }
 
-// cancelHolder cancels the run of a lease; one that has ended meanwhile is as good.
+// cancelHolder cancels the run of a lease; a run that has ended meanwhile is as good.
 func cancelHolder(ctx context.Context, c *conn, l LockView, o ReleaseOptions) error {
 	_, _, err := cancelRun(ctx, c, l.Run, CancelOptions{Author: o.Author, Reason: cmp.Or(o.Reason, "locks release")})
 	if errors.Is(err, ErrRefused) || errors.Is(err, ErrUnknownRun) {

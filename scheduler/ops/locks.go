@@ -15,29 +15,29 @@ import (
 
 // The kinds of locks.
 const (
-	LockKind = "lock" // somebody took it by its name
+	LockKind = "lock" // taken by its name
 	RunKind  = "run"  // the lease of a run
 )
 
-// ErrUnknownLock is returned when nobody holds anything by that name.
+// ErrUnknownLock is returned when a name has no lock and no lease.
 var ErrUnknownLock = errors.New("nobody holds it")
 
-// LockView is a lock that is held, as tools and the API show it: one that somebody took by its name, or the lease of a run.
+// LockView is a held lock, as tools and the API show it: taken by its name, or the lease of a run.
 type LockView struct {
 	Name    string        `json:"name"` // of a run: its job, "job#2" for a shard
 	Kind    string        `json:"kind"` // LockKind or RunKind
 	Owner   string        `json:"owner"`
-	Holder  string        `json:"holder"` // who that is, as it said
+	Holder  string        `json:"holder"` // the holder's own name for itself
 	Token   int64         `json:"token,string"`
-	TTL     time.Duration `json:"ttl_ms"` // until others can have it, unless it is renewed; 0 of a lock: nobody knows
+	TTL     time.Duration `json:"ttl_ms"` // until the lock is free, unless it is renewed; 0 of a lock: not known
 	Node    string        `json:"node"`
 	Run     string        `json:"run"`
 	Waiters int           `json:"waiters"`
-	Revoked bool          `json:"revoked"` // its holder has been asked to end
+	Revoked bool          `json:"revoked"` // its holder has been requested to release it
 	Permits int           `json:"permits"` // of a semaphore: how many there are, of which this holder has one; else 0
 	Mode    string        `json:"mode"`    // of a read-write lock: "read" or "write"; else ""
 
-	Also []LockView `json:"also,omitempty"` // of one that was asked for: what else is held by that name
+	Also []LockView `json:"also,omitempty"` // of one lock: the other grants of its name
 }
 
 // LockFilter is a page of the locks, which are in the order of their names.
@@ -47,10 +47,10 @@ type LockFilter struct {
 	Limit int    `query:"limit" default:"100" min:"1" max:"1000"` // how many at most, but for further ones of the last name; 0 is all
 }
 
-// lockMargin is by how much a holder is told before Redis gives its lock away.
+// lockMargin is by how much a holder stops before Redis gives its lock away.
 const lockMargin = time.Second
 
-// locks is the driver of the locks beside the jobs, and what takes them.
+// lockDrivers are the driver of the locks outside of jobs, and a locker over it.
 func lockDrivers(c *conn) (*redislock.Driver, *locking.Locker) {
 	driver := redislock.NewDriver(c.client, redislock.Config{Namespace: c.namespace})
 	return driver, locking.New(driver, locking.Config{Margin: lockMargin})
@@ -68,7 +68,7 @@ func listLocks(ctx context.Context, c *conn, f LockFilter) (Page[LockView], erro
 	defer locker.Close()
 	read := limit
 	if f.Match != "" {
-		read = maxInt // what does not match takes no place on the page
+		read = maxInt // names that do not match take no place on the page
 	}
 	found, more, unread := driver.List(ctx, f.After, read)
 	leases, err := leasesNamed(ctx, c, "")
@@ -125,7 +125,8 @@ func heldByName(ctx context.Context, c *conn, name string) ([]LockView, error) {
 	return append(held, leases...), err
 }
 
-// leasesNamed are those of the runs of a job, or of one of its shards, or with "" of all runs. None when there is no such job.
+// leasesNamed are the leases of a job's runs, or of one of its shards, or with "" of all runs. None
+// when there is no such job.
 func leasesNamed(ctx context.Context, c *conn, name string) ([]LockView, error) {
 	job, _, _ := strings.Cut(name, "#") // which is in no job's name
 	views, err := leases(ctx, c, job)

@@ -32,8 +32,8 @@ type NodeView struct {
 	Seen        time.Time     `json:"seen"`
 	Revision    string        `json:"revision"`
 	ZoneData    string        `json:"zone_data"` // version of the time zone rules that its schedules follow
-	// Trouble is why the node claims nothing, or not everything, though nobody has drained it, as
-	// in /readyz.
+	// Trouble is why the node claims nothing, or not everything, although it is not drained, as in
+	// /readyz.
 	Trouble string `json:"trouble,omitempty"`
 	// ConfigRefused is set when the node has refused a change of its configuration, and goes on with the jobs that it had.
 	ConfigRefused *RefusedView `json:"config_refused,omitempty"`

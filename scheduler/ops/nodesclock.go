@@ -16,8 +16,8 @@ type nodesClock struct {
 	redis  time.Time
 }
 
-// nodesTime is the client's idea of Redis' time: Redis' own, or another one that most living nodes go by. It is the zero time, no
-// idea, when the roster cannot be read.
+// nodesTime is the client's estimate of Redis' time: Redis' own, or another time that most living
+// nodes use. It is the zero time, no estimate, when the roster cannot be read.
 func (c *conn) nodesTime(ctx context.Context) time.Time {
 	sent := time.Now()
 	if redis, fresh := c.clock.at(sent); fresh {
@@ -38,7 +38,8 @@ func (n *nodesClock) at(now time.Time) (redis time.Time, fresh bool) {
 	return n.redis.Add(since), !n.looked.IsZero() && since <= nodesClockFor
 }
 
-// set notes what the answer to a look said that was sent at an instant of this machine, and returns the believed time.
+// set stores the time in the answer to a call that was sent at an instant of this machine, and
+// returns the believed time.
 func (n *nodesClock) set(sent, redis time.Time) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -168,7 +168,7 @@ func removeJob(ctx context.Context, c *conn, name string) (err error) {
 	return nil
 }
 
-// by is who does something and why: as the options say, else as the client's actor is called.
+// by is the author and the reason of an act: from the options, else from the client's actor.
 func (c *conn) by(author, reason string) (string, string) {
 	if c.actor == nil {
 		return author, reason

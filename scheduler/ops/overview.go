@@ -12,13 +12,14 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// Overview is a namespace at a glance: what runs, what is late, what comes next, and how the ticks of the last day ended.
+// Overview is a namespace at a glance: running, late and next jobs, and how the ticks of the last
+// day ended.
 type Overview struct {
 	Now     time.Time `json:"now" wire:"set"` // Redis' time
 	Jobs    int       `json:"jobs"`
 	Paused  int       `json:"paused"`
 	Running int       `json:"running"`
-	Pending int       `json:"pending"` // wanted, and granted to nobody yet
+	Pending int       `json:"pending"` // requested or due, and not granted yet
 	// Late are jobs with a tick that was due more than 2 s ago and that no node has claimed, of the 100 jobs that are due first.
 	Late Names `json:"late"`
 	// Since is how far back Ended and Failing go: a day, or less where so much has ended that no more is read.
@@ -42,7 +43,7 @@ const (
 	overviewNext  = 12      // of which so many are shown
 	overviewLate  = 2000    // ms by which a tick is late that no node has claimed
 	overviewRows  = 1000    // ends after which no older ones are read
-	overviewLines = 16      // of the list of what was written lately, at first
+	overviewLines = 16      // lines of the list of recently written jobs, at first
 	overviewMost  = 1 << 12 // lines of that list that are read at most
 )
 
@@ -75,7 +76,7 @@ func readOverview(ctx context.Context, c *conn) (Overview, error) {
 	return o, errors.Join(o.ended(ctx, l, parts, now.Add(-24*time.Hour).UnixMilli()), left)
 }
 
-// ahead fills in what is late and what comes next.
+// ahead fills in the late jobs and the next ticks.
 func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error {
 	a, err := l.Ahead(ctx, overviewDue)
 	if _, err = beside(err); err != nil {
@@ -91,7 +92,7 @@ func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error
 	for _, s := range due {
 		d, err := jobs.ParseDefinition(s.Definition)
 		if s.Err != nil || err != nil {
-			continue // whoever shows the job says what is wrong with it
+			continue // the reader of the job reports the fault
 		}
 		if next := nextTick(s, d.Job, now); next != 0 {
 			o.Next = append(o.Next, NextView{s.Job, time.UnixMilli(next)})
@@ -106,7 +107,7 @@ func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error
 	return nil
 }
 
-// ended fills in what has ended since an instant, ms.
+// ended fills in the ends since an instant, ms.
 func (o *Overview) ended(ctx context.Context, l *ledger.Ledger, parts []int, day int64) error {
 	var recent ledger.Recent
 	for lines := int64(overviewLines); ; lines *= 4 {
@@ -145,7 +146,7 @@ func (o *Overview) ended(ctx context.Context, l *ledger.Ledger, parts []int, day
 	return err
 }
 
-// bad reports whether somebody should look at a run that ended so.
+// bad reports whether an operator should examine a run with this outcome.
 func bad(o jobs.Outcome) bool {
 	return o == jobs.OutcomeFailed || o == jobs.OutcomeTimedOut || o == jobs.OutcomeLost || o == jobs.OutcomeAbandoned
 }
@@ -164,7 +165,7 @@ type EndView struct {
 }
 
 const (
-	endsJobs = 200    // bounds for how many jobs ListEnds is asked at once
+	endsJobs = 200    // bounds the jobs of one call of ListEnds
 	endsEach = 200    // how many ends of each
 	endsMost = 10_000 // and how many ends in all
 )

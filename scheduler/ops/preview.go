@@ -16,11 +16,11 @@ type Preview struct {
 	Resolved string     `json:"resolved"` // the schedule without H
 	TimeZone string     `json:"time_zone"`
 	Ticks    []TickView `json:"ticks"`
-	// Clock says what becomes of the ticks when the clock of the zone is set, "" where it never is, and Changes are the next two times
-	// that it is set.
+	// Clock describes the ticks when the clock of the zone is set, "" where it never is, and
+	// Changes are the next two times that it is set.
 	Clock   string        `json:"clock"`
 	Changes []ClockChange `json:"changes"`
-	// Faults are what is wrong with the schedule; there is nothing else then.
+	// Faults are the faults of the schedule; all other fields are empty then.
 	Faults []FaultView `json:"faults"`
 }
 
@@ -35,7 +35,7 @@ type ClockChange struct {
 // FaultView is a fault in one setting of a job.
 type FaultView struct {
 	Field string `json:"field"` // spelt as in config.yaml, such as retry.max
-	Text  string `json:"text"`  // what is wrong, and the cure
+	Text  string `json:"text"`  // the fault, and the cure
 }
 
 const (

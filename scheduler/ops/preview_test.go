@@ -11,7 +11,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TestPreview: the next ticks, and those that the next changes of the clock concern, however far ahead these are.
+// TestPreview: the next ticks, and the ticks around the next changes of the clock, however far
+// ahead.
 func TestPreview(t *testing.T) {
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	const forward, back = "2027-03-28T02:00:00+01:00 > 2027-03-28T03:00:00+02:00", "2027-10-31T03:00:00+02:00 > 2027-10-31T02:00:00+01:00"
@@ -59,7 +60,8 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestPreviewWordsOfCrontab: who writes a schedule of a crontab is told where that has other days.
+// TestPreviewWordsOfCrontab: the text names the difference to crontab(5) where the same schedule
+// has other days there.
 func TestPreviewWordsOfCrontab(t *testing.T) {
 	for expr, want := range map[string]bool{"0 0 */2 * MON": true, "0 0 13 * FRI": false} {
 		if p := preview(jobs.Job{Schedule: expr}, time.Now(), 1); strings.Contains(p.Words, "; in crontab(5) both day fields must match") != want {
@@ -68,7 +70,8 @@ func TestPreviewWordsOfCrontab(t *testing.T) {
 	}
 }
 
-// TestPreviewFaults: what is wrong is the answer, and names its field; a job without a name is an example.
+// TestPreviewFaults: the answer has the faults, with their fields; a job without a name is an
+// example.
 func TestPreviewFaults(t *testing.T) {
 	for _, tt := range []struct {
 		job    jobs.Job

@@ -21,9 +21,9 @@ type Problem = diagnose.Problem
 
 // Severities of a Problem.
 const (
-	// SeverityWarning is what may harm one day, or is perhaps meant so.
+	// SeverityWarning is a possible harm of a later day, or perhaps intended.
 	SeverityWarning = diagnose.Warning
-	// SeverityError is what harms now, or will at the next crash: somebody must do something.
+	// SeverityError is a harm now, or at the next crash: an operator must act.
 	SeverityError = diagnose.Error
 )
 
@@ -112,7 +112,7 @@ func namespaceProblems(ctx context.Context, c *conn, l *ledger.Ledger, err error
 	return d.keys(ctx)
 }
 
-// promotion looks for one that has begun and not ended.
+// promotion looks for a promotion that has begun and not ended.
 func (d *doctor) promotion(ctx context.Context) error {
 	control, err := d.l.Control(ctx)
 	if err != nil {
@@ -142,9 +142,10 @@ func (d *doctor) keys(ctx context.Context) error {
 }
 
 const (
-	// overdueAfter is how late a tick is that somebody should have claimed: a node takes what is late within seconds.
+	// overdueAfter is how late a tick must be to count as unclaimed: a node takes a late tick
+	// within seconds.
 	overdueAfter = time.Minute
-	// pausedLong is how long a job may be paused before somebody is asked whether it was forgotten.
+	// pausedLong is how long a job may be paused before a warning that it may be forgotten.
 	pausedLong = 7 * 24 * time.Hour
 )
 
@@ -212,7 +213,7 @@ func (d *doctor) named(definition jobs.Definition, version int64, h inspect.Hold
 	}
 }
 
-// upstreams notes that a job follows one that is not there.
+// upstreams notes that a job follows an unknown job.
 func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
 	for _, name := range definition.After {
 		if !there[name] {

@@ -15,12 +15,14 @@ import (
 )
 
 const (
-	// clockWarning and clockError are how far a node's wall clock may be from Redis'. Ticks follow Redis' clock; what a job's function asks for does not.
+	// clockWarning and clockError are how far a node's wall clock may be from Redis'. Ticks follow
+	// Redis' clock; calls of the wall clock in a job's function do not.
 	clockWarning = 250 * time.Millisecond
 	clockError   = time.Second
 	// settled is how old the youngest node is when a deployment is over that replaces nodes one after another.
 	settled = 10 * time.Minute
-	// supersededLong and standbyLong are how long a node may run beside newer ones, and stand by, before somebody is asked whether it was forgotten.
+	// supersededLong and standbyLong are how long a node may run beside newer ones, and stand by,
+	// before a warning that it may be forgotten.
 	supersededLong = time.Hour
 	standbyLong    = 24 * time.Hour
 )
@@ -70,7 +72,7 @@ func (d *doctor) nodes(ctx context.Context) ([]NodeView, error) {
 	return living, nil
 }
 
-// living looks whether somebody claims.
+// living checks that some node claims.
 func (d *doctor) living(nodes []NodeView) {
 	switch {
 	case len(nodes) == 0 && d.to.TakesNoWrites():
@@ -116,7 +118,8 @@ func (d *doctor) node(n NodeView) {
 	}
 }
 
-// differ notes that living nodes of one generation differ in something, once no node is young any more. Nodes that do not say are left out.
+// differ notes that living nodes of one generation differ in a value, once no node is young any
+// more. Nodes without a value are left out.
 func (d *doctor) differ(code string, nodes []NodeView, what, cure string, of func(NodeView) string) {
 	by := make(map[string]map[string][]string) // generation -> value -> names
 	for _, n := range nodes {

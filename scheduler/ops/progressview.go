@@ -9,13 +9,15 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// ProgressView is how far a run in flight is, as it said up to a third of its lease time ago; see jobs.Run.Progress.
+// ProgressView is the progress of a run in flight, up to a third of its lease time old; see
+// jobs.Run.Progress.
 type ProgressView struct {
 	Done  int64     `json:"done"`
 	Total int64     `json:"total"` // 0: not known
 	Note  string    `json:"note"`
-	At    time.Time `json:"at"` // when the run said so
-	// End is when it will end if it goes on as fast as since it first said anything; null when that is not known.
+	At    time.Time `json:"at"` // when the run reported it
+	// End is when the run will end if it goes on at the rate since its first report; null when not
+	// known.
 	End time.Time `json:"end"`
 }
 
@@ -27,7 +29,8 @@ func progressView(p ledger.Progress) *ProgressView {
 	return v
 }
 
-// addProgress adds how far those of the runs are that go on, and what they wait for before they start.
+// addProgress adds the progress of started runs, and the causes for which granted runs wait before
+// they start.
 func addProgress(ctx context.Context, l *ledger.Ledger, runs []inspect.Run, views []RunView) error {
 	var going []ledger.Run
 	for _, r := range runs {

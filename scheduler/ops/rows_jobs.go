@@ -20,25 +20,28 @@ type Why struct {
 
 var rowListJobs = read("jobs", "the jobs by name", listJobs)
 
-// ListJobs lists jobs by name, and reads their names and what is stored of those on the page. Jobs that this version cannot read are left out and named in the
-// error, which then wraps ErrUnknownFormat and comes beside the others; and so does an UnreachableError.
-// Where there are more than 1,000 jobs and a limit, the owner is found by hashing alone; see JobView.Owner.
-// It returns ErrUnknownNamespace when no node has ever run there, and ErrRefused for a negative limit.
+// ListJobs lists jobs by name; it reads all names, and the records of the jobs on the page. Jobs in
+// an unknown format are left out and named in the error, which then wraps ErrUnknownFormat and
+// comes with the other jobs; and so does an UnreachableError. With more than 1,000 jobs and a
+// limit, the owner is found by hashing alone; see JobView.Owner. ListJobs returns
+// ErrUnknownNamespace when no node has ever run there, and ErrRefused for a negative limit.
 func (c *Client) ListJobs(ctx context.Context, f JobFilter) (Page[JobView], error) {
 	return call(ctx, c, rowListJobs, f)
 }
 
 var rowJobNames = read("job-names", "the names of all jobs, in order", plain(jobNames))
 
-// JobNames are the names of all jobs, in order. Beside an UnreachableError stand those that can be read.
+// JobNames are the names of all jobs, in order. With an UnreachableError, the readable names are
+// returned too.
 func (c *Client) JobNames(ctx context.Context) ([]string, error) {
 	return call(ctx, c, rowJobNames, None{})
 }
 
 var rowGraph = read("graph", "the jobs that follow others, and those that others follow", plain(readGraph)).slow()
 
-// Graph reads which job follows which, by name: the jobs that follow others, and those that others follow. It reads all definitions.
-// Jobs that this version cannot read are left out, and named in the error beside the others if they may belong to the graph.
+// Graph reads which job follows which, by name: all upstreams and all followers. It reads all
+// definitions. Jobs in an unknown format are left out, and named in the error beside the other jobs
+// if they may belong to the graph.
 func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 	return call(ctx, c, rowGraph, None{})
 }
@@ -46,8 +49,8 @@ func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
 var rowGetJob = read("jobs/{name}", "one job", byName(getJob))
 
 // GetJob reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
-// wraps ErrUnknownFormat for one that this version cannot read. Beside an UnreachableError stands the job,
-// and its owner may be another one: who goes first for a job depends on all of them.
+// wraps ErrUnknownFormat for a job in an unknown format. With an UnreachableError the job is
+// returned too, and its owner may be another one: the owner depends on all jobs.
 func (c *Client) GetJob(ctx context.Context, name string) (JobView, error) {
 	return call(ctx, c, rowGetJob, Named{name})
 }

@@ -8,16 +8,18 @@ import (
 
 var rowLocks = read("locks", "the locks, and the leases of runs, by name", listLocks)
 
-// ListLocks lists what is held: the locks of package redislock, and the leases of runs. It looks at the name of every key in Redis, a
-// thousand at a time. What could be read comes beside an UnreachableError. It returns ErrRefused for a negative limit.
+// ListLocks lists the locks of package redislock, and the leases of runs. It reads the name of
+// every key in Redis, a thousand at a time. With an UnreachableError, the readable locks are
+// returned too. It returns ErrRefused for a negative limit.
 func (c *Client) ListLocks(ctx context.Context, f LockFilter) (Page[LockView], error) {
 	return call(ctx, c, rowLocks, f)
 }
 
 var rowLock = read("locks/{name}", "what is held by a name", byName(getLock))
 
-// GetLock finds what is held by a name, a lock before the leases of runs. The others are in Also, those of a semaphore too. It returns ErrUnknownLock when
-// nobody holds anything by that name, and a locking.InputError for a name that no lock can have.
+// GetLock finds the lock of a name, or else a lease of a run. Further grants are in Also, a
+// semaphore's too. It returns ErrUnknownLock when the name has no lock and no lease, and a
+// locking.InputError for a name that no lock can have.
 func (c *Client) GetLock(ctx context.Context, name string) (LockView, error) {
 	return call(ctx, c, rowLock, Named{name})
 }
@@ -48,17 +50,18 @@ var rowRelease = &Operation[releaseIn, Release]{
 	},
 }
 
-// ReleaseLock ends one grant of a lock, or of a run's lease, by its token, so that nobody else's is ended by mistake. It does not wait
-// for the end; GetLock shows it. It returns ErrUnknownLock when nobody holds anything by that name, and ErrRefused when another grant
-// does, or for a run's lease with Force.
+// ReleaseLock ends one grant of a lock, or of a run's lease, by its token, so that no other grant
+// is ended by mistake. It does not wait for the end; GetLock shows it. It returns ErrUnknownLock
+// when the name has no lock and no lease, and ErrRefused when another grant holds it, or for a
+// run's lease with Force.
 func (c *Client) ReleaseLock(ctx context.Context, name string, token int64, o ReleaseOptions) (Release, error) {
 	return call(ctx, c, rowRelease, releaseIn{Named{name}, token, o})
 }
 
-// Leases lists the leases of the runs that are going, by name and then by token: of one job, or with ""
-// of all. Runs that nobody was granted yet have none. It returns ErrUnknownJob for a job that is not
-// there, and ErrUnknownNamespace when no node has ever run in the namespace. Beside an UnreachableError stand those
-// of the other partitions. A client over HTTP returns ErrRedisOnly; ListLocks has the leases too.
+// Leases lists the leases of running runs, by name and then by token: of one job, or with "" of
+// all. Pending runs have none. It returns ErrUnknownJob for an unknown job, and ErrUnknownNamespace
+// when no node has ever run in the namespace. With an UnreachableError, the reachable partitions'
+// leases are returned too. A client over HTTP returns ErrRedisOnly; ListLocks has the leases too.
 func (c *Client) Leases(ctx context.Context, job string) ([]LeaseView, error) {
 	if c.conn == nil {
 		return nil, ErrRedisOnly

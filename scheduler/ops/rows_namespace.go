@@ -31,7 +31,8 @@ func (c *Client) Namespace(ctx context.Context) (Namespace, error) {
 	return call(ctx, c, rowNamespace, None{})
 }
 
-// Now is the time by which all ticks are due: Redis', or the one that most living nodes go by while they do not believe Redis' clock.
+// Now is the time by which all ticks are due: Redis', or the time of most living nodes while they
+// do not believe Redis' clock.
 func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	if c.remote == nil {
 		return redisNow(ctx, c.conn)
@@ -40,9 +41,9 @@ func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	return n.Now, err
 }
 
-// Closed reports in a few words that a move has closed the namespace here, and where it is instead; ""
-// when none has. What is read here may then be outdated. It returns ErrUnknownNamespace when no
-// node has ever run there.
+// Closed reports in a few words that a move has closed the namespace here, and its new place; ""
+// when none has. Records that are read here may then be outdated. It returns ErrUnknownNamespace
+// when no node has ever run there.
 func (c *Client) Closed(ctx context.Context) (string, error) {
 	if c.remote == nil {
 		return closedWords(ctx, c.conn)
@@ -53,8 +54,9 @@ func (c *Client) Closed(ctx context.Context) (string, error) {
 
 var rowOverview = read("overview", "what runs, what is late, what comes next, and how the last day's ticks ended", plain(readOverview))
 
-// Overview reads what runs and waits, the jobs that are due first, and what has ended lately: as much as it takes for a day, or for about a
-// thousand ends. Beside an UnreachableError stands what could be read.
+// Overview reads running and waiting runs, the jobs that are due first, and recent ends: as many as
+// it takes for a day, or about a thousand. With an UnreachableError, the readable part is returned
+// too.
 func (c *Client) Overview(ctx context.Context) (Overview, error) {
 	return call(ctx, c, rowOverview, None{})
 }
@@ -85,9 +87,8 @@ var rowGenerations = &Operation[matchIn, []GenerationView]{
 	},
 }
 
-// ListGenerations lists the generations of the namespace by name: those with living nodes, with jobs,
-// or with stored definitions. Each is compared with what is run now. It returns
-// ErrUnknownNamespace.
+// ListGenerations lists the generations of the namespace by name: each with living nodes, jobs, or
+// stored definitions. Each is compared with the active definitions. It returns ErrUnknownNamespace.
 func (c *Client) ListGenerations(ctx context.Context) ([]GenerationView, error) {
 	return call(ctx, c, rowGenerations, matchIn{})
 }
@@ -109,7 +110,7 @@ var rowPromote = &Operation[promoteIn, Promotion]{
 }
 
 // Promote makes nodes run a generation's definitions: of all jobs, which makes the generation
-// active, or of those that match a pattern. One script switches each job, so two generations can
+// active, or of the jobs that match a pattern. One script switches each job, so two generations can
 // never claim the same tick, and the generation's nodes claim within about 250 ms. A job with an
 // unchanged schedule goes on at its cursor. When the schedule changes, due ticks of the old one are
 // recorded as superseded, as in a deploy. Runs go on and hold their leases, unless CancelRunning is
@@ -117,9 +118,10 @@ var rowPromote = &Operation[promoteIn, Promotion]{
 //
 // A repeated call completes an interrupted promotion under the same epoch. Another promotion may
 // begin meanwhile; it replaces this one. To go back, promote the generation that was active before.
-// Promote returns ErrRefused for an unknown generation, one without a living node, one whose nodes
-// have just started, a pattern that is invalid or matches no job of the generation, an author that is not UTF-8, and, together
-// with ErrClosed, while a move has closed the namespace. If Redis answers later than max_skew, or
+// Promote returns ErrRefused for an unknown generation, a generation without a living node, a
+// generation whose nodes have just started, a pattern that is invalid or matches no job of the
+// generation, an author that is not UTF-8, and, together with ErrClosed, while a move has closed the
+// namespace. If Redis answers later than max_skew, or
 // the clocks of a Cluster's masters differ by more, it fails with both instants in the error; call
 // it again.
 func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {

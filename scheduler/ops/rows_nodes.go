@@ -17,16 +17,16 @@ var rowNodes = &Operation[matchIn, []NodeView]{
 	},
 }
 
-// ListNodes lists the nodes in the roster by name, also those that have just gone. Jobs of unreachable partitions do not count as
-// superseded or on standby. Records that this version cannot read are counted in an error that wraps ErrUnknownFormat and comes beside the
-// others.
+// ListNodes lists the nodes in the roster by name, recently departed nodes too. Jobs of unreachable
+// partitions do not count as superseded or on standby. Records in an unknown format are counted in
+// an error that wraps ErrUnknownFormat and comes with the other nodes.
 func (c *Client) ListNodes(ctx context.Context) ([]NodeView, error) {
 	return call(ctx, c, rowNodes, matchIn{})
 }
 
 var rowDrains = read("drains", "the drained names of nodes", plain(listDrains))
 
-// Drains lists the drained names, also those that no node has at present.
+// Drains lists the drained names, also names without a node at present.
 func (c *Client) Drains(ctx context.Context) (map[string]DrainView, error) {
 	return call(ctx, c, rowDrains, None{})
 }

@@ -11,13 +11,13 @@ import (
 
 var rowListRuns = read("runs", "runs, those in flight first, and ranges of ticks that did not run", listRuns)
 
-// ListRuns lists runs: first those in flight, the newest tick first, then recorded ones and ranges of ticks that did not run, by when they
-// ended. In a namespace of more than 1,000 jobs a page reads what is in flight, and of the
-// histories the newest rows. It reads all histories where there is no Limit, and where it does not find enough among what the last
-// 1,000 calls have written: with an Outcome that is rare, far back, or soon after a move.
-// Where the history of a job cannot be read, the runs of the
-// others come beside an error that names the job. They also come beside an UnreachableError. It returns ErrRefused
-// for an outcome that is none, a negative Limit, and an After that is no place.
+// ListRuns lists runs: first runs in flight, the newest tick first, then recorded runs and ranges
+// of ticks that did not run, by their ends. In a namespace of more than 1,000 jobs a page reads the
+// runs in flight, and of the histories the newest rows. It reads all histories without a Limit, and
+// where the last 1,000 calls' writes do not contain enough: with an Outcome that is rare, far back,
+// or soon after a move. Where the history of a job cannot be read, the other jobs' runs come with
+// an error that names the job. They also come with an UnreachableError. ListRuns returns ErrRefused
+// for an unknown outcome, a negative Limit, and an After that is no place.
 func (c *Client) ListRuns(ctx context.Context, f RunFilter) (Page[RunView], error) {
 	return call(ctx, c, rowListRuns, f)
 }
@@ -52,10 +52,10 @@ const (
 	waitAgain = time.Second
 )
 
-// WaitRun returns the run, as GetRun does, when it has ended; one that may not start yet is waited for too.
-// A run that was handed back is followed; a further attempt is a run of its own and is not. On Redis it looks ten times a second at first, and
-// after ten seconds once a second. It returns
-// ctx's error, and ErrUnknownRun when the run is not there or was removed with its job.
+// WaitRun returns the run, as GetRun does, when it has ended; a run that may not start yet is
+// waited for too. A run that was handed back is followed; a further attempt is a run of its own and
+// is not. On Redis, WaitRun polls ten times a second at first, and after ten seconds once a second.
+// It returns ctx's error, and ErrUnknownRun when the run is unknown or was removed with its job.
 func (c *Client) WaitRun(ctx context.Context, id string) (v RunView, err error) {
 	if c.remote == nil {
 		return waitRun(ctx, c.conn, id)
@@ -171,9 +171,9 @@ var rowBackfills = &Operation[backfillsIn, []BackfillView]{
 	},
 }
 
-// ListBackfills lists the backfills that are under way and the last ended one of each job; of one job
-// or, with "", of all. It returns ErrUnknownJob for a name that no job has. Records that this version
-// cannot read are counted in an error that wraps ErrUnknownFormat and comes beside the others.
+// ListBackfills lists the running backfills and the last ended one of each job; of one job or, with
+// "", of all. It returns ErrUnknownJob for an unknown job. Records in an unknown format are counted
+// in an error that wraps ErrUnknownFormat and comes with the other backfills.
 func (c *Client) ListBackfills(ctx context.Context, name string) ([]BackfillView, error) {
 	return call(ctx, c, rowBackfills, backfillsIn{name})
 }

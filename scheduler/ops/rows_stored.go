@@ -40,8 +40,8 @@ func (c *Client) Delete(ctx context.Context, name string, was time.Time) error {
 	return err
 }
 
-// DeleteJobs deletes many stored jobs, each by its name, and in its Version alone. It returns the names of those that are deleted with
-// their history; the error is about the others.
+// DeleteJobs deletes many stored jobs, each by its name, and in its Version alone. It returns the
+// names of jobs that are deleted with their history; the error is about the rest.
 func (c *Client) DeleteJobs(ctx context.Context, list []StoredJob) (deleted []string, err error) {
 	failed := make(map[string]error)
 	if c.remote == nil {
@@ -84,15 +84,17 @@ var rowPutJob = &Operation[putIn, StoredJob]{
 	},
 }
 
-// PutJob stores a job that names a handler, or replaces a stored one, and returns it with its version. Nodes that have the
-// handler (jobs.Registry.Handle) learn of it within a second, and run it as a job of their own; where none lives, its ticks
-// wait, as those of any job without a node. Its history and cursor go on when it is replaced. A job that is stored already with these
-// settings keeps its version, and nothing changes.
+// PutJob stores a job that names a handler, or replaces a stored one, and returns it with its
+// version. Nodes with the handler (jobs.Registry.Handle) learn of the job within a second, and run
+// it as a job of their own; without such a node, its ticks wait, as for any job without a node. A
+// replaced job keeps its history and cursor. A job that is stored already with these settings keeps
+// its version, and nothing changes.
 //
-// It returns ErrRefused with a *jobs.FieldError for each setting that is wrong, for a handler that no node has declared in
-// this namespace, for a payload that does not fit the type of a handler of jobs.HandleTyped, for a job with a function, for a limit
-// other than that of its group's stored jobs (of the 10,000 jobs that were changed the longest ago), for a name that a program's job has,
-// and for another version than o says. Nothing is stored then.
+// It returns ErrRefused with a *jobs.FieldError for each wrong setting, for a handler that no node
+// has declared in this namespace, for a payload that does not fit the type of a handler of
+// jobs.HandleTyped, for a job with a function, for a limit that differs from its group's stored
+// jobs (the 10,000 jobs that were changed the longest ago), for the name of a program's job, and
+// for a stored version other than o.Was. Nothing is stored then.
 func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJob, error) {
 	return call(ctx, c, rowPutJob, putIn{Named: Named{j.Name}, PutOptions: o, Job: StoredJob{Job: j}})
 }

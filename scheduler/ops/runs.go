@@ -13,8 +13,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// OutcomePending asks, as the Outcome of a RunFilter, for those running runs that nobody was granted yet. The Reason of such a run begins
-// with it, and is no more when nothing but a node's next look stands in its way.
+// OutcomePending, as the Outcome of a RunFilter, selects runs that have not been granted yet. The
+// Reason of such a run begins with this word, and has nothing more when the run only waits for a
+// node's next sweep.
 const OutcomePending = inspect.Pending // "pending"
 
 // RunFilter restricts ListRuns; zero fields do not.
@@ -24,7 +25,8 @@ type RunFilter struct {
 	Outcome string    `query:"outcome"`                                // only runs that ended so, or are running or pending
 	Limit   int       `query:"limit" default:"100" min:"1" max:"1000"` // newest ones; 0 is all
 	After   string    `query:"after"`                                  // the page begins behind this place: Next of the page before
-	// Recent lists with a Limit what is in flight, and of the histories what the last 1,000 calls have written: it never reads them all.
+	// Recent, with a Limit, lists runs in flight, and of the histories the writes of the last 1,000
+	// calls: it never reads all histories.
 	Recent bool
 }
 
@@ -92,7 +94,8 @@ func readRun(ctx context.Context, c *conn, l *ledger.Ledger, id string) (RunView
 	return views[0], r, err
 }
 
-// locate finds a run among those of all jobs. One that no master has which answers may be at another one.
+// locate finds a run among all jobs' runs. A run that no reachable master has may be at another
+// one.
 func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, err error) {
 	names, err := l.Names(ctx, l.All())
 	left, err := beside(err)
@@ -107,7 +110,7 @@ func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, er
 	return r, err
 }
 
-// enrich reads what is kept beside a run, what followed it, and who wants it ended.
+// enrich reads a run's output, payload, next attempt and requests to cancel.
 func enrich(ctx context.Context, l *ledger.Ledger, r inspect.Run, v *RunView) error {
 	if r.Lease != nil {
 		var tail []byte

@@ -24,8 +24,8 @@ type RunView struct {
 	Count  *int64    `json:"count,omitempty"` // of a range: how many ticks; see Mark for 0
 	Shard  int       `json:"shard"`
 	Shards int       `json:"shards"`
-	// Whole says that this is a tick of a sharded job as a whole; Of is, of a shard, that tick's id, and Param its
-	// parameter.
+	// Whole reports that this is a tick of a sharded job as a whole; Of is, of a shard, its tick's
+	// id, and Param its parameter.
 	Whole      bool         `json:"whole,omitempty"`
 	Of         string       `json:"of,omitempty"`
 	Param      string       `json:"param,omitempty"`
@@ -35,12 +35,12 @@ type RunView struct {
 	Node       string       `json:"node"`
 	Generation string       `json:"generation"`
 	Trigger    string       `json:"trigger"`
-	Outcome    jobs.Outcome `json:"outcome"` // "running", also while nobody was granted it yet
-	// Reason begins with "pending", and says why, while nobody was granted the run yet. Of a granted run it may be what the
-	// run waits for before it starts.
+	Outcome    jobs.Outcome `json:"outcome"` // "running", also of a pending run
+	// Reason begins with "pending", and names the cause, while the run has not been granted yet. Of
+	// a granted run Reason may be the cause for which it waits before it starts.
 	Reason   string        `json:"reason"`
 	Due      time.Time     `json:"due"`
-	Started  time.Time     `json:"started"` // null when nobody was granted it, and while it waits for its tick
+	Started  time.Time     `json:"started"` // null of a pending run, and while the run waits for its tick
 	Ended    time.Time     `json:"ended"`
 	Lag      time.Duration `json:"lag_ms"`
 	Duration time.Duration `json:"duration_ms"` // of a running run: up to now
@@ -51,7 +51,7 @@ type RunView struct {
 	Note string `json:"note,omitempty"`
 	// NotBefore is the earliest that a pending run may start.
 	NotBefore time.Time `json:"not_before,omitempty"`
-	// Progress is how far a run that goes on is; null when it has not said so.
+	// Progress is how far a running run is; null without a report.
 	Progress *ProgressView `json:"progress,omitempty"`
 	// NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is
 	// the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only GetRun and WaitRun read them.
@@ -60,19 +60,19 @@ type RunView struct {
 	Payload     json.RawMessage `json:"payload,omitempty"`
 }
 
-// Pending says that nobody was granted this run yet. Its outcome is "running" all the same.
+// Pending reports that this run has not been granted yet. Its outcome is "running" all the same.
 func (v RunView) Pending() bool {
 	return v.Outcome == jobs.OutcomeRunning && strings.HasPrefix(v.Reason, OutcomePending)
 }
 
-// Mark says that this stands for no tick: the cursor was set back to Tick, or moved from there by a definition that
-// was replaced before any tick was owed.
+// Mark reports that this row is no tick: the cursor was set back to Tick, or moved from there by a
+// definition that was replaced before any tick was owed.
 func (v RunView) Mark() bool { return v.Count != nil && *v.Count == 0 }
 
 // reasonLapsed is the reason of a run whose node has not renewed its lease in time. It may still be going.
 const reasonLapsed = "lease lapsed, not reaped yet"
 
-// runViews shows runs, and how those in flight stand. Beside an error the views do not say that.
+// runViews shows runs, and the state of runs in flight. With an error the views lack this state.
 func runViews(ctx context.Context, c *conn, l *ledger.Ledger, runs []inspect.Run) ([]RunView, error) {
 	s, err := inspect.Status(ctx, l, c.roster(), runs)
 	views := make([]RunView, len(runs))
@@ -99,12 +99,13 @@ func runViews(ctx context.Context, c *conn, l *ledger.Ledger, runs []inspect.Run
 	return views, err
 }
 
-// aheadOf says whether runs of a trigger may be granted before their ticks.
+// aheadOf reports whether runs of a trigger may be granted before their ticks.
 func aheadOf(trigger string) bool {
 	return trigger == jobs.TriggerSchedule.String() || trigger == jobs.TriggerCatchUp.String()
 }
 
-// begun is when a run started at the earliest that was granted at an instant, ms: one that a schedule asked for starts no sooner than its tick.
+// begun is the earliest start of a run that was granted at an instant, ms: a scheduled run does not
+// start before its tick.
 func begun(trigger string, tick, granted int64) int64 {
 	if aheadOf(trigger) {
 		return max(tick, granted)
@@ -173,7 +174,7 @@ func lateReport(text string) string {
 	return text
 }
 
-// keep adds what is kept beside a run, as text and JSON whatever it is.
+// keep adds a run's stored output and payload, as valid text and JSON whatever the bytes are.
 func (v *RunView) keep(output, payload []byte) {
 	v.Output = strings.ToValidUTF8(string(output), "\uFFFD")
 	if len(payload) == 0 {

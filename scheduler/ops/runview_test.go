@@ -7,8 +7,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// A run that was claimed before its tick started no sooner than that, whether it goes on, was abandoned or is a tick of shards. One by
-// hand of an old tick, or of one that is to come, starts when it was granted.
+// A run that was claimed ahead starts no sooner than its tick, whether it goes on, was abandoned or
+// is a tick of shards. A manual run, of an old tick or of a future one, starts when it was granted.
 func TestViewOfARunThatWasClaimedAhead(t *testing.T) {
 	const tick = int64(1_800_000_000_000)
 	for _, c := range []struct {

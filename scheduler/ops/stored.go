@@ -24,13 +24,13 @@ type StoredJob struct {
 	unchanged bool // PutJob has found it stored so already
 }
 
-// PutOptions say how PutJobs stores jobs. The zero value is useful.
+// PutOptions are the options of PutJobs. The zero value is useful.
 type PutOptions struct {
-	// New says that no job may be replaced.
+	// New refuses to replace a job.
 	New bool `query:"new"`
 	// Was is the version that is replaced. With another one stored, or none, the job is refused. Zero: any.
 	Was time.Time `query:"was"`
-	// DryRun says that everything is checked and nothing is stored.
+	// DryRun checks everything and stores nothing.
 	DryRun bool `query:"dry_run"`
 }
 
@@ -112,8 +112,8 @@ func putJobs(ctx context.Context, c *conn, list []jobs.Job, o PutOptions) (store
 	return stored, nil
 }
 
-// notePut notes in the audit which jobs were stored, and returns err. Of those that were stored so before there is no note, but one where
-// all were.
+// notePut notes in the audit which jobs were stored, and returns err. Unchanged jobs have no note,
+// except one note where all are unchanged.
 func (c *Client) notePut(ctx context.Context, list []jobs.Job, stored []StoredJob, o PutOptions, err error) error {
 	name := rowPutJob.Audit
 	if o.DryRun || len(list) == 0 {
@@ -280,7 +280,7 @@ func storedJobs(ctx context.Context, c *conn, names ...string) ([]StoredJob, err
 	return all, errors.Join(faults...)
 }
 
-// standing says which version is stored.
+// standing names the stored version.
 func standing(a ledger.CatalogAnswer) string {
 	if a.Version == 0 {
 		return "no such job is stored"

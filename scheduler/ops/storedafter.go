@@ -12,9 +12,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// checkUpstreams checks that the jobs which jobs to be stored follow are there, stored or a program's, that no jobs wait for each other,
-// and that those which one job follows begin with the same ticks, also those of a job that follows one of the jobs to be stored. What
-// else stands in the catalog is not judged anew.
+// checkUpstreams: every upstream of the jobs to be stored exists, stored or a program's, there is
+// no circle, and the upstreams of one job begin with the same ticks, also where another job follows
+// a job to be stored. The rest of the catalog is not checked again.
 func checkUpstreams(ctx context.Context, l *ledger.Ledger, list []jobs.Job) error {
 	c := chains{reg: jobs.NewRegistry(), mine: make(map[string]bool), by: make(map[string]string)}
 	for _, j := range list {
@@ -30,12 +30,12 @@ func checkUpstreams(ctx context.Context, l *ledger.Ledger, list []jobs.Job) erro
 	return c.check()
 }
 
-// chains are jobs to be stored, with those that they follow and that follow them.
+// chains are jobs to be stored, with their upstreams and followers.
 type chains struct {
 	reg   *jobs.Registry
 	mine  map[string]bool   // the jobs to be stored
-	by    map[string]string // jobs that are not known yet, each with one that follows it
-	ghost []string          // jobs that are not there, of followers that are
+	by    map[string]string // unknown jobs, each with a follower
+	ghost []string          // unknown jobs of known followers
 }
 
 // add adds a job, as far as its ticks are concerned.
@@ -50,7 +50,7 @@ func (c *chains) add(j jobs.Job) {
 	}
 }
 
-// addFollowers adds the jobs that follow, also through others, those whose ticks change.
+// addFollowers adds the direct and indirect followers of the jobs whose ticks change.
 func (c *chains) addFollowers(ctx context.Context, l *ledger.Ledger, list []jobs.Job) error {
 	names := make([]string, len(list))
 	for i, j := range list {
@@ -100,7 +100,7 @@ func (c *chains) addFollowers(ctx context.Context, l *ledger.Ledger, list []jobs
 	return nil
 }
 
-// begins says which ticks a job has, or whom it follows.
+// begins describes the ticks of a job, or names its upstreams.
 func begins(j jobs.Job) string {
 	if len(j.After) > 0 {
 		return strings.Join(j.After, ",")
@@ -112,7 +112,7 @@ func begins(j jobs.Job) string {
 	return "at " + s.Resolved()
 }
 
-// addUpstreams adds the jobs that those here follow, also through others.
+// addUpstreams adds the direct and indirect upstreams of all chains.
 func (c *chains) addUpstreams(ctx context.Context, l *ledger.Ledger) error {
 	var faults []error
 	for len(c.by) > 0 {
@@ -128,7 +128,7 @@ func (c *chains) addUpstreams(ctx context.Context, l *ledger.Ledger) error {
 			}
 			if !there {
 				c.ghost = append(c.ghost, name)
-				d.Name, d.Schedule = name, "@hourly" // nobody knows; see check
+				d.Name, d.Schedule = name, "@hourly" // the schedule is unknown; see check
 			}
 			c.add(d.Job)
 		}
@@ -136,7 +136,7 @@ func (c *chains) addUpstreams(ctx context.Context, l *ledger.Ledger) error {
 	return errors.Join(faults...)
 }
 
-// check checks all together. What hangs on a job that is not there cannot be compared.
+// check checks all chains together. A chain with an unknown job cannot be compared.
 func (c *chains) check() error {
 	err := c.reg.Check()
 	each, several := err.(interface{ Unwrap() []error })

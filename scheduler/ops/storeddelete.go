@@ -18,7 +18,8 @@ import (
 const (
 	// deleteWithin is how long Delete waits until no node holds the job and no run of it is in flight.
 	deleteWithin = 5 * time.Second
-	// heldEvery is how often Delete asks which nodes still hold the job; nodes read the catalog twice a second.
+	// heldEvery is how often Delete reads which nodes still hold the job; nodes read the catalog
+	// twice a second.
 	heldEvery = 250 * time.Millisecond
 )
 
@@ -81,7 +82,8 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 	return failed
 }
 
-// notStored is the error about a job that is not in the catalog. It says so when a program has registered it.
+// notStored is the error about a job that is not in the catalog. It names a registration by a
+// program.
 func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
 	entries, _ := l.Named(ctx, []string{name}) // what cannot be read adds nothing to the error
 	for _, s := range entries {

@@ -24,7 +24,7 @@ type Verification struct {
 	// Unverified are the jobs, by name, that could not be checked, because their entry, definition
 	// or history cannot be read.
 	Unverified []string `json:"unverified"`
-	// Overdue are ticks of jobs that no living node can run, so nobody will record them soon.
+	// Overdue are ticks of jobs that no living node can run, so no node will record them soon.
 	Overdue []Overdue `json:"overdue"`
 	Checked Checked   `json:"checked"`
 }
@@ -93,7 +93,7 @@ func overdue(ctx context.Context, c *conn, l *ledger.Ledger, f VerifyFilter) (al
 		}
 		d, err := jobs.ParseDefinition(s.Definition)
 		if err != nil {
-			continue // Verify names it among those that are left alone
+			continue // Verify names it among the jobs in an unknown format
 		}
 		schedule, err := d.ParsedSchedule()
 		if err != nil || schedule == nil {
