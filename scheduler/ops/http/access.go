@@ -22,20 +22,23 @@ type Identity struct {
 	Role ops.Role `json:"-"`
 }
 
-// Access says who may do what. The zero value takes everybody for an operator.
+// Access decides which users have which role. The zero value makes the server open: every client is
+// an operator.
 type Access struct {
-	// Tokens are bearer tokens (RFC 6750), each with who it stands for.
+	// Tokens are bearer tokens (RFC 6750), each with its user.
 	Tokens map[string]Identity
-	// Users are those of basic authentication (RFC 7617), by name.
+	// Users are the users of basic authentication (RFC 7617), by name.
 	Users map[string]User
-	// Header names the header in which a trusted proxy says who it is. The proxy must remove it from what it passes on. "" for none.
+	// Header names the header in which a trusted proxy names the user. The proxy must remove the
+	// header from clients' requests. "" for none.
 	Header string
-	// HeaderRole is the role of those whom the proxy names. Default ops.Viewer. RoleHeader names a header with the role instead,
-	// viewer or operator; any other value is nobody's.
+	// HeaderRole is the role of users whom the proxy names. Default ops.Viewer. RoleHeader names a
+	// header with the role instead, viewer or operator; any other value has no role.
 	HeaderRole ops.Role
 	RoleHeader string
-	// Hosts are names by which a server may be called that lets everybody in, beside localhost and addresses. A page of a site whose
-	// name was made to lead here would else operate it from the browser of somebody who may reach it (DNS rebinding).
+	// Hosts are the names by which an open server may be called, beside localhost and addresses.
+	// Otherwise a page of another site, whose name was made to lead here, could operate the server
+	// from the browser of a user with access (DNS rebinding).
 	Hosts []string
 }
 
@@ -45,10 +48,10 @@ type User struct {
 	Role     ops.Role
 }
 
-// Open reports whether everybody is an operator.
+// Open reports whether every client is an operator.
 func (a *Access) Open() bool { return len(a.Tokens) == 0 && len(a.Users) == 0 && a.Header == "" }
 
-// identify says who makes a request; a role of ops.Nobody when that is not known.
+// identify returns the user who makes a request; with role ops.Nobody when not known.
 func (a *Access) identify(r *http.Request) Identity {
 	if a.Open() {
 		return Identity{Name: r.Header.Get(AuthorHeader), Role: ops.Operator}
@@ -83,7 +86,7 @@ func bearerOf(r *http.Request) (token string, bearer bool) {
 	return strings.TrimLeft(token, " "), strings.EqualFold(scheme, "Bearer")
 }
 
-// only is the value of a header that a request has once; "" else. A second one was put in by somebody else than the proxy.
+// only is the value of a header that a request has once; "" else. A second value is not the proxy's.
 func only(r *http.Request, header string) string {
 	if values := r.Header.Values(header); header != "" && len(values) == 1 {
 		return values[0]
@@ -91,7 +94,7 @@ func only(r *http.Request, header string) string {
 	return ""
 }
 
-// called reports whether a request comes by a name that may be used where everybody is let in.
+// called reports whether a request uses a name that an open server may have.
 func (a *Access) called(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -102,7 +105,7 @@ func (a *Access) called(r *http.Request) bool {
 	return !a.Open() || is("localhost") || net.ParseIP(host) != nil || slices.ContainsFunc(a.Hosts, is)
 }
 
-// same compares secrets in a time that says nothing about them.
+// same compares secrets in a time that is independent of them.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
@@ -110,11 +113,11 @@ func same(a, b string) bool {
 
 // Headers of a request.
 const (
-	// AuthorHeader says who it is where nobody needs to prove it.
+	// AuthorHeader names the author on an open server.
 	AuthorHeader = "Escapement-Author"
-	// ReasonHeader says why, for the audit, where the body has no reason.
+	// ReasonHeader is the reason for the audit, where the body has no reason.
 	ReasonHeader = "Escapement-Reason"
-	// ViaHeader says by what means: cli or console. Default api.
+	// ViaHeader is the means: cli or console. Default api.
 	ViaHeader = "Escapement-Via"
 )
 
@@ -134,14 +137,16 @@ func identityOf(r *http.Request) Identity {
 	return who
 }
 
-// Guard lets through those who have a role, with what the API knows of them, and refuses all others: for handlers beside the API, such
-// as metrics and the console. Where everybody is let in, Guard refuses the names of others, as Access.Named does.
+// Guard lets users with a role through, with the API's identity of them, and refuses the rest: for
+// handlers beside the API, such as metrics and the console. On an open server, Guard refuses
+// unknown host names, as Access.Named does.
 func (s *Server) Guard(role ops.Role, next http.Handler) http.Handler {
 	return s.cfg.Access.Named(s.guarded(role, next))
 }
 
-// Named refuses requests that call the server by a name that is not one of Hosts, where everybody is let in. Everything that tells
-// something belongs behind Named: a page whose site's name was made to lead here may read the answers.
+// Named refuses requests to an open server by a name that is not one of Hosts. Every handler that
+// reveals anything belongs behind Named: a page whose site's name was made to lead here may read
+// the answers.
 func (a *Access) Named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		//guard:host-named P8 a page of another site does not read from an open server (DNS rebinding)
@@ -174,7 +179,7 @@ func (s *Server) guarded(role ops.Role, next http.Handler) http.Handler {
 	})
 }
 
-// unknownCredentials says which credentials a refused request had; "" for none.
+// unknownCredentials names the kind of credentials of a refused request; "" for none.
 func unknownCredentials(r *http.Request) string {
 	if _, bearer := bearerOf(r); bearer {
 		return "the token is not known here"
@@ -192,8 +197,8 @@ type refusedLog struct {
 	left int // refused requests without a line since last
 }
 
-// log notes a refused request: where it came from and what it asked for, never the credentials, nor a name, which may be a
-// password in the wrong field.
+// log logs a refused request: its origin and its path, never the credentials, nor a name, which may
+// be a password in the wrong field.
 func (l *refusedLog) log(to *slog.Logger, r *http.Request, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +210,8 @@ func (l *refusedLog) log(to *slog.Logger, r *http.Request, why string) {
 	l.last, l.left = time.Now(), 0
 }
 
-// schemes are the ways to say who one is. A browser asks for a name and a password where that would do.
+// schemes are the schemes of WWW-Authenticate. A browser opens a form for name and password where
+// these suffice.
 func (a *Access) schemes() []string {
 	if len(a.Users) > 0 {
 		return []string{`Basic realm="escapement", charset="UTF-8"`}

@@ -18,7 +18,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// guarded is an access with all ways to say who one is.
+// everyWay is an access with all kinds of credentials.
 func everyWay() Access {
 	return Access{
 		Tokens: map[string]Identity{"operators-token": {"ci", ops.Operator}, "viewers-token": {"wall", ops.Viewer}},
@@ -27,7 +27,7 @@ func everyWay() Access {
 	}
 }
 
-// TestWhoMay: each route refuses who has no role for it, and whoever cannot say who it is.
+// TestWhoMay: each route refuses users without its role, and requests without credentials.
 func TestWhoMay(t *testing.T) {
 	s := New(nil, Config{Access: everyWay()})
 	ask := func(r *http.Request) int {
@@ -81,8 +81,8 @@ func TestWhoMay(t *testing.T) {
 	}
 }
 
-// TestRefusedCredentials: missing and unknown credentials are told apart, and the log has at most one line a second about the
-// unknown ones, without them.
+// TestRefusedCredentials: missing and unknown credentials have different answers, and the log has
+// at most one line a second about unknown ones, without them.
 func TestRefusedCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -156,7 +156,7 @@ func TestOtherOrigins(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: where everybody is let in, a name that was made to lead here is not enough.
+// TestNamesOfOthers: an open server refuses a name that was made to lead here.
 func TestNamesOfOthers(t *testing.T) {
 	client := redis.NewClient(redistest.ClientOptions("127.0.0.1:1"))
 	defer client.Close()
@@ -212,7 +212,7 @@ func TestWhoIsInTheAudit(t *testing.T) {
 	}
 }
 
-// The name of the scheme has no case, and Guard keeps the names of others away from what it guards.
+// The name of the scheme has no case, and Guard refuses unknown host names for its handler.
 func TestBearerAndGuard(t *testing.T) {
 	request := func(host, authorization string) *http.Request {
 		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+host+"/metrics", nil)

@@ -113,7 +113,7 @@ func parameter(q url.Values, f wire.Field, v reflect.Value) error {
 	return nil
 }
 
-// number reads a whole number within the bounds of its field; bad says what it must be.
+// number reads a whole number within the bounds of its field; bad names the wanted form.
 func number(text string, f wire.Field) (n int, bad string) {
 	least, most := tagNumber(f, "min"), tagNumber(f, "max")
 	if text == "" {

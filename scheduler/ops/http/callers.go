@@ -9,8 +9,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// callers bounds what stays open for long: at most so many in all, and of each caller where more than half of them are
-// taken, so that one caller leaves room for the others. Behind a proxy all users may be one caller.
+// callers bounds the requests that stay open for long: at most so many in all, and for each caller
+// where more than half of the places are taken, so that one caller leaves room for the rest. Behind
+// a proxy all users may be one caller.
 type callers struct {
 	each, most int
 

@@ -40,7 +40,7 @@ func TestCallers(t *testing.T) {
 		t.Errorf("%v, %d in all", c.open, c.all)
 	}
 	c = callers{each: 1, most: 6}
-	for range 4 { // all users of a proxy, of which half of the places and one are left to the others
+	for range 4 { // a proxy's users are one caller, which gets half of the places and one more
 		begin("proxy", true)
 	}
 	begin("proxy", false)
@@ -70,7 +70,7 @@ func TestWhoCalls(t *testing.T) {
 	}
 }
 
-// fill opens as many as a caller may have where others have half of them all.
+// fill opens as many requests as a caller may have while half of all places are taken.
 func fill(t *testing.T, c *callers, caller string) {
 	t.Helper()
 	for i := range c.most/2 + c.each {
@@ -133,7 +133,7 @@ func (c *counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// Many who wait for a run cost Redis what one costs, and all are told of its end.
+// Many requests that wait for one run cost Redis no more than one, and all are answered at its end.
 func TestWaitersLookTogether(t *testing.T) {
 	w := begin(t, Config{})
 	var count counting
@@ -168,7 +168,7 @@ func TestWaitersLookTogether(t *testing.T) {
 			return s.feed.waiters == waiters && s.feed.shown[run] == runGoing
 		})
 		var before int64
-		for k := range 4 { // the first looks find those who have just come
+		for k := range 4 { // the first looks find the new waiters
 			if k == 2 {
 				before = count.n.Load()
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// ClientConfig configures a Client. The zero value is for a server that lets everybody in.
+// ClientConfig configures a Client. The zero value is for an open server.
 type ClientConfig struct {
 	Token          string // a bearer token
 	User, Password string // of basic authentication, where there is no token
@@ -30,8 +30,9 @@ type remote struct {
 	cfg  ClientConfig
 }
 
-// NewClient makes a client of a node's API. The address is that of the node, such as http://10.0.0.7:8080, with a path where the
-// API is mounted below one. NewClient sends nothing. Client.As names who it is, where nobody needs to prove it.
+// NewClient makes a client of a node's API. The address is the node's, such as
+// http://10.0.0.7:8080, with a path where the API is mounted below one. NewClient sends nothing.
+// Client.As sets the author on an open server.
 func NewClient(address string, cfg ClientConfig) (*ops.Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
@@ -58,8 +59,7 @@ func ShowAddress(address string) string {
 // ErrAccess is returned when the server does not let the client in, or its role may not do that.
 var ErrAccess = errors.New("the API does not permit it")
 
-// answerMost bounds what is read of an answer, in bytes: several times what a list of 100,000 jobs
-// takes.
+// answerMost bounds an answer, in bytes: several times the size of a list of 100,000 jobs.
 const answerMost = 256 << 20
 
 // Do sends the request of an operation, and reads the answer into out. Of a list it reads pages until there are limit items, 0 for all.
@@ -188,7 +188,7 @@ func lacksOf(left string, unreadable bool) error {
 	return err
 }
 
-// partsOf are so many partitions as a list says it lacks; which ones it does not say.
+// partsOf are as many partitions as a list lacks; the list has no numbers of them.
 func partsOf(left string) []int {
 	n, _, _ := strings.Cut(left, " ")
 	count, _ := strconv.Atoi(n)

@@ -342,7 +342,7 @@ func must[T any](v T, err error) T {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// TestPages reads a list page by page, and asks again for what has not changed.
+// TestPages reads a list page by page, and requests an unchanged page again.
 func TestPages(t *testing.T) {
 	w := begin(t, Config{})
 	var names []string

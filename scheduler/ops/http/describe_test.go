@@ -82,7 +82,7 @@ func (d *writer) field(t reflect.Type, f wire.Field) object {
 	return s
 }
 
-// comment is that of a field, which may be in an embedded struct.
+// comment is the comment of a field, which may be in an embedded struct.
 func (d *writer) comment(t reflect.Type, f wire.Field) string {
 	for _, i := range f.Index[:len(f.Index)-1] {
 		t = t.Field(i).Type
@@ -206,7 +206,7 @@ func settingSchema(s spec.Setting) object {
 	}
 }
 
-// with adds to a schema, one that refers to another in a schema of its own.
+// with adds a value to a schema; to a reference, in a schema around it.
 func with(s object, name string, value any) object {
 	if _, refers := s["$ref"]; refers {
 		s = object{"allOf": []any{s}}
@@ -215,7 +215,7 @@ func with(s object, name string, value any) object {
 	return s
 }
 
-// comments are those of the fields of all structs in some folders.
+// comments are the comments of all structs' fields in some folders.
 func comments(t *testing.T, folders ...string) map[string]map[string]string {
 	all := make(map[string]map[string]string)
 	for _, folder := range folders {

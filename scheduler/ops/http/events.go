@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	feedEvery     = 500 * time.Millisecond // between two looks while somebody listens
+	feedEvery     = 500 * time.Millisecond // between two looks while a client listens
 	feedRuns      = 200                    // newest runs that a look compares
 	feedKept      = 1 << 20                // bytes of events that can be sent again
 	listenersMost = 400
@@ -51,9 +51,9 @@ type feed struct {
 	kept      []event
 	bytes     int           // of those
 	last      int64         // number of the newest event
-	wanted    chan struct{} // somebody begins to listen
+	wanted    chan struct{} // a client begins to listen
 
-	runs  map[string]string // what was told of each run: its JSON
+	runs  map[string]string // the JSON of each run in the last event
 	nodes string
 }
 
@@ -64,7 +64,7 @@ func newFeed(c *ops.Client) *feed {
 	}
 }
 
-// run looks, while somebody listens, until ctx ends.
+// run looks, while a client listens, until ctx ends.
 func (f *feed) run(ctx context.Context) error {
 	defer f.close()
 	close(f.started)
@@ -87,7 +87,8 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// idle reports whether nobody listens. What changes then is told to nobody, so earlier events cannot be sent again.
+// idle reports whether no client listens. Changes are not sent then, so earlier events cannot be
+// sent again.
 func (f *feed) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +112,7 @@ func (f *feed) close() {
 	f.looked = nil
 }
 
-// look tells what has changed since the last look. A look that fails tells nothing; the next one will.
+// look sends the changes since the last look. A failed look sends nothing; the next one sends them.
 func (f *feed) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -128,7 +129,7 @@ func (f *feed) look(ctx context.Context) {
 		return
 	}
 	for i := range nodes {
-		nodes[i].Seen = time.Time{} // changes with each heartbeat, and says no more than state
+		nodes[i].Seen = time.Time{} // changes with each heartbeat, and adds nothing to state
 	}
 	if text, err := ops.Encode(nodes); err == nil && string(text) != f.nodes {
 		f.nodes = string(text)
@@ -139,14 +140,16 @@ func (f *feed) look(ctx context.Context) {
 // onlyLacks reports whether a list came with an error that only names what the list lacks.
 func onlyLacks(err error) bool { return noteLacks(http.Header{}, err) == nil }
 
-// silent reports whether nobody listens to events: those who wait for a run do not need the nodes.
+// silent reports whether no client listens to events: requests that wait for a run do not need the
+// nodes.
 func (f *feed) silent() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.listeners) == 0
 }
 
-// tellRuns tells the runs that are new or have changed. The first look tells none: a listener reads the lists first.
+// tellRuns sends the runs that are new or have changed. The first look sends none: a listener reads
+// the lists first.
 func (f *feed) tellRuns(runs []ops.RunView) {
 	now, changed := make(map[string]string, len(runs)), []json.RawMessage{}
 	for _, v := range runs {
@@ -181,7 +184,8 @@ func (f *feed) tellRuns(runs []ops.RunView) {
 	}
 }
 
-// tell sends an event to all listeners. One that is too slow is ended, and comes again with what it has.
+// tell sends an event to all listeners. A slow listener is ended, and comes again with its last
+// event.
 func (f *feed) tell(name string, data []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,8 +214,8 @@ func (f *feed) want() {
 	}
 }
 
-// listen begins to listen after an event, and returns those that have come since; whole is false when some of them are not kept any more.
-// ok is false when the feed has ended.
+// listen begins to listen after an event, and returns the later events; whole is false when some of
+// them are not kept any more. ok is false when the feed has ended.
 func (f *feed) listen(after string) (l chan event, since []event, whole, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

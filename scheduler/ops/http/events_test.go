@@ -22,7 +22,7 @@ type stream struct {
 
 type sent struct{ id, name, data string }
 
-// listen begins to listen to events, after one that was had already.
+// listen begins to listen to events, after an event that was received already.
 func (w *world) listen(after string) *stream {
 	w.t.Helper()
 	ctx, stop := context.WithTimeout(w.t.Context(), 20*time.Second)
@@ -73,7 +73,8 @@ func (s *stream) next(name string) sent {
 	return e
 }
 
-// TestEvents: the stream tells of a run, goes on where a listener left off, and says when something was missed.
+// TestEvents: the stream has an event of a run, goes on after a listener's last event, and reports
+// a gap.
 func TestEvents(t *testing.T) {
 	w := begin(t, Config{})
 	first := w.listen("")
@@ -83,7 +84,7 @@ func TestEvents(t *testing.T) {
 	if err := json.Unmarshal([]byte(e.data), &runs); err != nil || len(runs) == 0 {
 		t.Fatal(e, err)
 	}
-	second := w.listen(e.id) // so that somebody listens all the time
+	second := w.listen(e.id) // so that a client listens all the time
 	first.stop()
 	missed := second.next("runs")
 	again := w.listen(e.id)
@@ -95,7 +96,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsAreBounded: what waits for a listener, and what is kept, has an end.
+// TestEventsAreBounded: the queue of a listener is bounded, and so are the kept events.
 func TestEventsAreBounded(t *testing.T) {
 	f := newFeed(nil)
 	for range 10 {
@@ -114,7 +115,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMarks: what stands for no tick is told as well.
+// TestMarks: a mark, which is no tick, is sent too.
 func TestMarks(t *testing.T) {
 	f := newFeed(nil)
 	l, _, _, _ := f.listen("")

@@ -17,7 +17,7 @@ type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Code   string `json:"code"` // for programs
-	// Faults are those of single settings, where the error is about settings.
+	// Faults are the faults of single settings, where the error is about settings.
 	Faults []ops.FaultView `json:"faults,omitempty"`
 }
 
@@ -36,10 +36,10 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
 	text, _ := ops.Encode(p)
-	_, _ = w.Write(append(text, '\n')) // the asker went away; nobody is left to tell
+	_, _ = w.Write(append(text, '\n')) // the client went away; no reader is left
 }
 
-// badRequest is an error of what was asked.
+// badRequest is an error of the request.
 type badRequest struct{ what string }
 
 func (e badRequest) Error() string { return e.what }
@@ -79,7 +79,7 @@ var codes = []struct {
 	{"unsupported_media_type", 0, ops.ErrRefused},
 }
 
-// problemOf is an error as it is told. Errors that nobody foresaw are told without their words, which go to the log.
+// problemOf is the answer for an error. The text of an unforeseen error goes to the log only.
 func (s *Server) problemOf(r *http.Request, err error) problem {
 	var bad badRequest
 	var input *ops.InputError

@@ -21,11 +21,11 @@ import (
 const (
 	// NextHeader is after of the next page of a list; it is not there on the last page. Link has the whole address.
 	NextHeader = "Escapement-Next"
-	// IncompleteHeader says what a list lacks, and why.
+	// IncompleteHeader names the part that a list lacks, and the cause.
 	IncompleteHeader = "Escapement-Incomplete"
 	// UnreadableHeader is how many records a list lacks because this version cannot read them; IncompleteHeader names the first.
 	UnreadableHeader = "Escapement-Unreadable"
-	// WarningHeader says what else is to be known of what was done, such as that it is not in the audit.
+	// WarningHeader is a warning about an act, such as its absence from the audit.
 	WarningHeader = "Escapement-Warning"
 )
 

@@ -175,7 +175,7 @@ func TestHowAnswersAreSent(t *testing.T) {
 	}
 }
 
-// Every answer of 503 says when to ask again.
+// Every answer of 503 has a Retry-After.
 func TestRetryAfter(t *testing.T) {
 	for status, want := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusTooManyRequests: true, http.StatusNotFound: false} {
 		w := httptest.NewRecorder()

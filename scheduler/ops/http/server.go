@@ -25,10 +25,10 @@ const (
 	slowMost, slowEach = 4, 2
 )
 
-// Config configures a Server. The zero value serves everybody as an operator: for a loopback address, or below a handler that
-// decides who may.
+// Config configures a Server. The zero value serves every client as an operator: for a loopback
+// address, or below a handler that checks access.
 type Config struct {
-	// Access says who may do what. Default: everybody is an operator.
+	// Access decides which users have which role. Default: every client is an operator.
 	Access Access
 	// Version is the version of the program that serves, for openapi.json and the console. Default "".
 	Version string
@@ -51,8 +51,8 @@ type Server struct {
 	routes  http.Handler
 }
 
-// New makes a server of a client's namespace. Run must be called for events, and so that who waits for a run hears of its end at once;
-// nothing else begins before a request.
+// New makes a server of a client's namespace. Run must be called for events, and so that a wait for
+// a run ends with the run; nothing else begins before a request.
 func New(client *ops.Client, cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -62,8 +62,8 @@ func New(client *ops.Client, cfg Config) *Server {
 	return s
 }
 
-// Run looks for what changes while somebody listens to events or waits for a run, until ctx ends, and returns nil then. It may be called
-// once.
+// Run polls for changes while a client listens to events or waits for a run, until ctx ends, and
+// returns nil then. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	if s.began.Swap(true) {
 		return errors.New("api: Server.Run was called before; make another server with New")
@@ -79,11 +79,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes.ServeHTTP(w, r)
 }
 
-// Me says who asks.
+// Me is the user of a request.
 type Me struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
-	// Open says that nobody needs to prove who it is: everybody is an operator.
+	// Open reports that no credentials are needed: every client is an operator.
 	Open    bool   `json:"open"`
 	Node    string `json:"node"`    // which node answers
 	Version string `json:"version"` // of its program

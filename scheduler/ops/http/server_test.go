@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSlowRequests: of the requests that read much of Redis a server answers two of a caller at once where others have half of the places, and says to others when to ask again.
+// TestSlowRequests: while half of the places are taken, a server answers two slow requests of one
+// caller at once, and refuses a third with a Retry-After.
 func TestSlowRequests(t *testing.T) {
 	s := New(nil, Config{})
 	fill(t, &s.slow, "192.0.2.1") // where a test's requests come from

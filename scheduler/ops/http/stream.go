@@ -24,8 +24,9 @@ func (f *feed) running(ctx context.Context) bool {
 	return false
 }
 
-// events answers GET events. An event runs has runs that are new or have changed, nodes has all nodes, and gap says that
-// some changes are not told, because they are too many or not kept any more: the listener reads the lists again.
+// events answers GET events. An event runs has runs that are new or have changed, nodes has all
+// nodes, and gap means that some changes are not sent, because they are too many or not kept any
+// more: the listener reads the lists again.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	if r.Method == http.MethodHead {

@@ -57,8 +57,9 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) {
 	writeBody(w, r, "text/plain; charset=utf-8", []byte(v.Output))
 }
 
-// waitRun is the run of that id when it has ended, or as it is when ctx ends. The feed looks once for all who wait; a run is read when a look
-// shows its end or shows it no more, and every unseenEvery where no look shows it.
+// waitRun is the run of an id when it has ended, or as it is when ctx ends. The feed looks once for
+// all waiting requests; a run is read when a look shows its end or shows it no more, and every
+// unseenEvery where no look shows it.
 func (s *Server) waitRun(ctx context.Context, client *ops.Client, id string) (ops.RunView, error) {
 	leave := s.feed.join()
 	defer leave()
@@ -94,7 +95,7 @@ func (f *feed) lastLook() (shown map[string]runState, looked <-chan struct{}) {
 	return f.shown, f.looked
 }
 
-// endLook wakes those who wait for runs.
+// endLook wakes the requests that wait for runs.
 func (f *feed) endLook(runs []ops.RunView) {
 	shown := make(map[string]runState, len(runs))
 	for _, v := range runs {
