@@ -35,9 +35,9 @@ func (l *loaded) redisName() string {
 	return a.String()
 }
 
-// explained turns an error of the configuration's Redis into words: who named that Redis, what is wrong and what to do.
-// What the configuration is to blame for becomes a fault of it. Any other error is returned as it is. otherwise is what
-// else helps when nothing answers, "" for nothing.
+// explained adds to an error of the configuration's Redis the place that names this Redis, the cause
+// and the remedy. A fault of the configuration becomes a fault of its setting. Any other error is
+// returned as it is. otherwise is a further remedy when nothing answers, "" for none.
 func (l *loaded) explained(err error, otherwise string) error {
 	if err == nil || errors.As(err, new(*ops.UnreachableError)) { // the rest of a Cluster has answered
 		return err
@@ -74,13 +74,13 @@ func (l *loaded) redisFrom() string {
 	return l.from.of(path).at(path)
 }
 
-// troubleOf is what is wrong with the Redis of an address; nil where err is about something else.
+// troubleOf is the fault of the Redis of an address; nil where err is about something else.
 func troubleOf(at redisconn.Address, namespace string, err error) (t *redisconn.Trouble) {
 	_ = errors.As(at.Explain(context.Background(), namespace, err), &t)
 	return t
 }
 
-// settingOf is the path of what is to be corrected. A URL that says all by itself is the place of everything.
+// settingOf is the path of the setting to be corrected. In mode standalone the URL has all settings.
 func (l *loaded) settingOf(s redisconn.Setting) string {
 	switch {
 	case s == redisconn.SettingSentinelPassword:
@@ -128,16 +128,17 @@ func (l *loaded) unused(s redisconn.Setting) string {
 	return ""
 }
 
-// evictsWithin is how much longer than for its lock a command waits to hear whether Redis evicts.
+// evictsWithin is how much longer than for its lock a command waits for Redis' eviction policy.
 const evictsWithin = 50 * time.Millisecond
 
-// askEvicts asks for the policy by which Redis drops keys: "" comes when it drops none, does not say, or is not there.
+// askEvicts reads the policy by which Redis drops keys: "" for none, for a policy that the user may
+// not read, and for an unreachable Redis.
 func askEvicts(client redis.UniversalClient) <-chan string {
 	answer := make(chan string, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		policy, _ := redisconn.Evicts(ctx, client) // what else is wrong is found by whoever uses it
+		policy, _ := redisconn.Evicts(ctx, client) // other faults show in the lock's own calls
 		answer <- policy
 	}()
 	return answer

@@ -13,12 +13,12 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// tool is what a command that looks into Redis works with.
+// tool is the connection and the arguments of a command that reads Redis.
 type tool struct {
 	ctx  context.Context // ends at SIGINT and SIGTERM
 	in   *ops.Client
 	args []string
-	full func() bool // asks whether Redis has no memory left
+	full func() bool // whether Redis has no memory left; a call to Redis
 }
 
 // inspect connects a command to Redis.
@@ -42,8 +42,9 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 	}
 }
 
-// elsewhere says on stderr that a move has closed the namespace, so that nobody takes what a command shows for the present.
-// A command that was refused for it, or that did not reach Redis, has said what there is to say.
+// elsewhere warns on stderr that a move has closed the namespace: the command's output may be
+// outdated. A command that was refused for the move, or that did not reach Redis, has printed its
+// error already.
 func (a *app) elsewhere(ctx context.Context, in *ops.Client, err error) {
 	if errors.Is(err, ops.ErrRefused) || errors.Is(err, locking.ErrUnreachable) && !errors.As(err, new(*ops.UnreachableError)) {
 		return
@@ -80,8 +81,9 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	return l.explained(f(l, client), otherwise)
 }
 
-// sayUnheard says beside what was asked for of one job or node that masters of a Cluster do not answer. It is all there; only who goes
-// first for a job, and how many jobs a node does not claim, depends on other jobs too.
+// sayUnheard prints, after the output about one job or node, that masters of a Cluster do not answer.
+// The output is complete; only a job's owner, and how many jobs a node does not claim, depend on
+// other jobs too.
 func (a *app) sayUnheard(err error) error {
 	if errors.As(err, new(*ops.UnreachableError)) {
 		a.say("worked out without what cannot be read: %v", err)
@@ -90,7 +92,7 @@ func (a *app) sayUnheard(err error) error {
 	return err
 }
 
-// sayLacks says beside a list which of its records cannot be read, and returns what else is wrong with it.
+// sayLacks prints, after a list, which records cannot be read, and returns the list's other errors.
 func (a *app) sayLacks(err error) error {
 	parts, unreadable, other := ops.Incomplete(err)
 	if len(unreadable) > 0 {
@@ -105,7 +107,7 @@ func (a *app) sayLacks(err error) error {
 // lacksSaid is how many records that cannot be read are named.
 const lacksSaid = 10
 
-// sayFull says beside a list without living nodes that they may live, where they cannot write.
+// sayFull prints, after a list without living nodes, that nodes may live and be unable to write.
 func (a *app) sayFull(t tool) {
 	if t.full() {
 		a.say("Redis is full: nodes cannot say that they live, and nothing is claimed; %s", redisconn.FreeMemory)
