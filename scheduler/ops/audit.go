@@ -15,7 +15,7 @@ import (
 // Actor is the person who operates a namespace, for the audit.
 type Actor struct {
 	Name   string // at most 64 bytes are kept; default "unknown"
-	Via    string // by what means: "cli", "api", "console"
+	Via    string // the means: "cli", "api", "console"
 	Reason string // of actions whose options have none; at most 256 bytes are kept
 }
 
@@ -40,10 +40,10 @@ func (c *Client) who() Actor {
 	return *c.actor
 }
 
-// ErrNotAudited is returned when an action was carried out, and could not be noted in the audit. What the method returns beside it is valid.
+// ErrNotAudited is returned when an action was carried out, and could not be noted in the audit. The method's result is valid.
 var ErrNotAudited = errors.New("it is done, but is not in the audit")
 
-// ActionView is what an operator did, or was refused, as tools and the API show it.
+// ActionView is an operator's act, done or refused, as tools and the API show it.
 type ActionView struct {
 	At     time.Time `json:"at"`
 	Who    string    `json:"who"`
@@ -132,7 +132,7 @@ func actionView(a ledger.Action) ActionView {
 	}
 }
 
-// Action is what a client did, for Note.
+// Action is a client's act, for Note.
 type Action struct {
 	Name   string // in the words of the command: "move seal"
 	Target string

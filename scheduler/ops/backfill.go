@@ -32,7 +32,7 @@ type BackfillOptions struct {
 	Author string
 }
 
-// BackfillPlan is what Backfill has begun or, for a dry run, would begin.
+// BackfillPlan is the backfill that was begun or, in a dry run, would be.
 type BackfillPlan struct {
 	ID    string      `json:"id"` // "" for a dry run
 	Ticks int64       `json:"ticks"`
@@ -137,7 +137,7 @@ func planBackfill(name string, definition []byte, o BackfillOptions, now time.Ti
 	}
 	plan.First, plan.Last = []time.Time{}, []time.Time{}
 	for at, shown := from.Add(-time.Nanosecond), 0; shown < min(n, 2*backfillShown); shown++ {
-		if shown == backfillShown { // the last ones are found from the end
+		if shown == backfillShown { // the last ticks are found from the end
 			at = lastTicks(schedule, from, last, min(n-backfillShown, backfillShown))
 		}
 		if at = schedule.Next(at); shown < backfillShown {

@@ -51,7 +51,7 @@ func beside(err error) (left, other error) {
 	return nil, err
 }
 
-// leftOut is the error beside a list without so many records, which this version cannot read; nil for 0.
+// leftOut is the error with a list that lacks so many records in an unknown format; nil for 0.
 func leftOut(list string, n int) error {
 	if n == 0 {
 		return nil

@@ -44,7 +44,7 @@ type jobState JobView
 // MarshalJSON returns all settings, with 0, "", [], {} or null for no value, and the state of the job in the same object.
 func (v JobView) MarshalJSON() ([]byte, error) { return settingsBeside(&v.Job, true, jobState(v)) }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Keys that are not known are left out: a newer version may have more.
+// UnmarshalJSON reads the output of MarshalJSON. Unknown keys are left out: a newer version may have more.
 func (v *JobView) UnmarshalJSON(text []byte) error {
 	j, err := jobs.ParseShown(text)
 	if err != nil {

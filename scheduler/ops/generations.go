@@ -21,7 +21,7 @@ const (
 	GenerationPromoting = "promoting"
 )
 
-// GenerationView is a generation, and what its promotion would change.
+// GenerationView is a generation, and the changes that its promotion would make.
 type GenerationView struct {
 	Name  string `json:"name"`
 	State string `json:"state"`

@@ -23,7 +23,7 @@ func Incomplete(err error) (parts, unreadable []error, other error) {
 	return parts, unreadable, errors.Join(others...)
 }
 
-// Causes are the errors that were joined into one. What an error is wrapped around stays within it.
+// Causes are the errors that were joined into one. A wrapped error stays within its wrapper.
 func Causes(err error) []error {
 	if err == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// JobView is a job as tools and the API show it. Its JSON has all settings beside the state, in one object.
+// JobView is a job as tools and the API show it. Its JSON has all settings and the state in one object.
 type JobView struct {
 	jobs.Job `json:"-"` // the settings, without a function
 

@@ -31,10 +31,10 @@ type Release struct {
 	Did  Released `json:"did"`  // "told", "cancelled", "taken" or "lapses"
 }
 
-// Released is what ReleaseLock did.
+// Released is the act of ReleaseLock.
 type Released string
 
-// What ReleaseLock did.
+// The acts of ReleaseLock.
 const (
 	// ReleaseTold: the holder of a lock is requested to release it. The holder reads the request at
 	// its next renewal, and the lock is free then, or when it lapses.

@@ -44,7 +44,7 @@ type LockView struct {
 type LockFilter struct {
 	Match string `query:"q"`                                      // a part of the name, in any case of letters
 	After string `query:"after"`                                  // the page begins behind this name
-	Limit int    `query:"limit" default:"100" min:"1" max:"1000"` // how many at most, but for further ones of the last name; 0 is all
+	Limit int    `query:"limit" default:"100" min:"1" max:"1000"` // how many at most, except further grants of the last name; 0 is all
 }
 
 // lockMargin is by how much a holder stops before Redis gives its lock away.
@@ -74,7 +74,7 @@ func listLocks(ctx context.Context, c *conn, f LockFilter) (Page[LockView], erro
 	leases, err := leasesNamed(ctx, c, "")
 	if unread = errors.Join(unread, err); unread != nil && len(found)+len(leases) == 0 && !errors.As(err, new(*UnreachableError)) {
 		return Page[LockView]{}, unread
-	} // else what could be read comes beside it
+	} // else the readable locks are returned with it
 	all := make([]LockView, 0, len(found)+len(leases))
 	for _, o := range found {
 		all = append(all, lockView(o))
@@ -109,7 +109,8 @@ func getLock(ctx context.Context, c *conn, name string) (LockView, error) {
 	return held[0], err
 }
 
-// named is everything that is held by a name, the lock's holders first. Beside an error stands what could be read of it.
+// heldByName is every grant of a name, the lock's holders first. With an error, the readable grants
+// are returned too.
 func heldByName(ctx context.Context, c *conn, name string) ([]LockView, error) {
 	_, locker := lockDrivers(c)
 	defer locker.Close()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// nodesClockFor is how long a client goes on with what the nodes believed of Redis' clock.
+// nodesClockFor is how long a client uses the nodes' last estimate of Redis' clock.
 const nodesClockFor = time.Second
 
 // nodesClock is Redis' time as most living nodes believe it, when a client looked last.

@@ -78,7 +78,7 @@ type CancelOptions struct {
 // Cancellation is the result of Cancel.
 type Cancellation string
 
-// What Cancel did.
+// The results of Cancel.
 const (
 	// CancelTold: the run is in flight. Its node ends its context within sweep_every, with the
 	// cause jobs.ErrCancelled. If the function returns before that, its own result counts.

@@ -75,7 +75,8 @@ func (o *Operation[In, Out]) Call(ctx context.Context, c *Client, in any) (any, 
 	return &out, err
 }
 
-// Remote carries operations out elsewhere: package opshttp has one. Do fills in the output, which may be valid beside an error, as on Redis.
+// Remote carries operations out elsewhere: package opshttp has one. Do fills in the output, which may
+// be valid also with an error, as on Redis.
 type Remote interface {
 	Do(ctx context.Context, by Actor, o Row, in, out any) error
 }

@@ -42,7 +42,7 @@ const (
 	overviewDue   = 100     // jobs that are due first, which are looked at
 	overviewNext  = 12      // of which so many are shown
 	overviewLate  = 2000    // ms by which a tick is late that no node has claimed
-	overviewRows  = 1000    // ends after which no older ones are read
+	overviewRows  = 1000    // after so many ends, no older ends are read
 	overviewLines = 16      // lines of the list of recently written jobs, at first
 	overviewMost  = 1 << 12 // lines of that list that are read at most
 )

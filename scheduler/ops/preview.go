@@ -10,7 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// Preview is what the schedule of a job that need not exist means, from now on.
+// Preview is the schedule of a job, which need not exist: its text and its ticks from now on.
 type Preview struct {
 	Words    string     `json:"words"`    // the schedule in plain English, and where crontab(5) reads it otherwise
 	Resolved string     `json:"resolved"` // the schedule without H
@@ -41,7 +41,7 @@ type FaultView struct {
 const (
 	// PreviewMost is the largest number of ticks of a Preview.
 	PreviewMost = 20
-	// exampleName stands for the name of a job that has none yet; it decides H and the offset of jitter.
+	// exampleName is the name of a job that has none yet; it decides H and the offset of jitter.
 	exampleName = "example"
 	// changesMost bounds the clock changes of a Preview, and changeTicks the ticks of each.
 	changesMost = 2
@@ -103,7 +103,7 @@ func clockChanges(s *jobs.Schedule, now time.Time) []ClockChange {
 			continue // another name, or another half of the year, of the same clock
 		}
 		c := ClockChange{At: at, From: at.In(time.FixedZone("", was)).Format(time.RFC3339), To: at.Format(time.RFC3339), Ticks: []TickView{}}
-		twice := time.Duration(max(0, was-is)) * time.Second // what comes twice
+		twice := time.Duration(max(0, was-is)) * time.Second // the repeated part of the day
 		moved := at.Add(s.Offset())                          // by jitter, as all ticks are
 		tick, end := s.Next(moved.Add(-twice-1)), moved.Add(twice)
 		for steps := 0; steps < changeSteps && len(c.Ticks) < changeTicks && !tick.IsZero() && !tick.After(end); steps++ {

@@ -148,7 +148,7 @@ func (c *Client) Problems(ctx context.Context) ([]Problem, error) {
 
 var rowAudit = read("audit", "what operators did, the newest first", listActions)
 
-// Audit lists what operators did, the newest first. The namespace keeps the last 2,000 actions. It returns ErrUnknownNamespace, and
+// Audit lists operators' acts, the newest first. The namespace keeps the last 2,000 actions. It returns ErrUnknownNamespace, and
 // ErrRefused for a negative limit and an After that is no place.
 func (c *Client) Audit(ctx context.Context, f ActionFilter) (Page[ActionView], error) {
 	return call(ctx, c, rowAudit, f)

@@ -192,7 +192,7 @@ func ended(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// cut is err, or the end of ctx if that is what ended a read which Redis was answering.
+// cut is err, or the end of ctx if it ended a read that Redis was answering.
 func cut(ctx context.Context, op string, err error) error {
 	if over := ended(ctx); err != nil && over != nil && !errors.As(err, new(*UnreachableError)) {
 		return fmt.Errorf("%s: %w", op, over)

@@ -53,8 +53,9 @@ type RunView struct {
 	NotBefore time.Time `json:"not_before,omitempty"`
 	// Progress is how far a running run is; null without a report.
 	Progress *ProgressView `json:"progress,omitempty"`
-	// NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is
-	// the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only GetRun and WaitRun read them.
+	// NextAttempt is the run of the following attempt, after a crash or by a rerun. Output is the end of
+	// the run's output, up to a second old while the run goes on, and Payload the payload of a manual run.
+	// Only GetRun and WaitRun read these.
 	NextAttempt string          `json:"next_attempt,omitempty"`
 	Output      string          `json:"output,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`

@@ -13,7 +13,7 @@ func FormatTime(t time.Time) string { return wire.Time(t) }
 // milliseconds, tokens as strings, no list null. encoding/json does not know these forms.
 func Encode(v any) ([]byte, error) { return wire.Encode(v) }
 
-// Decode reads what Encode wrote. Members that are not known are left out.
+// Decode reads the output of Encode. Unknown members are left out.
 func Decode(text []byte, into any) error { return wire.Decode(text, into) }
 
 // timeOf is an instant of the ledger, ms, in UTC; the zero time for 0.

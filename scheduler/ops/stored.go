@@ -41,7 +41,7 @@ func putOne(ctx context.Context, c *conn, in putIn) (StoredJob, error) {
 	}
 	in.Job.Name = in.Name
 	if in.unread != nil {
-		in.DryRun = true // for what else is wrong
+		in.DryRun = true // to find the other faults
 	}
 	all, err := putJobs(ctx, c, []jobs.Job{in.Job.Job}, in.PutOptions)
 	if in.unread != nil {

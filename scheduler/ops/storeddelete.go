@@ -85,7 +85,7 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 // notStored is the error about a job that is not in the catalog. It names a registration by a
 // program.
 func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
-	entries, _ := l.Named(ctx, []string{name}) // what cannot be read adds nothing to the error
+	entries, _ := l.Named(ctx, []string{name}) // an unreadable entry adds nothing to the error
 	for _, s := range entries {
 		if d, err := jobs.ParseDefinition(s.Definition); s.Err == nil && err == nil && d.Stored == 0 {
 			return fmt.Errorf("%w: no job %s is stored: it is a program's; take it out of the program, then jobs remove deletes its history", ErrUnknownJob, name)

@@ -12,7 +12,7 @@ import (
 type TickView struct {
 	Tick  time.Time `json:"tick" wire:"set"`
 	Local string    `json:"local"` // in the schedule's zone, RFC 3339
-	Note  string    `json:"note"`  // what a daylight-saving change does to it: gap or fold, "" for nothing
+	Note  string    `json:"note"`  // the effect of a daylight-saving change: gap or fold, "" for none
 	Words string    `json:"words"` // the note in words
 }
 

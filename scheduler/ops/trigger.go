@@ -69,7 +69,7 @@ func trigger(ctx context.Context, l *ledger.Ledger, name string, want ledger.Tri
 	}
 }
 
-// detail is the request in words. The payload is not shown: it may hold what few should see.
+// detail is the request in words. The payload is not shown: it may be confidential.
 func (o TriggerOptions) detail(id string) string {
 	words := []string{}
 	if id != "" {

@@ -45,7 +45,7 @@ type Overdue struct {
 	Why   string    `json:"why"`
 }
 
-// VerifyFilter selects what Verify checks; the zero value is everything.
+// VerifyFilter restricts Verify; the zero value checks everything.
 type VerifyFilter struct {
 	Job string `query:"job"` // only this job
 	// Since leaves out violations that only concern instants before it.

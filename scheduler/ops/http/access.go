@@ -16,7 +16,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// Identity is who makes a request.
+// Identity is the user who makes a request.
 type Identity struct {
 	Name string   `json:"name"`
 	Role ops.Role `json:"-"`
@@ -131,7 +131,7 @@ func viaOf(r *http.Request) string {
 
 type identityKey struct{}
 
-// identityOf is who makes a request that was let in.
+// identityOf is the user of a request that was let in.
 func identityOf(r *http.Request) Identity {
 	who, _ := r.Context().Value(identityKey{}).(Identity)
 	return who

@@ -171,7 +171,8 @@ func bindBody(r *http.Request, fields []wire.Field, v reflect.Value, in any) err
 	return nil
 }
 
-// bindWhole reads the whole body into one field. An input that takes the faults of its body gets them: it finds further ones.
+// bindWhole reads the whole body into one field. An input that takes the faults of its body gets
+// them, and adds its own.
 func bindWhole(body []byte, of reflect.Value, in any) error {
 	if !json.Valid(body) {
 		return badRequest{"the body is not JSON"}

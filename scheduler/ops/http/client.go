@@ -176,7 +176,8 @@ func unescaped(text string) string {
 	return plain
 }
 
-// lacksOf is what a list lacks, as the server has noted it: an UnreachableError, an ErrUnknownFormat, or both.
+// lacksOf is the error for a list's missing part in the server's headers: an UnreachableError, an
+// ErrUnknownFormat, or both.
 func lacksOf(left string, unreadable bool) error {
 	var err error
 	if !unreadable || strings.Contains(left, "partitions left out") {
@@ -200,7 +201,7 @@ func (c *remote) stranger(resp *http.Response) error {
 	return fmt.Errorf("what answers at %s (%s) is no Escapement node, or one of another version: correct the address, or use the node's version of this program", c.base, resp.Status)
 }
 
-// refusal is the error that a server's problem details stand for.
+// refusal is the error of a server's problem details.
 func (c *remote) refusal(resp *http.Response, text []byte) error {
 	var p problem
 	if err := ops.Decode(text, &p); err != nil || p.Code == "" {

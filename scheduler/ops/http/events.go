@@ -35,16 +35,16 @@ type event struct {
 	data []byte // JSON
 }
 
-// feed looks for what changes, once for all listeners.
+// feed polls for changes, once for all listeners.
 type feed struct {
 	client *ops.Client
-	id     string // of this process: numbers of other ones mean nothing here
+	id     string // of this process: another process' event numbers have no meaning here
 
 	started chan struct{} // closed when run was called
 
 	mu        sync.Mutex
 	listeners map[chan event]bool // nil when the feed has ended
-	callers   callers             // who they are
+	callers   callers             // of the listeners
 	waiters   int                 // requests that wait for the end of a run
 	looked    chan struct{}       // closed at the end of the next look; nil when the feed has ended
 	shown     map[string]runState // runs of the last look, by id

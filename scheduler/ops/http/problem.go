@@ -24,7 +24,7 @@ type problem struct {
 // retryAfter is after how many seconds it may be worth asking again.
 const retryAfter = "5"
 
-// problemType is what the type of each problem begins with; its code follows.
+// problemType begins the type of each problem; its code follows.
 const problemType = "urn:escapement:problem:"
 
 func writeProblem(w http.ResponseWriter, p problem) {
@@ -51,7 +51,7 @@ func (e badMedia) Error() string {
 	return "the body must be application/json, and is " + strconv.Quote(string(e)) + "; curl sends JSON with --json"
 }
 
-// codes are the errors by what programs call them, for the server and the client. The first that fits counts.
+// codes are the errors by their codes in the API, for the server and the client. The first match counts.
 var codes = []struct {
 	code   string
 	status int
@@ -110,7 +110,7 @@ func (s *Server) problemOf(r *http.Request, err error) problem {
 	return problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "it failed; the node's log says why"}
 }
 
-// withProblems makes problem details of what the standard mux refuses by itself: a path or a method that is not there.
+// withProblems makes problem details of the standard mux' own refusals: an unknown path or method.
 func withProblems(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(&refusals{ResponseWriter: w, request: r}, r)

@@ -29,7 +29,8 @@ const (
 	WarningHeader = "Escapement-Warning"
 )
 
-// reply shows the output of an operation, a pointer. What the output of a read lacks is noted in the headers.
+// reply writes the output of an operation, a pointer. Missing parts of a read's output are noted in the
+// headers.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, out any, err error) {
 	value := reflect.ValueOf(out).Elem()
 	there := !value.IsZero()
@@ -73,7 +74,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, out any, err erro
 // lacksNamed is how many records that cannot be read are named: proxies bound the size of headers.
 const lacksNamed = 5
 
-// noteLacks notes in the headers what a list lacks. It returns what else is wrong.
+// noteLacks notes a list's missing parts in the headers, and returns the other errors.
 func noteLacks(h http.Header, err error) error {
 	parts, unreadable, other := ops.Incomplete(err)
 	if other != nil {
@@ -95,7 +96,7 @@ func noteLacks(h http.Header, err error) error {
 	return nil
 }
 
-// writeBody answers a body, or to a reader who has it already that it is the same.
+// writeBody answers a body, or 304 to a client that has the same body already.
 func writeBody(w http.ResponseWriter, r *http.Request, contentType string, body []byte) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")

@@ -12,7 +12,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// Prefix is what the paths of the API begin with.
+// Prefix begins the paths of the API.
 const Prefix = "/api/v1/"
 
 const (
@@ -73,7 +73,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // ServeHTTP answers a request below Prefix. Requests from pages of other origins that would change something are refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header() // what a job has written is text, whatever it looks like
+	h := w.Header() // a job's output is text, whatever it looks like
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	s.routes.ServeHTTP(w, r)
@@ -89,13 +89,13 @@ type Me struct {
 	Version string `json:"version"` // of its program
 }
 
-// route is what answers a method and a path of the API.
+// route is the handler of a method and a path of the API.
 type route struct {
 	ops.Info
 	answer func(s *Server, w http.ResponseWriter, r *http.Request)
 }
 
-// routes are the operations, and what else is served.
+// routes are the operations, and the other paths.
 func routes() []route {
 	all := []route{
 		{ops.Info{Method: "GET", Path: "me", Role: ops.Viewer, Summary: "who the request comes from, and which node answers"}, (*Server).me},
@@ -160,7 +160,7 @@ func (s *Server) operate(o ops.Row, w http.ResponseWriter, r *http.Request) {
 	s.reply(w, r, out, err)
 }
 
-// clientOf is the client of who makes a request, for the audit.
+// clientOf is a client with the request's user as its actor, for the audit.
 func (s *Server) clientOf(r *http.Request) *ops.Client {
 	return s.client.As(ops.Actor{Name: identityOf(r).Name, Via: viaOf(r), Reason: r.Header.Get(ReasonHeader)})
 }

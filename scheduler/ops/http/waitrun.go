@@ -14,7 +14,8 @@ import (
 const (
 	waitsMost = 400 // requests that wait for a run at once
 	waitsEach = 40  // of one caller, see callers
-	// unseenEvery is how often a waiting request reads a run that the feed does not see, because it looks at the newest ones only.
+	// unseenEvery is how often a waiting request reads a run that the feed does not see, because the feed
+	// reads the newest runs only.
 	unseenEvery = 2 * time.Second
 )
 
@@ -75,7 +76,7 @@ func (s *Server) waitRun(ctx context.Context, client *ops.Client, id string) (op
 	}
 }
 
-// join counts one more who waits for a run, until leave.
+// join counts one more request that waits for a run, until leave.
 func (f *feed) join() (leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +89,8 @@ func (f *feed) join() (leave func()) {
 	}
 }
 
-// lastLook is what the last look has shown, and a channel that the next one closes; nil when the feed has ended.
+// lastLook is the runs of the last look, and a channel that the next look closes; nil when the feed
+// has ended.
 func (f *feed) lastLook() (shown map[string]runState, looked <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
