@@ -25,7 +25,7 @@ export interface BackfillPlan {
   first: (string)[]
   /** "" for a dry run */
   id: string
-  /** the last ones, in order, but for those of First */
+  /** the last ticks, in order, without the ticks of First */
   last: (string)[]
   ticks: number
 }
@@ -112,7 +112,7 @@ export interface EndView {
 export interface FaultView {
   /** spelt as in config.yaml, such as retry.max */
   field: string
-  /** what is wrong, and the cure */
+  /** the fault, and the cure */
   text: string
 }
 
@@ -126,7 +126,7 @@ export interface Finding {
 }
 
 export interface GenerationView {
-  /** Added are jobs that it has and that no generation runs now. Removed are jobs that it does not have. These and the following fields compare it with what is run now, by any generation. */
+  /** Added are jobs that it has and that no generation runs now. Removed are jobs that it does not have. These and the following fields compare it with the active definitions of all generations. */
   added: Names
   /** Schedules are jobs that would run at other times, Settings those in which something else would change. Changed counts both; the lists have the first 20. */
   changed: ChangeCounts
@@ -158,7 +158,7 @@ export interface GraphJob {
   /** the run that holds it, granted or pending, "" for none */
   open: string
   paused: boolean
-  /** "" for a job that follows others */
+  /** "" for a follower */
   schedule: string
   time_zone: string
   /** after which ends of theirs it runs; "" for a job with a schedule */
@@ -257,7 +257,7 @@ export interface JobView {
   start_within: string | null
   /** when it was stored, of a job that is stored at run time; null for one of a program */
   stored: string | null
-  /** Superseded are living nodes of the job's generation that hold another definition of it than the stored one, and Standby those of another generation that hold one of their own; by name, the first 20. */
+  /** Superseded are living nodes of the job's generation that hold another definition than the stored one; Standby are nodes of another generation that hold a definition of their own; by name, the first 20. */
   superseded?: (string)[]
   /** the zone of the schedule, such as Europe/Berlin; default UTC */
   time_zone: string
@@ -272,9 +272,9 @@ export interface JobView {
 }
 
 export interface LockView {
-  /** of one that was asked for: what else is held by that name */
+  /** of one lock: the other grants of its name */
   also?: (LockView)[]
-  /** who that is, as it said */
+  /** the holder's own name for itself */
   holder: string
   /** LockKind or RunKind */
   kind: string
@@ -286,11 +286,11 @@ export interface LockView {
   owner: string
   /** of a semaphore: how many there are, of which this holder has one; else 0 */
   permits: number
-  /** its holder has been asked to end */
+  /** its holder has been requested to release it */
   revoked: boolean
   run: string
   token: string
-  /** until others can have it, unless it is renewed; 0 of a lock: nobody knows */
+  /** until the lock is free, unless it is renewed; 0 of a lock: not known */
   ttl_ms: number
   waiters: number
 }
@@ -299,7 +299,7 @@ export interface Me {
   name: string
   /** which node answers */
   node: string
-  /** Open says that nobody needs to prove who it is: everybody is an operator. */
+  /** Open reports that no credentials are needed: every client is an operator. */
   open: boolean
   role: string
   /** of its program */
@@ -346,7 +346,7 @@ export interface NodeView {
   state: string
   /** Superseded is how many of the node's jobs are stored in another definition of its generation, Standby how many another generation runs. The node claims neither. Only jobs that living nodes hold in several definitions are counted. */
   superseded: number
-  /** Trouble is why the node claims nothing, or not everything, though nobody has drained it, as in /readyz. */
+  /** Trouble is why the node claims nothing, or not everything, although it is not drained, as in /readyz. */
   trouble?: string
   version: string
   /** version of the time zone rules that its schedules follow */
@@ -374,7 +374,7 @@ export interface Overview {
   /** Redis' time */
   now: string
   paused: number
-  /** wanted, and granted to nobody yet */
+  /** requested or due, and not granted yet */
   pending: number
   running: number
   /** Since is how far back Ended and Failing go: a day, or less where so much has ended that no more is read. */
@@ -385,15 +385,15 @@ export interface PauseView {
   author: string
   reason: string
   since: string | null
-  /** null: until somebody resumes it */
+  /** null: until an operator resumes the job */
   until: string | null
 }
 
 export interface Preview {
   changes: (ClockChange)[]
-  /** Clock says what becomes of the ticks when the clock of the zone is set, "" where it never is, and Changes are the next two times that it is set. */
+  /** Clock describes the ticks when the clock of the zone is set, "" where it never is, and Changes are the next two times that it is set. */
   clock: string
-  /** Faults are what is wrong with the schedule; there is nothing else then. */
+  /** Faults are the faults of the schedule; all other fields are empty then. */
   faults: (FaultView)[]
   /** the schedule without H */
   resolved: string
@@ -408,15 +408,15 @@ export interface Problem {
   code: string
   /** Count is 0, or how many more of the same code and severity there are, which are not listed one by one. */
   count?: number
-  /** what to do */
+  /** the remedy */
   cure: string
-  /** of what it is found on: job, node, server, key, generation or namespace */
+  /** of the subject: job, node, server, key, generation or namespace */
   kind: string
-  /** its name; "" of many */
+  /** the subject's name; "" of many */
   on: string
   /** warning or error */
   severity: string
-  /** what is wrong */
+  /** the fault */
   text: string
 }
 
@@ -432,10 +432,10 @@ export interface ProblemDetails {
 }
 
 export interface ProgressView {
-  /** when the run said so */
+  /** when the run reported it */
   at: string | null
   done: number
-  /** End is when it will end if it goes on as fast as since it first said anything; null when that is not known. */
+  /** End is when the run will end if it goes on at the rate since its first report; null when not known. */
   end: string | null
   note: string
   /** 0: not known */
@@ -472,7 +472,7 @@ export interface RefusedView {
 }
 
 export interface Release {
-  /** told, cancelled, taken or lapses */
+  /** "told", "cancelled", "taken" or "lapses" */
   did: string
   /** as it was held */
   lock: LockView
@@ -498,7 +498,7 @@ export interface RunView {
   generation: string
   job: string
   lag_ms: number
-  /** NextAttempt is the run of the attempt that followed this one, after a crash or by a rerun. Output is the last of what the run wrote, of a run that goes on up to a second ago, and Payload what a run by hand was given. Only GetRun and WaitRun read them. */
+  /** NextAttempt is the run of the following attempt, after a crash or by a rerun. Output is the end of the run's output, up to a second old while the run goes on, and Payload the payload of a manual run. Only GetRun and WaitRun read these. */
   next_attempt?: string
   node: string
   /** NotBefore is the earliest that a pending run may start. */
@@ -506,20 +506,20 @@ export interface RunView {
   /** Note belongs to Reason: the schedule that was replaced, the outcome of the job followed, who wants a running run ended; of ticks skipped for overlap, that a dead node's lease held the job, or what the run waited for that held it. */
   note?: string
   of?: string
-  /** "running", also while nobody was granted it yet */
+  /** "running", also of a pending run */
   outcome: string
   output?: string
   param?: string
   /** any JSON */
   payload?: unknown
-  /** Progress is how far a run that goes on is; null when it has not said so. */
+  /** Progress is how far a running run is; null without a report. */
   progress?: ProgressView | null
-  /** Reason begins with "pending", and says why, while nobody was granted the run yet. Of a granted run it may be what the run waits for before it starts. */
+  /** Reason begins with "pending", and names the cause, while the run has not been granted yet. Of a granted run Reason may be the cause for which it waits before it starts. */
   reason: string
   run: string
   shard: number
   shards: number
-  /** null when nobody was granted it, and while it waits for its tick */
+  /** null of a pending run, and while the run waits for its tick */
   started: string | null
   /** of a range: its first tick */
   tick: string | null
@@ -528,7 +528,7 @@ export interface RunView {
   trigger: string
   /** of a range: its last tick */
   until?: string | null
-  /** Whole says that this is a tick of a sharded job as a whole; Of is, of a shard, that tick's id, and Param its parameter. */
+  /** Whole reports that this is a tick of a sharded job as a whole; Of is, of a shard, its tick's id, and Param its parameter. */
   whole?: boolean
 }
 
@@ -625,7 +625,7 @@ export interface StoredJob {
 export interface TickView {
   /** in the schedule's zone, RFC 3339 */
   local: string
-  /** what a daylight-saving change does to it: gap or fold, "" for nothing */
+  /** the effect of a daylight-saving change: gap or fold, "" for none */
   note: string
   tick: string
   /** the note in words */
@@ -641,7 +641,7 @@ export interface Verification {
   checked: Checked
   /** records that this version cannot read */
   left_alone: (UnknownFormat)[]
-  /** Overdue are ticks of jobs that no living node can run, so nobody will record them soon. */
+  /** Overdue are ticks of jobs that no living node can run, so no node will record them soon. */
   overdue: (Overdue)[]
   /** Unverified are the jobs, by name, that could not be checked, because their entry, definition or history cannot be read. */
   unverified: (string)[]
