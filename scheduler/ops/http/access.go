@@ -51,7 +51,7 @@ type User struct {
 // Open reports whether every client is an operator.
 func (a *Access) Open() bool { return len(a.Tokens) == 0 && len(a.Users) == 0 && a.Header == "" }
 
-// identify returns the user who makes a request; with role ops.Nobody when not known.
+// identify returns the user who makes a request, without a role when the user is not known.
 func (a *Access) identify(r *http.Request) Identity {
 	if a.Open() {
 		return Identity{Name: r.Header.Get(AuthorHeader), Role: ops.Operator}

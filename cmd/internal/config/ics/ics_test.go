@@ -66,7 +66,8 @@ func TestParseICS(t *testing.T) {
 // icsNow is when the files of these tests are read.
 var icsNow = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
-// Of more days than a job may have, those that are past are left out, the first ones first: which ones depends on the days alone.
+// A calendar with more days than a job may have loses its past days, the first days first: the
+// choice depends on the days alone.
 func TestPastDaysOfACalendar(t *testing.T) {
 	weekly := func(from, until int) []byte {
 		var events []string
