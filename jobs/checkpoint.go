@@ -16,7 +16,8 @@ const MaxCheckpoint = 64 << 10
 // maxNote bounds the note of a Progress in bytes.
 const maxNote = 200
 
-// ErrStalled is the cause of a run's context when the run made no progress for Job.StallAfter, with StallCancel.
+// ErrStalled is the cause of a run's context when the run made no progress for Job.StallAfter, with
+// StallCancel.
 var ErrStalled = errors.New("jobs: the run made no progress")
 
 // CheckpointSizeError is returned by Run.Save for data that is too large. Nothing was saved.
@@ -36,7 +37,8 @@ type Progress struct {
 	Note  string // one line of at most 200 bytes
 }
 
-// RunStore holds a run's checkpoint and progress, for all tries of the run. It is safe for concurrent use.
+// RunStore holds a run's checkpoint and progress, for all tries of the run. It is safe for
+// concurrent use.
 type RunStore interface {
 	// Save stores data of at most MaxCheckpoint bytes.
 	Save(ctx context.Context, data []byte) error
@@ -47,13 +49,15 @@ type RunStore interface {
 	Progress(p Progress)
 }
 
-// Save keeps data, at most MaxCheckpoint bytes, as the run's checkpoint: later tries of this run, and later attempts of the same tick
-// and shard, get it from Saved. It replaces the one before. When the tick has succeeded, the checkpoint is deleted; otherwise it
-// leaves with the run's row of the history.
+// Save keeps data, at most MaxCheckpoint bytes, as the run's checkpoint: later tries of this run,
+// and later attempts of the same tick and shard, get it from Saved. It replaces the one before.
+// When the tick has succeeded, the checkpoint is deleted; otherwise it leaves with the run's row of
+// the history.
 //
-// When Save returns nil, the data is stored in Redis under the run's lease and token. The error wraps locking.ErrLeaseLost when the run
-// has its lease no longer; nothing is stored then, and nothing will be. It is a *CheckpointSizeError for too much data. After any other
-// error, such as locking.ErrUnreachable, the data may be stored or not; save again.
+// When Save returns nil, the data is stored in Redis under the run's lease and token. The error
+// wraps locking.ErrLeaseLost when the run has its lease no longer; nothing is stored then, and
+// nothing will be. It is a *CheckpointSizeError for too much data. After any other error, such as
+// locking.ErrUnreachable, the data may be stored or not; save again.
 //
 // A checkpoint and its work are not written in one transaction. The next attempt repeats the work
 // after the last checkpoint: make a step idempotent, or guard it with Token.
@@ -64,15 +68,17 @@ func (r *Run) Save(ctx context.Context, data []byte) error {
 	return r.info.Store.Save(ctx, bytes.Clone(data))
 }
 
-// Saved returns a copy of the newest checkpoint of the tick and shard: of this run, else of the attempt before it; nil for none. In the
-// first attempt it returns at once. In a later one the first call reads Redis, and waits until Redis answers or the run's context ends;
-// then it returns nil, and the function must not go on. A checkpoint in an unknown format, such as a
-// newer version's, is logged and left out.
+// Saved returns a copy of the newest checkpoint of the tick and shard: of this run, else of the
+// attempt before it; nil for none. In the first attempt it returns at once. In a later one the
+// first call reads Redis, and waits until Redis answers or the run's context ends; then it returns
+// nil, and the function must not go on. A checkpoint in an unknown format, such as a newer
+// version's, is logged and left out.
 func (r *Run) Saved() []byte { return bytes.Clone(r.info.Store.Saved()) }
 
-// Progress notes that done of total steps are done; a total of 0 is not known. The note is one line of at most 200 bytes; the rest is
-// cut. It costs no call: the node sends it with the next renewal of the run's lease, each third of Job.TTL. People see it, and an
-// estimate of the end, while the run goes on. Negative numbers count as 0.
+// Progress notes that done of total steps are done; a total of 0 is not known. The note is one line
+// of at most 200 bytes; the rest is cut. It costs no call: the node sends it with the next renewal
+// of the run's lease, each third of Job.TTL. People see it, and an estimate of the end, while the
+// run goes on. Negative numbers count as 0.
 func (r *Run) Progress(done, total int64, note string) {
 	r.info.Store.Progress(Progress{Done: max(done, 0), Total: max(total, 0), Note: noteLine(note)})
 }

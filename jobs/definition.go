@@ -19,16 +19,18 @@ const definitionVersion = 1
 // Settings reads and writes the settings of a Job by their table.
 var Settings = spec.Bind[Job]()
 
-// Definition is the stored form of a job's settings: all but the function. The TTL, the zone and the numbers of a chosen policy are
-// stored also where they are the defaults, so that a later change of a default changes no stored definition. H stays H in the
-// schedule.
+// Definition is the stored form of a job's settings: all but the function. The TTL, the zone and
+// the numbers of a chosen policy are stored also where they are the defaults, so that a later
+// change of a default changes no stored definition. H stays H in the schedule.
 type Definition struct {
 	// Job has the settings, and no function.
 	Job
-	// Generation is the label of the deployed cluster. It is not a setting of the job. The scheduler sets it before it
-	// stores the definition, so that the same settings of two generations have two digests.
+	// Generation is the label of the deployed cluster. It is not a setting of the job. The
+	// scheduler sets it before it stores the definition, so that the same settings of two
+	// generations have two digests.
 	Generation string
-	// Stored is the version of a job that was stored at run time, 0 for one of a program. The scheduler sets it.
+	// Stored is the version of a job that was stored at run time, 0 for one of a program. The
+	// scheduler sets it.
 	Stored int64
 }
 
@@ -40,7 +42,8 @@ func (j Job) Definition() Definition {
 	return Definition{Job: j}
 }
 
-// AsStored returns the settings alone, as a job is stored at run time: of no generation and no version.
+// AsStored returns the settings alone, as a job is stored at run time: of no generation and no
+// version.
 func (d Definition) AsStored() Definition {
 	d.Generation, d.Stored = "", 0
 	return d
@@ -63,7 +66,8 @@ func (d Definition) SameTicks(other Definition) bool {
 	return !slices.ContainsFunc(Settings.Diff(&d.Job, &other.Job), decidesTicks)
 }
 
-// Reopens reports whether a job that has had its MaxRuns by another definition may have ticks again by this one.
+// Reopens reports whether a job that has had its MaxRuns by another definition may have ticks again
+// by this one.
 func (d Definition) Reopens(old Definition) bool {
 	return old.MaxRuns > 0 && (d.MaxRuns == 0 || d.MaxRuns > old.MaxRuns)
 }
@@ -73,8 +77,8 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	return Settings.Store(&d.Job, spec.Envelope{Format: definitionVersion, Generation: d.Generation, Version: d.Stored})
 }
 
-// Digest returns the first 16 hexadecimal characters of the SHA-256 of d's canonical JSON. Equal settings have equal
-// digests, in every process.
+// Digest returns the first 16 hexadecimal characters of the SHA-256 of d's canonical JSON. Equal
+// settings have equal digests, in every process.
 func (d Definition) Digest() string {
 	text, err := d.MarshalJSON()
 	if err != nil {
@@ -86,8 +90,8 @@ func (d Definition) Digest() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ParseDefinition parses a stored definition. A newer or missing format version, an unknown key and a value out of range
-// are errors that name it.
+// ParseDefinition parses a stored definition. A newer or missing format version, an unknown key and
+// a value out of range are errors that name it.
 func ParseDefinition(text []byte) (Definition, error) {
 	if err := checkVersion(text); err != nil {
 		return Definition{}, err
@@ -144,8 +148,8 @@ func ParseDocument(text []byte, other func(key, value *spec.Node) bool) (j Job, 
 	return j, documentFaults(read)
 }
 
-// ParseShown is ParseDocument for an object with all settings, null where a setting has no value, and
-// with other keys.
+// ParseShown is ParseDocument for an object with all settings, null where a setting has no value,
+// and with other keys.
 func ParseShown(text []byte) (j Job, err error) {
 	doc, err := spec.ParseJSON(text)
 	if err != nil {

@@ -4,8 +4,9 @@ import (
 	"errors"
 )
 
-// Permanent marks an error after which a retry cannot succeed: whatever the job's [Retry] is, the function is not called
-// again in this run. The text is unchanged, and the result wraps err. Permanent(nil) is nil.
+// Permanent marks an error after which a retry cannot succeed: whatever the job's [Retry] is, the
+// function is not called again in this run. The text is unchanged, and the result wraps err.
+// Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

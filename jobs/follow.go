@@ -205,8 +205,8 @@ func circular(names []string, after map[string][]string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return waits[name] == 0 })
 }
 
-// nearest returns the name, other than self, with the fewest typos between it and typed; "" when there are more than one typo
-// in three letters, or two.
+// nearest returns the name, other than self, with the fewest typos between it and typed; "" when
+// there are more than one typo in three letters, or two.
 func nearest(typed string, names []string, self string) string {
 	for typos := range 1 + min(2, len(typed)/3) {
 		for _, name := range names {
@@ -218,7 +218,8 @@ func nearest(typed string, names []string, self string) string {
 	return ""
 }
 
-// within reports whether a becomes b by at most that many typos: a letter inserted, dropped, replaced or swapped with the next.
+// within reports whether a becomes b by at most that many typos: a letter inserted, dropped,
+// replaced or swapped with the next.
 func within(a, b string, typos int) bool {
 	for a != "" && b != "" && a[0] == b[0] {
 		a, b = a[1:], b[1:]

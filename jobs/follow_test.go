@@ -179,7 +179,8 @@ func TestRegistryCheckRoots(t *testing.T) {
 	}
 }
 
-// TestUpstreamsFormat: what every version reads stays as it was; anything else is a list, which an older version refuses.
+// TestUpstreamsFormat: what every version reads stays as it was; anything else is a list, which an
+// older version refuses.
 func TestUpstreamsFormat(t *testing.T) {
 	for _, c := range []struct {
 		after []string

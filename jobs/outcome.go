@@ -1,6 +1,7 @@
 package jobs
 
-// Outcome is the recorded end of a tick or of a run. The zero value is not an outcome and cannot be written.
+// Outcome is the recorded end of a tick or of a run. The zero value is not an outcome and cannot be
+// written.
 //
 //	           ┌─► succeeded · failed · timed_out · cancelled    settled by its own node
 //	running ───┼─► lost                                         its lease ended before the function did
@@ -20,9 +21,11 @@ const (
 	OutcomeTimedOut
 	// OutcomeCancelled means that an operator, a replacement or a drain ended the run.
 	OutcomeCancelled
-	// OutcomeLost means that the lease could not be renewed; the node ended the run's context at the deadline.
+	// OutcomeLost means that the lease could not be renewed; the node ended the run's context at
+	// the deadline.
 	OutcomeLost
-	// OutcomeAbandoned means that the node did not report, the lease lapsed, and another node reaped the run.
+	// OutcomeAbandoned means that the node did not report, the lease lapsed, and another node
+	// reaped the run.
 	OutcomeAbandoned
 	// OutcomeSkipped means not run because of overlap, or of the job that it follows.
 	OutcomeSkipped

@@ -68,7 +68,8 @@ type OnCrash uint8
 const (
 	// OnCrashRecord records the outcome: abandoned, lost or cancelled. The default.
 	OnCrashRecord OnCrash = iota
-	// OnCrashRerun also runs the tick again, as a further attempt with a new token, at most Job.RerunMax times.
+	// OnCrashRerun also runs the tick again, as a further attempt with a new token, at most
+	// Job.RerunMax times.
 	OnCrashRerun
 )
 
@@ -90,8 +91,8 @@ type Placement uint8
 const (
 	// PlacementOwner lets the job's owner, by hashing, claim first. The default.
 	PlacementOwner Placement = iota
-	// PlacementRace lets all nodes that may run the job claim at once. A dead node costs no time, and each tick costs a claim
-	// of each node.
+	// PlacementRace lets all nodes that may run the job claim at once. A dead node costs no time,
+	// and each tick costs a claim of each node.
 	PlacementRace
 )
 
@@ -160,8 +161,9 @@ type RetryOn uint8
 const (
 	// RetrySameNode calls it again inside the same run, under the same lease and token. The default.
 	RetrySameNode RetryOn = iota
-	// RetryOtherNode ends the run as failed and hands its tick to another node after the backoff, as a further attempt with a new lease
-	// and token. When no other node takes it within some seconds, the same node does.
+	// RetryOtherNode ends the run as failed and hands its tick to another node after the backoff,
+	// as a further attempt with a new lease and token. When no other node takes it within some
+	// seconds, the same node does.
 	RetryOtherNode
 )
 
@@ -183,7 +185,8 @@ type OnStall uint8
 const (
 	// OnStallTell logs the run, and calls the hook Stalled. The default.
 	OnStallTell OnStall = iota
-	// OnStallCancel also ends the run's context with cause ErrStalled. The run is recorded as cancelled, with the reason stalled.
+	// OnStallCancel also ends the run's context with cause ErrStalled. The run is recorded as
+	// cancelled, with the reason stalled.
 	OnStallCancel
 )
 

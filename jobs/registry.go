@@ -23,7 +23,8 @@ type Registry struct {
 	owner    string            // the node that has read the registry, as given to Freeze; "" for none
 }
 
-// ErrFrozen is returned when a job or a handler is added to a registry that a node has read: the node would not have it.
+// ErrFrozen is returned when a job or a handler is added to a registry that a node has read: the
+// node would not have it.
 var ErrFrozen = errors.New("jobs: the registry was read already")
 
 // NewRegistry returns an empty registry.
@@ -66,9 +67,9 @@ func (r *Registry) MustAdd(j Job) {
 	}
 }
 
-// Handle adds a function that jobs may name as their Handler: jobs of this registry that are added later, and jobs that are
-// stored at run time, see Client.PutJob in package ops. A node runs the stored jobs of its handlers. The name has the form of
-// a job's.
+// Handle adds a function that jobs may name as their Handler: jobs of this registry that are added
+// later, and jobs that are stored at run time, see Client.PutJob in package ops. A node runs the
+// stored jobs of its handlers. The name has the form of a job's.
 func (r *Registry) Handle(name string, f Func) error {
 	switch {
 	case !spec.IsName(name):
@@ -92,8 +93,9 @@ func (r *Registry) Handle(name string, f Func) error {
 	return nil
 }
 
-// Freeze refuses all further jobs and handlers with ErrFrozen, and names owner in the error. The constructor of a node calls
-// Freeze, because a node reads the registry once. Several nodes may read one registry; the first of them is named.
+// Freeze refuses all further jobs and handlers with ErrFrozen, and names owner in the error. The
+// constructor of a node calls Freeze, because a node reads the registry once. Several nodes may
+// read one registry; the first of them is named.
 func (r *Registry) Freeze(owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -43,8 +43,8 @@ type RunInfo struct {
 	Lease  Lease        // for Run.Lease; nil: none
 }
 
-// Run describes a run to its function. It does not change: each try gets its own Run, with another Try and another output.
-// It is safe for concurrent use.
+// Run describes a run to its function. It does not change: each try gets its own Run, with another
+// Try and another output. It is safe for concurrent use.
 type Run struct {
 	info   RunInfo
 	output output
@@ -53,8 +53,8 @@ type Run struct {
 	logger *slog.Logger // set by the first Logger
 }
 
-// NewRun returns a Run, for the scheduler and for tests. The tick is converted to UTC and the payload is copied. Shards,
-// Attempt and Try below 1 become 1.
+// NewRun returns a Run, for the scheduler and for tests. The tick is converted to UTC and the
+// payload is copied. Shards, Attempt and Try below 1 become 1.
 func NewRun(info RunInfo) *Run {
 	if !info.Tick.IsZero() {
 		info.Tick = info.Tick.UTC()
@@ -75,12 +75,12 @@ func (r *Run) ID() string { return r.info.ID }
 // Job returns the job's name.
 func (r *Run) Job() string { return r.info.Job }
 
-// Tick returns the scheduled instant in UTC, the same for every attempt and shard. Compute with this time and not with
-// "now", which is later.
+// Tick returns the scheduled instant in UTC, the same for every attempt and shard. Compute with
+// this time and not with "now", which is later.
 func (r *Run) Tick() time.Time { return r.info.Tick }
 
-// Token returns the fencing token: larger than the token of every earlier run of the job. Send it with each write, so
-// that a guard (package locking/fence) can refuse a write of an earlier run.
+// Token returns the fencing token: larger than the token of every earlier run of the job. Send it
+// with each write, so that a guard (package locking/fence) can refuse a write of an earlier run.
 func (r *Run) Token() int64 { return r.info.Token }
 
 // Attempt returns the number of this grant of the tick and shard, from 1.
@@ -104,13 +104,13 @@ func (r *Run) Trigger() Trigger { return r.info.Trigger }
 // Param returns the shard's parameter; "" without Job.Params.
 func (r *Run) Param() string { return r.info.Param }
 
-// Payload returns a copy of a manual run's payload, else of the upstream's result (SetResult), else of
-// Job.Payload; nil without one. With several upstreams it is a JSON object with their results, by the
-// job's name; an upstream without a result is left out.
+// Payload returns a copy of a manual run's payload, else of the upstream's result (SetResult), else
+// of Job.Payload; nil without one. With several upstreams it is a JSON object with their results,
+// by the job's name; an upstream without a result is left out.
 func (r *Run) Payload() []byte { return bytes.Clone(r.info.Payload) }
 
-// Logger returns the node's logger with the attributes job, tick, run (the id), token and attempt, and shard for a sharded
-// job.
+// Logger returns the node's logger with the attributes job, tick, run (the id), token and attempt,
+// and shard for a sharded job.
 func (r *Run) Logger() *slog.Logger {
 	r.logged.Do(func() {
 		log := r.info.Logger
@@ -125,8 +125,8 @@ func (r *Run) Logger() *slog.Logger {
 	return r.logger
 }
 
-// Output returns a writer for text that is stored with the run: the last MaxOutput bytes. Each try has its own output; the
-// last try's is stored. Writing never fails.
+// Output returns a writer for text that is stored with the run: the last MaxOutput bytes. Each try
+// has its own output; the last try's is stored. Writing never fails.
 func (r *Run) Output() io.Writer { return &r.output }
 
 // OutputSize returns how many bytes were written to Output, dropped bytes included.
@@ -150,12 +150,14 @@ type Lease interface {
 // context needs no more than that.
 func (r *Run) Lease() Lease { return r.info.Lease }
 
-// ErrTryTimeout is the cause of a try's context when the Timeout of the job's Retry has passed. The run goes on: it may have another try.
+// ErrTryTimeout is the cause of a try's context when the Timeout of the job's Retry has passed. The
+// run goes on: it may have another try.
 var ErrTryTimeout = errors.New("jobs: the timeout of one try passed")
 
 type traceparentKey struct{}
 
-// traceparentPattern is the format of W3C Trace Context, version 00: version, trace, parent and flags.
+// traceparentPattern is the format of W3C Trace Context, version 00: version, trace, parent and
+// flags.
 var traceparentPattern = regexp.MustCompile(`^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$`)
 
 // WithTraceparent returns a context that carries a trace to the command or request of a job, for a

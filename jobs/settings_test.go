@@ -175,7 +175,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// One name may stand for a list of one, a number for a text, and null for a section or a list with nothing in it.
+// One name may stand for a list of one, a number for a text, and null for a section or a list with
+// nothing in it.
 func TestDecodeTakes(t *testing.T) {
 	t.Parallel()
 	j, d := decodeJob(t, `{"after": "b", "labels": {"zone": 7}, "params": [1, true], "retry": null, "except": null, "ttl": "1d12h"}`)
@@ -198,7 +199,8 @@ func TestParseJSONRefuses(t *testing.T) {
 	}
 }
 
-// A document that shows all settings is read as the job that it was written from: null is no value there.
+// A document that shows all settings is read as the job that it was written from: null is no value
+// there.
 func TestShownDocumentIsRead(t *testing.T) {
 	t.Parallel()
 	for _, j := range []jobs.Job{{}, {Name: "a", Retry: jobs.Retry{Max: 1}, Payload: []byte(`{"a":null}`)}} {

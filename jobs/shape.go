@@ -20,7 +20,8 @@ const (
 	anyShape = "any"
 	// timeShape is of a text of RFC 3339. An older version takes the name for "any".
 	timeShape = "time"
-	// shapeDepth is how deep a shape goes. Deeper levels fit everything, as in a type that holds itself.
+	// shapeDepth is how deep a shape goes. Deeper levels fit everything, as in a type that holds
+	// itself.
 	shapeDepth = 8
 	// maxShape bounds a shape, in bytes. A type with a longer one fits everything.
 	maxShape = 4096
@@ -32,7 +33,8 @@ var scalars = map[string]reflect.Type{
 	"number": reflect.TypeFor[float64](), anyShape: reflect.TypeFor[any](), timeShape: reflect.TypeFor[instant](),
 }
 
-// instant takes the texts that a time.Time takes, with an error that encoding/json adds the field to.
+// instant takes the texts that a time.Time takes, with an error that encoding/json adds the field
+// to.
 type instant struct{}
 
 // UnmarshalJSON checks a text of RFC 3339.
@@ -43,10 +45,10 @@ func (instant) UnmarshalJSON(text []byte) error {
 	return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[time.Time]()}
 }
 
-// HandleTyped adds a handler as Registry.Handle does, with the function of Typed. Nodes declare the shape of its payloads, so
-// that PutJob refuses a stored job whose payload does not fit T, before its first run. PutJob checks a
-// time.Time too; any other type with a decoder of its own (json.Unmarshaler,
-// encoding.TextUnmarshaler) is checked only by the run.
+// HandleTyped adds a handler as Registry.Handle does, with the function of Typed. Nodes declare the
+// shape of its payloads, so that PutJob refuses a stored job whose payload does not fit T, before
+// its first run. PutJob checks a time.Time too; any other type with a decoder of its own
+// (json.Unmarshaler, encoding.TextUnmarshaler) is checked only by the run.
 func HandleTyped[T any](r *Registry, name string, f func(ctx context.Context, run *Run, payload T) error) error {
 	if err := r.Handle(name, Typed(f)); err != nil {
 		return err
@@ -75,8 +77,8 @@ func (r *Registry) PayloadShape(handler string) string {
 	return r.shapes[handler]
 }
 
-// CheckPayload checks that a payload fits a shape of Registry.PayloadShape. The error is a *FieldError that names the field. A shape
-// that cannot be read fits everything.
+// CheckPayload checks that a payload fits a shape of Registry.PayloadShape. The error is a
+// *FieldError that names the field. A shape that cannot be read fits everything.
 func CheckPayload(shape string, payload []byte) error {
 	var s any
 	if bad := json.Unmarshal([]byte(shape), &s); bad != nil {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Typed returns a job's function that decodes the run's payload, in JSON, into a T and calls f. A run without a payload, as
-// each run by the schedule, has the zero T.
+// Typed returns a job's function that decodes the run's payload, in JSON, into a T and calls f. A
+// run without a payload, as each run by the schedule, has the zero T.
 //
-// A payload that does not fit T, or has an unknown field, ends the run as failed before f is called, without another try: the
-// error is a [Permanent] *[FieldError] with the field.
+// A payload that does not fit T, or has an unknown field, ends the run as failed before f is
+// called, without another try: the error is a [Permanent] *[FieldError] with the field.
 func Typed[T any](f func(ctx context.Context, run *Run, payload T) error) Func {
 	if f == nil {
 		return nil // which Validate refuses

@@ -17,7 +17,8 @@ type report struct {
 	} `json:"page"`
 }
 
-// TestTyped wants wrong payloads refused with the field, before the function is called and for good.
+// TestTyped wants wrong payloads refused with the field, before the function is called and for
+// good.
 func TestTyped(t *testing.T) {
 	for payload, want := range map[string]string{
 		"":                                   "",

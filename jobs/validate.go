@@ -62,8 +62,9 @@ func (f *faults) has(settings ...string) bool {
 	})
 }
 
-// Validate checks the settings, and their combination. The error joins a *FieldError for each fault. Empty settings that
-// WithDefaults would fill count as their defaults. Registry.Check checks several jobs together.
+// Validate checks the settings, and their combination. The error joins a *FieldError for each
+// fault. Empty settings that WithDefaults would fill count as their defaults. Registry.Check checks
+// several jobs together.
 func (j Job) Validate() error {
 	j = j.WithDefaults(Defaults{})
 	var f faults
@@ -75,8 +76,8 @@ func (j Job) Validate() error {
 	return errors.Join(f...)
 }
 
-// relations are the checks outside of the table: texts that have a syntax, and settings against each
-// other. Each is called after the checks of its single setting.
+// relations are the checks outside of the table: texts that have a syntax, and settings against
+// each other. Each is called after the checks of its single setting.
 var relations = map[string]func(Job, *faults){
 	"jitter":            Job.checkSchedule, // the last of the settings that bound it
 	"retry.max_backoff": Job.checkBackoffs,
@@ -139,8 +140,8 @@ func (j Job) checkLabels(f *faults) {
 // clip shortens a value for an error text.
 func clip(s string) string { return spec.Clip(s) }
 
-// checkSchedule checks schedule and after, and the bounds of its ticks. With both, the fault is one of after, and the schedule is not
-// checked.
+// checkSchedule checks schedule and after, and the bounds of its ticks. With both, the fault is one
+// of after, and the schedule is not checked.
 func (j Job) checkSchedule(f *faults) {
 	zone := j.TimeZone
 	if err := cron.CheckZone(zone); err != nil {

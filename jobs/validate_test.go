@@ -295,7 +295,8 @@ func TestValidateBounds(t *testing.T) {
 	})
 }
 
-// A job that was good stays good when its days and its end are past: else its nodes would not start again.
+// A job that was good stays good when its days and its end are past: else its nodes would not start
+// again.
 func TestBoundsThatArePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := good()

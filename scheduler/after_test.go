@@ -15,7 +15,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestResults: what a run gives to SetResult is the payload of the jobs that follow: of one job the very bytes, of several an object.
+// TestResults: what a run gives to SetResult is the payload of the jobs that follow: of one job the
+// very bytes, of several an object.
 func TestResults(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -162,8 +163,8 @@ func TestPutOfAFollowedJob(t *testing.T) {
 	})
 }
 
-// TestJoinAfterALongOutage: each of millions of ticks that did not run reaches a job that follows several, however far Redis is: the
-// newest by themselves, the older ones at once.
+// TestJoinAfterALongOutage: each of millions of ticks that did not run reaches a job that follows
+// several, however far Redis is: the newest by themselves, the older ones at once.
 func TestJoinAfterALongOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		list := []jobs.Job{eachSecond("one", &sink{}), eachSecond("two", &sink{}), {Name: "both", After: []string{"one", "two"}, Func: eachSecond("", &sink{}).Func}}
@@ -189,8 +190,8 @@ func TestJoinAfterALongOutage(t *testing.T) {
 	})
 }
 
-// TestJoinIsGivenUp: a tick that one upstream has not ended when the history forgets the other's end is recorded as missed then, and not
-// when another tick comes.
+// TestJoinIsGivenUp: a tick that one upstream has not ended when the history forgets the other's
+// end is recorded as missed then, and not when another tick comes.
 func TestJoinIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		job := func(name string, lasts time.Duration, after ...string) jobs.Job {

@@ -91,8 +91,8 @@ func TestBackfillOutlivesItsNodeOnRedis(t *testing.T) {
 	c.backfillOutlivesItsNode(redistest.ClientOptions(server.Addr()), 60)
 }
 
-// backfillOutlivesItsNode cuts the node off, of three, that runs a backfill of n ticks, in the middle of a run: each tick is done once, in
-// order, and the job's cursor does not move.
+// backfillOutlivesItsNode cuts the node off, of three, that runs a backfill of n ticks, in the
+// middle of a run: each tick is done once, in order, and the job's cursor does not move.
 func (c *cluster) backfillOutlivesItsNode(o *redis.Options, n int) {
 	t, s := c.t, &sink{}
 	networks := make([]redistest.Net, 3)
@@ -145,7 +145,8 @@ func (c *cluster) backfillOutlivesItsNode(o *redis.Options, n int) {
 	s.check(t)
 }
 
-// A backfill puts as many runs in as it may at a time, beside the ticks of the job itself, which are not skipped for it.
+// A backfill puts as many runs in as it may at a time, beside the ticks of the job itself, which
+// are not skipped for it.
 func TestBackfillBesideTheSchedule(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, most, now := &sink{}, 0, 0
@@ -309,7 +310,8 @@ func TestBackfillIsRefused(t *testing.T) {
 	})
 }
 
-// What keeps a backfill from being taken on is logged once, with the reason, and keeps no other from it.
+// What keeps a backfill from being taken on is logged once, with the reason, and keeps no other
+// from it.
 func TestBackfillThatIsNotTakenOn(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

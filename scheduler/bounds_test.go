@@ -62,8 +62,9 @@ func TestBoundsOfTicks(t *testing.T) {
 	})
 }
 
-// A job that has had its max_runs is finished: it is shown without a next tick, its node is well, a run by hand goes on, and a promotion of
-// a generation that allows more lets it go on from there, with one count.
+// A job that has had its max_runs is finished: it is shown without a next tick, its node is well, a
+// run by hand goes on, and a promotion of a generation that allows more lets it go on from there,
+// with one count.
 func TestMaxRunsOverAPromotion(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}

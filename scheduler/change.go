@@ -174,7 +174,8 @@ func jobsOf(list []jobs.Job, cfg Config) ([]*work.Job, error) {
 	return all, nil
 }
 
-// withoutUpstreams returns a stored job for the checks of a registry that lacks its upstreams. They were checked when the job was stored.
+// withoutUpstreams returns a stored job for the checks of a registry that lacks its upstreams. They
+// were checked when the job was stored.
 func withoutUpstreams(j jobs.Job) jobs.Job {
 	if len(j.After) > 0 {
 		j.Schedule, j.After, j.When = "@hourly", nil, jobs.WhenSucceeded

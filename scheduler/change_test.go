@@ -15,8 +15,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// Jobs come to a running node and go again, while another node has some of them: each tick runs once, wherever the job is held, and no tick
-// is lost.
+// Jobs come to a running node and go again, while another node has some of them: each tick runs
+// once, wherever the job is held, and no tick is lost.
 func TestJobsComeAndGo(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -56,8 +56,8 @@ func TestJobsComeAndGo(t *testing.T) {
 	})
 }
 
-// A job that its last node has removed stays in Redis, and its ticks wait; it may come back as another one. A run that goes on while its job is
-// removed ends as it would have.
+// A job that its last node has removed stays in Redis, and its ticks wait; it may come back as
+// another one. A run that goes on while its job is removed ends as it would have.
 func TestTheLastNodeRemovesAJob(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, started, ended := &sink{}, make(chan time.Time, 9), make(chan error, 9)
@@ -143,9 +143,11 @@ func TestChangesAreRefusedWhole(t *testing.T) {
 	})
 }
 
-// Three nodes get another set of jobs one after another, and later the first one again, as when a file of jobs changes on each. Each tick
-// runs once, in the definition of one of the sets. A node that does not have the new set yet takes nothing back, not even when it starts
-// again. The first set counts again with the first node that returns to it, when it has a greater revision by then, else with the last.
+// Three nodes get another set of jobs one after another, and later the first one again, as when a
+// file of jobs changes on each. Each tick runs once, in the definition of one of the sets. A node
+// that does not have the new set yet takes nothing back, not even when it starts again. The first
+// set counts again with the first node that returns to it, when it has a greater revision by then,
+// else with the last.
 func TestRollingChange(t *testing.T) {
 	for _, x := range []struct {
 		name      string
@@ -159,7 +161,8 @@ func TestRollingChange(t *testing.T) {
 	}
 }
 
-// rollingChange changes three nodes to a second set of jobs and back to the first, with the revision of each set.
+// rollingChange changes three nodes to a second set of jobs and back to the first, with the
+// revision of each set.
 func rollingChange(t *testing.T, revisions [2]string, back [3]time.Duration) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, old, fresh := &sink{}, &sink{}, &sink{}

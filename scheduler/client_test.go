@@ -162,7 +162,8 @@ func TestListLeavesAlone(t *testing.T) {
 	})
 }
 
-// TestLeases follows a run's lease: none while it is pending, then less and less, and none when it is settled.
+// TestLeases follows a run's lease: none while it is pending, then less and less, and none when it
+// is settled.
 func TestLeases(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()

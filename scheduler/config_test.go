@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// A node has read its registry and its settings when New returns: later additions are refused, and later changes are not the node's.
+// A node has read its registry and its settings when New returns: later additions are refused, and
+// later changes are not the node's.
 func TestNewReadsOnce(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true}) // no server is called
 	defer client.Close()

@@ -15,8 +15,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// A node wants its claims confirmed by replicas, and these stand still for a while. Nothing begins meanwhile, little is
-// granted and handed back, and it goes on when they are back.
+// A node wants its claims confirmed by replicas, and these stand still for a while. Nothing begins
+// meanwhile, little is granted and handed back, and it goes on when they are back.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), standstill)

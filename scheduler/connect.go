@@ -32,8 +32,8 @@ func badURL(err error) error { return fmt.Errorf("scheduler: the Redis URL %w", 
 // the default Config until ctx ends. It returns nil after a clean end, and an error at once for a
 // wrong URL or job, without a job, or when Redis cannot be reached.
 //
-// The namespace is "escapement": equal job names of two programs on one Redis are one job. A program with another namespace,
-// or other settings, uses Connect and New.
+// The namespace is "escapement": equal job names of two programs on one Redis are one job. A
+// program with another namespace, or other settings, uses Connect and New.
 func Run(ctx context.Context, url string, list ...jobs.Job) error {
 	if len(list) == 0 {
 		return errors.New("scheduler: Run needs a job; for a node that is given its jobs later, use New and Node.Add")

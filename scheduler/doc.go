@@ -46,8 +46,8 @@
 // # Pending runs
 //
 // Runs by hand, attempts after a crash and runs that follow another job's tick have no cursor. They
-// are stored as pending, where any node's sweep finds them, and are claimed by id. The end of a tick
-// that other jobs follow is an event in the outbox, which the sweep delivers.
+// are stored as pending, where any node's sweep finds them, and are claimed by id. The end of a
+// tick that other jobs follow is an event in the outbox, which the sweep delivers.
 //
 // # Failures
 //

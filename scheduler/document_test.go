@@ -24,7 +24,8 @@ func wholeJob() jobs.Job {
 	}
 }
 
-// The JSON of a stored job and of a job's view make the same job again, in the dialect of config.yaml.
+// The JSON of a stored job and of a job's view make the same job again, in the dialect of
+// config.yaml.
 func TestSettingsInJSON(t *testing.T) {
 	j, version := wholeJob(), time.Date(2026, 11, 28, 6, 0, 0, 7e6, time.UTC)
 	text, err := json.Marshal(ops.StoredJob{Job: j, Version: version})
@@ -57,7 +58,8 @@ func TestSettingsInJSON(t *testing.T) {
 	}
 }
 
-// A view shows the settings without a value too, beside what only a view has, and is read again without them.
+// A view shows the settings without a value too, beside what only a view has, and is read again
+// without them.
 func TestAllSettingsOfAView(t *testing.T) {
 	j := jobs.Job{Name: "a", After: []string{"b"}, Retry: jobs.Retry{Max: 1}}
 	text, err := json.Marshal(ops.JobView{Job: j})

@@ -18,7 +18,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// A web handler that runs a job with what it was sent, wherever a node is free, and answers when the run has ended.
+// A web handler that runs a job with what it was sent, wherever a node is free, and answers when
+// the run has ended.
 func ExampleClient() {
 	redis, err := redistest.Embed()
 	if err != nil {
@@ -108,7 +109,8 @@ func ExampleConfig_middleware() {
 	// failed <nil>
 }
 
-// startReports starts a node that makes reports, waits until its job is there, and returns what stops it.
+// startReports starts a node that makes reports, waits until its job is there, and returns what
+// stops it.
 func startReports(cfg scheduler.Config, redis *redistest.Embedded) (node *scheduler.Node, stop func()) {
 	client, reg := redis.Client(), jobs.NewRegistry()
 	type report struct {

@@ -140,7 +140,8 @@ func replacedMasterIsNoticedAtOnce(m *virtualMasters) {
 	}
 }
 
-// One master of a Cluster comes back without its data, as its empty replica. The ticks of the jobs that it had are made up for, each once.
+// One master of a Cluster comes back without its data, as its empty replica. The ticks of the jobs
+// that it had are made up for, each once.
 func TestEmptiedMaster(t *testing.T) {
 	m, s, others := startReal(t, false), &sink{}, &sink{}
 	there, elsewhere := m.job("there", true, s.note), m.job("elsewhere", false, others.note)

@@ -22,7 +22,8 @@ func failOver(server *redistest.Embedded, held redistest.Snapshot) {
 	server.SetRunID(newServer)
 }
 
-// ranOnce wants a lasting job to have one run, which succeeded, and its context not to have ended before.
+// ranOnce wants a lasting job to have one run, which succeeded, and its context not to have ended
+// before.
 func (c *cluster) ranOnce(what string, started <-chan time.Time, ended <-chan error) {
 	c.t.Helper()
 	if cause := <-ended; cause != nil {
@@ -156,7 +157,8 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// A restart that lost nothing: ends whose rows have left the history are not recorded anew, however short that is.
+// A restart that lost nothing: ends whose rows have left the history are not recorded anew, however
+// short that is.
 func TestFailoverTrimmedHistory(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}

@@ -21,8 +21,8 @@ const (
 	followEvery = 500 * time.Millisecond
 	// declareEvery is how often a node declares its handlers again.
 	declareEvery = time.Hour
-	// takeLeast is how many changes a node collects before it changes its jobs. Each time costs as much as the node has jobs, so a node
-	// with many of them collects a quarter of their number.
+	// takeLeast is how many changes a node collects before it changes its jobs. Each time costs as
+	// much as the node has jobs, so a node with many of them collects a quarter of their number.
 	takeLeast = 20_000
 )
 

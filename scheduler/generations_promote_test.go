@@ -88,8 +88,9 @@ func (c *cluster) promoteKilled(k *killer, generation string, o ops.PromoteOptio
 	return c.ops(k).Promote(context.Background(), generation, o)
 }
 
-// twoVersions are the jobs of two generations: one stays, one changes its schedule, one its settings, one leaves, one comes, one
-// follows another job than before, and one follows none any more.
+// twoVersions are the jobs of two generations: one stays, one changes its schedule, one its
+// settings, one leaves, one comes, one follows another job than before, and one follows none any
+// more.
 func twoVersions(s *sink) (one, two []jobs.Job) {
 	stays, moves, changes, leaves, comes := eachSecond("stays", s), eachSecond("moves", s), eachSecond("changes", s), eachSecond("leaves", s), eachSecond("comes", s)
 	turns, frees := eachSecond("turns", s), eachSecond("frees", s)
@@ -134,8 +135,8 @@ func ledgerOf(server *redistest.Embedded) string {
 	return b.String()
 }
 
-// frozen runs a test on a cluster of two generations whose nodes are cut off, at one instant: nothing moves but what the
-// test does. back puts everything back.
+// frozen runs a test on a cluster of two generations whose nodes are cut off, at one instant:
+// nothing moves but what the test does. back puts everything back.
 func frozen(t *testing.T, test func(c *cluster, server *redistest.Embedded, back func())) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var network redistest.Net
@@ -263,8 +264,9 @@ func (c *cluster) allOf(generation string, p ops.Promotion) {
 	}
 }
 
-// The same among living nodes: killed at one command after the other, left half done for a while, then repeated or undone. Every tick
-// of what both generations have runs once, and no job waits long (P7).
+// The same among living nodes: killed at one command after the other, left half done for a while,
+// then repeated or undone. Every tick of what both generations have runs once, and no job waits
+// long (P7).
 func TestPromoteKilledAmongLivingNodes(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}

@@ -19,9 +19,10 @@ import (
 // longestLag bounds how late a tick may start because of a promotion.
 const longestLag = 2500 * time.Millisecond
 
-// startFar starts a node that Redis' answers take some milliseconds to reach, from 1 to 8, by its name. Without that its
-// rounds, which take no time here, would go on for ever at the instant at which it found itself superseded: at a tick, so
-// that it learns of a promotion when a tick is due, and never later.
+// startFar starts a node that Redis' answers take some milliseconds to reach, from 1 to 8, by its
+// name. Without that its rounds, which take no time here, would go on for ever at the instant at
+// which it found itself superseded: at a tick, so that it learns of a promotion when a tick is due,
+// and never later.
 func (c *cluster) startFar(server *redistest.Embedded, name string, cfg scheduler.Config, list ...jobs.Job) {
 	var network redistest.Net
 	network.Delay(time.Millisecond + time.Duration(crc32.ChecksumIEEE([]byte(name))%7000)*time.Microsecond)
@@ -90,7 +91,8 @@ func TestPromoteForthAndBack(t *testing.T) {
 	})
 }
 
-// Nodes learn of a promotion also where nothing comes due for an hour. A node on standby is ready, owns nothing and runs nothing.
+// Nodes learn of a promotion also where nothing comes due for an hour. A node on standby is ready,
+// owns nothing and runs nothing.
 func TestNodesOnStandby(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
@@ -120,7 +122,8 @@ func TestNodesOnStandby(t *testing.T) {
 	})
 }
 
-// With shards, with a job that follows, and over a slow line: all shards and followers of all ticks run once.
+// With shards, with a job that follows, and over a slow line: all shards and followers of all ticks
+// run once.
 func TestPromoteShardsAndFollowers(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
@@ -325,7 +328,8 @@ func TestPromoteJoins(t *testing.T) {
 	})
 }
 
-// A backfill goes on at the generation that is promoted in the middle of it, and waits for a pause there: each tick runs once.
+// A backfill goes on at the generation that is promoted in the middle of it, and waits for a pause
+// there: each tick runs once.
 func TestPromoteAmidABackfill(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		const n = 60

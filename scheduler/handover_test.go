@@ -47,7 +47,8 @@ func TestLeaveMakesNoTickLate(t *testing.T) {
 	}
 }
 
-// Nodes join that take more than a second to register their jobs. Who went first for those goes on meanwhile: no tick is late.
+// Nodes join that take more than a second to register their jobs. Who went first for those goes on
+// meanwhile: no tick is late.
 func TestJoinMakesNoTickLate(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}
@@ -182,8 +183,8 @@ func TestLeaveWithoutRedis(t *testing.T) {
 	}
 }
 
-// What starts in the hand-over may run on for the rest of the drain time, which counts from the word to end. Its context ends then,
-// with the cause.
+// What starts in the hand-over may run on for the rest of the drain time, which counts from the
+// word to end. Its context ends then, with the cause.
 func TestLeaveWaitsForWhatItBegan(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, causes := &sink{}, make(chan error, 100)

@@ -35,7 +35,8 @@ type Hooks struct {
 	// LeaseLost: a run lost its lease while its function was running. The function's context ended
 	// at most a second before.
 	LeaseLost func(RunEvent)
-	// Stalled: a run made no progress for its job's StallAfter. With OnStallCancel its context ends now.
+	// Stalled: a run made no progress for its job's StallAfter. With OnStallCancel its context ends
+	// now.
 	Stalled func(RunEvent)
 	// Abandoned: this node recorded that another node's run has ended, because that node died or
 	// was cut off and the lease lapsed.

@@ -115,8 +115,8 @@ func TestHooksInOrder(t *testing.T) {
 	})
 }
 
-// A function has returned in time after its timeout, and the lease is lost only while Redis does not take the outcome: no function
-// was going then.
+// A function has returned in time after its timeout, and the lease is lost only while Redis does
+// not take the outcome: no function was going then.
 func TestNoLeaseLostHookAfterTheFunction(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var d diary

@@ -39,7 +39,8 @@ type masters[S comparable] struct {
 	away   S
 }
 
-// choose chooses the master to be away: the one of the control record, the roster and the clock, or another one.
+// choose chooses the master to be away: the one of the control record, the roster and the clock, or
+// another one.
 func (m *masters[S]) choose(home bool) {
 	m.t.Helper()
 	of := m.master(controlKey)
@@ -52,7 +53,8 @@ type virtualMasters struct {
 	*redistest.EmbeddedCluster
 }
 
-// virtually runs a test with an embedded Cluster in virtual time: how late something is depends on no machine.
+// virtually runs a test with an embedded Cluster in virtual time: how late something is depends on
+// no machine.
 func virtually(t *testing.T, home bool, test func(m *virtualMasters)) {
 	t.Helper()
 	parallel(t)
@@ -86,7 +88,8 @@ type realMasters struct {
 	*redistest.Cluster
 }
 
-// startReal starts redis-servers. Tests of them wait for events, most of the time, and run in parallel.
+// startReal starts redis-servers. Tests of them wait for events, most of the time, and run in
+// parallel.
 func startReal(t *testing.T, home bool) *realMasters {
 	t.Helper()
 	t.Parallel()

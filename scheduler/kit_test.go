@@ -26,7 +26,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// partitions is how many a namespace of these tests has: fewer than usual, for each costs the race detector a lot.
+// partitions is how many a namespace of these tests has: fewer than usual, for each costs the race
+// detector a lot.
 const partitions = 2
 
 // whenDue makes nodes claim ticks when they are due: between ticks no run is in flight.
@@ -53,7 +54,8 @@ func parallel(t *testing.T) {
 	}
 }
 
-// bubble runs a test with a cluster in virtual time, over the embedded Redis, in parallel to other tests.
+// bubble runs a test with a cluster in virtual time, over the embedded Redis, in parallel to other
+// tests.
 func bubble(t *testing.T, test func(t *testing.T, c *cluster, server *redistest.Embedded)) {
 	t.Helper()
 	parallel(t)
@@ -86,8 +88,8 @@ func many(n int, s *sink) (list []jobs.Job) {
 	return list
 }
 
-// lasting is a job that ticks each minute and works for some time, unless its context ends before. It reports its start and the cause
-// of its context's end, nil for none.
+// lasting is a job that ticks each minute and works for some time, unless its context ends before.
+// It reports its start and the cause of its context's end, nil for none.
 func lasting(d time.Duration, started chan<- time.Time, ended chan<- error) jobs.Job {
 	return jobs.Job{Name: "lasting", Schedule: "@every 1m", TTL: 6 * time.Second, Func: func(ctx context.Context, _ *jobs.Run) error {
 		started <- time.Now()
@@ -129,8 +131,9 @@ func (s *sink) all() []sunk {
 	return slices.Clone(s.runs)
 }
 
-// check holds P1 and P3 against the sink: each attempt of a tick's shard runs once and not before its time, and tokens of a job grow in
-// the order of writing. Shards of one tick may write in any order.
+// check holds P1 and P3 against the sink: each attempt of a tick's shard runs once and not before
+// its time, and tokens of a job grow in the order of writing. Shards of one tick may write in any
+// order.
 func (s *sink) check(t *testing.T) {
 	t.Helper()
 	ran, token := make(map[string]string), make(map[string]int64)
@@ -151,8 +154,8 @@ func (s *sink) check(t *testing.T) {
 	}
 }
 
-// each checks that every job ran once for each second from an instant up to another, by its schedule, and returns how late the latest
-// of these runs began.
+// each checks that every job ran once for each second from an instant up to another, by its
+// schedule, and returns how late the latest of these runs began.
 func (s *sink) each(t *testing.T, list []jobs.Job, from, to time.Time) (latest time.Duration) {
 	t.Helper()
 	ran, listed := make(map[string]int), make(map[string]bool)
@@ -340,7 +343,8 @@ func (c *cluster) promote(generation string, o ops.PromoteOptions) ops.Promotion
 	return must[ops.Promotion](c.t)(c.ops().Promote(context.Background(), generation, o))
 }
 
-// outcomes counts ticks by outcome and reason. A row of a definition that was replaced when no tick was due counts for none.
+// outcomes counts ticks by outcome and reason. A row of a definition that was replaced when no tick
+// was due counts for none.
 func outcomes(runs []ops.RunView) map[string]int64 {
 	count := make(map[string]int64)
 	for _, r := range runs {
@@ -400,8 +404,8 @@ func notReady(t *testing.T, n *scheduler.Node, words string) {
 	}
 }
 
-// around is a client's hook that does something before and after each call of one of the ledger's scripts, and may put an error in the
-// place of its answer.
+// around is a client's hook that does something before and after each call of one of the ledger's
+// scripts, and may put an error in the place of its answer.
 type around struct {
 	script        string
 	before, after func()

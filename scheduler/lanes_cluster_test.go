@@ -20,7 +20,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// stint is how long runs last at the master that is going to be away. It goes away at half of that, when their ends are to be recorded.
+// stint is how long runs last at the master that is going to be away. It goes away at half of that,
+// when their ends are to be recorded.
 const stint = 600 * time.Millisecond
 
 // busyMasters is a Cluster with two nodes and jobs of all masters.
@@ -149,8 +150,9 @@ func TestJobsOfOtherMastersGoOn(t *testing.T) {
 	}
 }
 
-// A node starts with a job that follows one at a silent master. Jobs of the same partition, behind it in the batch, are registered all the
-// same, and it is when the master is back; also where the namespace has a generation.
+// A node starts with a job that follows one at a silent master. Jobs of the same partition, behind
+// it in the batch, are registered all the same, and it is when the master is back; also where the
+// namespace has a generation.
 func TestFollowerOfASilentMaster(t *testing.T) { virtually(t, false, followerOfASilentMaster) }
 
 func followerOfASilentMaster(m *virtualMasters) {
@@ -175,7 +177,8 @@ func followerOfASilentMaster(m *virtualMasters) {
 	m.ran("the follower, when the master is back", follower, s, time.Time{})
 }
 
-// fewSlots is how many runs the node of these tests carries, which is as many as it has jobs at the master that is going to be away.
+// fewSlots is how many runs the node of these tests carries, which is as many as it has jobs at the
+// master that is going to be away.
 const fewSlots = 10
 
 // narrow is a Cluster with one node that has few slots.
@@ -242,8 +245,9 @@ func startNarrow(m *virtualMasters, skew time.Duration) *narrow {
 	return a
 }
 
-// All slots of a node are taken by what a silent master of a Cluster does not answer: claims of its jobs, or the ends of their runs. Jobs
-// of the other masters go on, and never more runs at once than the node has slots.
+// All slots of a node are taken by what a silent master of a Cluster does not answer: claims of its
+// jobs, or the ends of their runs. Jobs of the other masters go on, and never more runs at once
+// than the node has slots.
 func TestSilentMasterTakesNoSlots(t *testing.T) {
 	for name, past := range map[string]time.Duration{"claims": time.Second - 20*time.Millisecond, "ends of runs": stint / 2} {
 		t.Run(name, func(t *testing.T) {
@@ -333,8 +337,8 @@ func slowMaster(m *virtualMasters) {
 	var r roads
 	client := m.over(&r)
 	m.run(client, scheduler.Config{Name: "n1"}, all...)
-	// The master is slow and fast by turns, so that both are measured under whatever else the machine does. Ticks come half a second
-	// after a turn at the earliest.
+	// The master is slow and fast by turns, so that both are measured under whatever else the
+	// machine does. Ticks come half a second after a turn at the earliest.
 	const turns, turn = 6, 2 * time.Second
 	begun := m.until(time.Now().Truncate(time.Second).Add(2500 * time.Millisecond))
 	slow := func(tick time.Time) bool { return tick.Sub(begun)/turn%2 == 1 }
@@ -364,7 +368,8 @@ func slowMaster(m *virtualMasters) {
 	}
 }
 
-// median is how late half of the runs of some jobs began at most whose ticks lie between two instants and are among some.
+// median is how late half of the runs of some jobs began at most whose ticks lie between two
+// instants and are among some.
 func (s *sink) median(t *testing.T, list []jobs.Job, from, to time.Time, among func(tick time.Time) bool) time.Duration {
 	t.Helper()
 	var late []time.Duration
@@ -405,8 +410,8 @@ func masterThatTakesNoWrites(m *virtualMasters) {
 	}
 }
 
-// A master of a Cluster takes no writes until leases of nodes that live have lapsed. What succeeded there meanwhile is recorded as that
-// when it takes them again, and not reaped and run once more.
+// A master of a Cluster takes no writes until leases of nodes that live have lapsed. What succeeded
+// there meanwhile is recorded as that when it takes them again, and not reaped and run once more.
 func TestReapableAfterAnOutage(t *testing.T) { virtually(t, false, reapableAfterAnOutage) }
 
 func reapableAfterAnOutage(m *virtualMasters) {

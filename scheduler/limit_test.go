@@ -62,7 +62,8 @@ func limited(n, most int, work jobs.Func) (list []jobs.Job) {
 	return list
 }
 
-// Of a group's runs, never more than the limit go on at once on all nodes together, and each gets its turn.
+// Of a group's runs, never more than the limit go on at once on all nodes together, and each gets
+// its turn.
 func TestLimit(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var a atOnce

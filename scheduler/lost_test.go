@@ -73,8 +73,8 @@ func alone(t *testing.T, job jobs.Job, lasts time.Duration) jobs.Job {
 	return job
 }
 
-// Single keys of a partition are deleted under two nodes. What stood in them is stored again within seconds, each tick runs once or has a row,
-// and no run goes beside another one of its job.
+// Single keys of a partition are deleted under two nodes. What stood in them is stored again within
+// seconds, each tick runs once or has a row, and no run goes beside another one of its job.
 func TestKeysDeleted(t *testing.T) {
 	for _, key := range []string{"jobs", "defs", "due", "runs", "leases", "gate", "incarnation"} {
 		t.Run(key, func(t *testing.T) {
@@ -109,7 +109,8 @@ func TestKeysDeleted(t *testing.T) {
 	}
 }
 
-// Redis is emptied while it runs, again and again: no tick runs twice, and each has a run or a row afterwards.
+// Redis is emptied while it runs, again and again: no tick runs twice, and each has a run or a row
+// afterwards.
 func TestFlushedAgainAndAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		every time.Duration
@@ -143,7 +144,8 @@ func TestFlushedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// A backfill is under way when Redis is emptied, or its record is deleted. It goes on where it was: each of its ticks runs, and none twice.
+// A backfill is under way when Redis is emptied, or its record is deleted. It goes on where it was:
+// each of its ticks runs, and none twice.
 func TestBackfillOutlivesAnEmptiedRedis(t *testing.T) {
 	for name, lost := range map[string]struct {
 		nodes int

@@ -17,7 +17,8 @@ func (silent) Printf(context.Context, string, ...any) {}
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
 	flag.Parse()
-	// Tests of real Clusters wait most of the time: on two cores as many of them as fit in memory run beside each other.
+	// Tests of real Clusters wait most of the time: on two cores as many of them as fit in memory
+	// run beside each other.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}

@@ -83,8 +83,8 @@ func TestBurntPlace(t *testing.T) {
 	})
 }
 
-// The old Redis is emptied after the move while nodes that have not followed are there: they make nothing anew. Those to
-// whom nothing was due, and who were never answered closed, neither.
+// The old Redis is emptied after the move while nodes that have not followed are there: they make
+// nothing anew. Those to whom nothing was due, and who were never answered closed, neither.
 func TestOldSideEmptiedUnderItsNodes(t *testing.T) {
 	moving(t, func(t *testing.T, c *cluster, m byHand) {
 		s := &sink{}
@@ -150,8 +150,9 @@ func TestJobsOfASealedNamespaceAreNotWithoutNode(t *testing.T) {
 	})
 }
 
-// The new Redis loses everything while it is filled and a node waits there: nothing runs there, also when the move is undone. When the
-// move is tried again, the node goes on where the namespace is open.
+// The new Redis loses everything while it is filled and a node waits there: nothing runs there,
+// also when the move is undone. When the move is tried again, the node goes on where the namespace
+// is open.
 func TestNewSideLostWhileANodeWaits(t *testing.T) {
 	moving(t, func(t *testing.T, c *cluster, m byHand) {
 		s := &sink{}

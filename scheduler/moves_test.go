@@ -22,7 +22,8 @@ import (
 // late is how late a tick may start, from when it was due or the namespace was open again.
 const late = 2500 * time.Millisecond
 
-// byHand is a move whose steps the test makes itself: it sets gates and notes and copies everything.
+// byHand is a move whose steps the test makes itself: it sets gates and notes and copies
+// everything.
 type byHand struct {
 	t        *testing.T
 	from, to *redistest.Embedded
@@ -152,8 +153,8 @@ func (p *traveller) end(t *testing.T) {
 	}
 }
 
-// punctual wants every tick of every job once, none missing, and none later than late after it was due, or after open
-// when it was due in the time before that.
+// punctual wants every tick of every job once, none missing, and none later than late after it was
+// due, or after open when it was due in the time before that.
 func punctual(t *testing.T, s *sink, list []jobs.Job, began, shut, open time.Time) {
 	t.Helper()
 	s.check(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// Four nodes run each tick of forty jobs once and on time. The owner that tools show runs the job, and no node owns more than its share
-// and 15 %.
+// Four nodes run each tick of forty jobs once and on time. The owner that tools show runs the job,
+// and no node owns more than its share and 15 %.
 func TestNodesShareTheJobs(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -86,7 +86,8 @@ func TestSameNameIsLogged(t *testing.T) {
 	})
 }
 
-// A node and all its runs have ids of the maker that it was given, and no id is drawn that is not used.
+// A node and all its runs have ids of the maker that it was given, and no id is drawn that is not
+// used.
 func TestIDsComeFromOneMaker(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var drawn atomic.Int64

@@ -29,7 +29,8 @@ func trio(c *cluster, s *sink) ([]*running, []jobs.Job) {
 	return c.nodes, list
 }
 
-// An operator drains a node: it hands over without a tick that waits for the grace, and rests until it is resumed.
+// An operator drains a node: it hands over without a tick that waits for the grace, and rests until
+// it is resumed.
 func TestDrainNode(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, ctx, i := &sink{}, t.Context(), c.ops()
@@ -92,8 +93,8 @@ func TestDrainNode(t *testing.T) {
 	})
 }
 
-// A drain concerns the name: the process that follows drains too, from its first beat, and leaves newer
-// definitions of its own alone until it is resumed.
+// A drain concerns the name: the process that follows drains too, from its first beat, and leaves
+// newer definitions of its own alone until it is resumed.
 func TestDrainOutlivesTheProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, ctx, i := &sink{}, t.Context(), c.ops()

@@ -190,7 +190,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A run that is handed back between Cancel's look and its script is another id's now, and is ended all the same.
+// A run that is handed back between Cancel's look and its script is another id's now, and is ended
+// all the same.
 func TestCancelFollowsAHandBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b := c.keepBooks(minutely)

@@ -118,7 +118,8 @@ func TestProblemsOfNodes(t *testing.T) {
 	})
 }
 
-// TestJobsThatWaitForAnAttempt names jobs whose due ticks wait for an attempt, and not those beside them of which no tick is due.
+// TestJobsThatWaitForAnAttempt names jobs whose due ticks wait for an attempt, and not those beside
+// them of which no tick is due.
 func TestJobsThatWaitForAnAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var list []jobs.Job
@@ -143,7 +144,8 @@ func TestJobsThatWaitForAnAttempt(t *testing.T) {
 	})
 }
 
-// TestJobsThatStandStill: the doctor names the command that frees a job which a clock that was ahead has left behind. The command does so.
+// TestJobsThatStandStill: the doctor names the command that frees a job which a clock that was
+// ahead has left behind. The command does so.
 func TestJobsThatStandStill(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, e *redistest.Embedded) {
 		s := &sink{}
@@ -192,8 +194,8 @@ func TestJobsThatStandStill(t *testing.T) {
 	})
 }
 
-// TestToolsGoByTheTimeOfTheNodes: a clock of Redis that nodes do not believe moves no time that a person gives relative to now, and makes no
-// job look late or ended.
+// TestToolsGoByTheTimeOfTheNodes: a clock of Redis that nodes do not believe moves no time that a
+// person gives relative to now, and makes no job look late or ended.
 func TestToolsGoByTheTimeOfTheNodes(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 240 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {

@@ -159,7 +159,8 @@ func TestNewestOfTheLivingDecides(t *testing.T) {
 	})
 }
 
-// A tick of the old schedule comes due while the request that replaces it is under way: it is counted, not passed over (P2).
+// A tick of the old schedule comes due while the request that replaces it is under way: it is
+// counted, not passed over (P2).
 func TestReplacementCountsTheTickThatComesDue(t *testing.T) {
 	for past := 300 * time.Millisecond; past < 2*time.Second; past += 400 * time.Millisecond {
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {

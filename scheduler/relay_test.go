@@ -77,8 +77,9 @@ func TestFollowerOfFailuresThatIsGone(t *testing.T) {
 	})
 }
 
-// A deploy stops the old nodes, and starts the new ones a minute later, some milliseconds from Redis and with many jobs to store. A tick of
-// the upstream has ended in the drain, and they bring another definition of the follower: it has not missed the tick.
+// A deploy stops the old nodes, and starts the new ones a minute later, some milliseconds from
+// Redis and with many jobs to store. A tick of the upstream has ended in the drain, and they bring
+// another definition of the follower: it has not missed the tick.
 func TestFollowerIsReplacedWhileAnEventWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		s := &sink{}

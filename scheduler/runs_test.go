@@ -81,8 +81,8 @@ func (r *reads) since() (all, burst map[string]int) {
 	return all, burst
 }
 
-// manyBooks registers jobs with rows of history and returns a client whose reads are counted. The rows of a job are a
-// minute apart, and jobs share their ticks.
+// manyBooks registers jobs with rows of history and returns a client whose reads are counted. The
+// rows of a job are a minute apart, and jobs share their ticks.
 func (c *cluster) manyBooks(n, rows int) (*ops.Client, *reads) {
 	c.t.Helper()
 	t, client := c.t, c.redis()
@@ -376,7 +376,8 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 	})
 }
 
-// Whatever is written between the reads of a page: no run is left out of all pages, and a job that is gone ends no list.
+// Whatever is written between the reads of a page: no run is left out of all pages, and a job that
+// is gone ends no list.
 func TestPagesOfANamespaceThatChanges(t *testing.T) {
 	unchecked(t, func(t *testing.T, c *cluster) {
 		in, seen := c.manyBooks(1100, 1)

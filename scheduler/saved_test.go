@@ -24,7 +24,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// table is what a job of steps writes to: it refuses a smaller token than it has seen, and a step that it has.
+// table is what a job of steps writes to: it refuses a smaller token than it has seen, and a step
+// that it has.
 type table struct {
 	mu             sync.Mutex
 	token          int64
@@ -49,7 +50,8 @@ func (b *table) write(step int, token int64) bool {
 	return true
 }
 
-// steps is a job of so many steps, each half a second long, that saves after each where it is. It does not look at its context.
+// steps is a job of so many steps, each half a second long, that saves after each where it is. It
+// does not look at its context.
 func steps(n int, b *table, on chan<- string) jobs.Func {
 	return func(_ context.Context, run *jobs.Run) error {
 		ctx := context.Background() // a node that is cut off does not know it at once
@@ -69,8 +71,9 @@ func steps(n int, b *table, on chan<- string) jobs.Func {
 	}
 }
 
-// TestSavedThroughTenCuts: a job of 200 steps whose node is cut off ten times does each step once. The next attempt goes on from the
-// checkpoint, and repeats at most the step that was done and not saved. What the node that was cut off does later is refused by its token.
+// TestSavedThroughTenCuts: a job of 200 steps whose node is cut off ten times does each step once.
+// The next attempt goes on from the checkpoint, and repeats at most the step that was done and not
+// saved. What the node that was cut off does later is refused by its token.
 func TestSavedThroughTenCuts(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		const n, cuts = 200, 10
@@ -220,8 +223,8 @@ func TestSavedWaitsForRedis(t *testing.T) {
 	})
 }
 
-// TestSavedThatCannotBeRead: a later attempt does not wait for ever for a checkpoint that Redis refuses to give. It begins anew, which is
-// logged, and saves.
+// TestSavedThatCannotBeRead: a later attempt does not wait for ever for a checkpoint that Redis
+// refuses to give. It begins anew, which is logged, and saves.
 func TestSavedThatCannotBeRead(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, redis *redistest.Embedded) {
 		redis.SetHook(func(p *server.Peer, cmd string, args ...string) bool {
@@ -310,7 +313,8 @@ func (f refusing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// TestWithoutCheckpoints: runs that save nothing, first and later attempts alike, send nothing of it, and leave nothing.
+// TestWithoutCheckpoints: runs that save nothing, first and later attempts alike, send nothing of
+// it, and leave nothing.
 func TestWithoutCheckpoints(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
 		var asked []string

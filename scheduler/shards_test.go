@@ -38,8 +38,8 @@ func (c *cluster) whole(job string) ops.RunView {
 	return rows[at]
 }
 
-// The shards of a tick run at once, spread over the nodes, each with its parameter. Where nodes race for a job the death of one costs no
-// grace.
+// The shards of a tick run at once, spread over the nodes, each with its parameter. Where nodes
+// race for a job the death of one costs no grace.
 func TestShardsRunAtOnceOnAllNodes(t *testing.T) {
 	for _, placement := range []jobs.Placement{jobs.PlacementOwner, jobs.PlacementRace} {
 		bubble(t, func(t *testing.T, c *cluster, server *redistest.Embedded) {
@@ -134,8 +134,8 @@ func TestShardsByHand(t *testing.T) {
 	})
 }
 
-// A big tick hides no other pending run from a node that may not take its shards, and puts off no other job's tick on a node that works
-// them off one by one (P6).
+// A big tick hides no other pending run from a node that may not take its shards, and puts off no
+// other job's tick on a node that works them off one by one (P6).
 func TestShardsHideNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		big, s := &sink{}, &sink{}

@@ -162,7 +162,8 @@ func scriptCalls(on *redistest.Embedded) *atomic.Int64 {
 	return &n
 }
 
-// A tick costs at most two script calls, whatever the number of nodes. What the same nodes call when nothing is due is taken off.
+// A tick costs at most two script calls, whatever the number of nodes. What the same nodes call
+// when nothing is due is taken off.
 func TestScriptCallsPerTick(t *testing.T) {
 	for _, nodes := range []int{1, 5} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {

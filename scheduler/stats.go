@@ -9,9 +9,11 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// Stats are a node's figures at one instant, for metrics. Counts are of this node since it was made.
+// Stats are a node's figures at one instant, for metrics. Counts are of this node since it was
+// made.
 type Stats struct {
-	// Slots is how many runs the node may carry at once, and SlotsUsed how many it carries, from claim to settle.
+	// Slots is how many runs the node may carry at once, and SlotsUsed how many it carries, from
+	// claim to settle.
 	Slots, SlotsUsed int
 	// ClockOffset is how far Redis' clock is ahead of the node's own.
 	ClockOffset time.Duration
@@ -20,8 +22,8 @@ type Stats struct {
 	// Masters are the Redis masters with jobs: one, or a Cluster's. None before the node has
 	// joined.
 	Masters []MasterStats
-	// Claims counts the answers to the node's claims, by the answer: granted, held, stale and so on. None before the
-	// node has joined.
+	// Claims counts the answers to the node's claims, by the answer: granted, held, stale and so
+	// on. None before the node has joined.
 	Claims map[string]int64
 	// LeasesLost is how many runs lost their leases while their functions were running.
 	LeasesLost int64
@@ -37,11 +39,11 @@ type JobStates struct {
 	Owned      int // jobs for which the node goes first, of those with its definition; also jobs that it does not claim
 	Standby    int // jobs that another generation runs
 	Superseded int // jobs of which another definition is stored
-	// Unregistered are jobs that the node does not claim for another reason: their definitions are not stored yet, or
-	// Redis has lost them.
+	// Unregistered are jobs that the node does not claim for another reason: their definitions are
+	// not stored yet, or Redis has lost them.
 	Unregistered int
-	// NoNode are overdue jobs that no living node can run, also jobs that this node does not have. Each is known to the
-	// node that last looked; add them up over all nodes.
+	// NoNode are overdue jobs that no living node can run, also jobs that this node does not have.
+	// Each is known to the node that last looked; add them up over all nodes.
 	NoNode int
 }
 
@@ -51,7 +53,8 @@ type MasterStats struct {
 	Up   bool   // it answers and takes writes; of a Cluster: its breaker is closed
 }
 
-// Stats returns the node's figures. It may be called at any time, sends nothing and does not wait for Redis.
+// Stats returns the node's figures. It may be called at any time, sends nothing and does not wait
+// for Redis.
 func (n *Node) Stats() Stats {
 	s := Stats{
 		Slots: n.cfg.MaxRunning, ClockOffset: n.clock.Ahead(), HooksDropped: n.HooksDropped(),

@@ -10,8 +10,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// A program's job with the name of a stored job does not run, however new the program is, until the stored one is deleted. The job that
-// was deleted leaves no run behind, and the program's job stays.
+// A program's job with the name of a stored job does not run, however new the program is, until the
+// stored one is deleted. The job that was deleted leaves no run behind, and the program's job
+// stays.
 func TestStoredJobKeepsItsName(t *testing.T) {
 	for _, revision := range []string{"1", "2", "3"} {
 		t.Run("revision "+revision, func(t *testing.T) {
@@ -59,7 +60,8 @@ func TestStoredJobKeepsItsName(t *testing.T) {
 	}
 }
 
-// A stored job that came second, because the program registered its own while it was put, does not run until the program has dropped that.
+// A stored job that came second, because the program registered its own while it was put, does not
+// run until the program has dropped that.
 func TestProgramJobKeepsItsName(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

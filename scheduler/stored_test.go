@@ -110,7 +110,8 @@ func TestStoredJobs(t *testing.T) {
 	})
 }
 
-// A node that starts is ready when it has the jobs that were stored before, so that a rolling deploy goes on only then.
+// A node that starts is ready when it has the jobs that were stored before, so that a rolling
+// deploy goes on only then.
 func TestReadyWithStoredJobs(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		c.handlers = report(&sink{})
@@ -288,14 +289,15 @@ func TestStoredLimits(t *testing.T) {
 	})
 }
 
-// storedSeeds is how many times TestStoredJobsChange is played: go test ./scheduler -run TestStoredJobsChange -stored.seeds 1000.
+// storedSeeds is how many times TestStoredJobsChange is played: go test ./scheduler -run
+// TestStoredJobsChange -stored.seeds 1000.
 var (
 	storedSeeds = flag.Uint64("stored.seeds", 2, "how many seeds TestStoredJobsChange plays")
 	storedFirst = flag.Uint64("stored.first", 0, "the first of them")
 )
 
-// Stored jobs are put, changed and deleted at random while nodes come and go, die, and come back from the dead. No tick runs twice,
-// the books close, and the jobs that are left run.
+// Stored jobs are put, changed and deleted at random while nodes come and go, die, and come back
+// from the dead. No tick runs twice, the books close, and the jobs that are left run.
 func TestStoredJobsChange(t *testing.T) {
 	for seed := *storedFirst; seed < *storedFirst+*storedSeeds; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -399,7 +401,8 @@ func (w *storedWorld) put(j jobs.Job) {
 	delete(w.gone, j.Name)
 }
 
-// remove deletes a job. It is refused while a run of it is in flight, or a dead node holds it: then its history stays, and the name may be taken anew.
+// remove deletes a job. It is refused while a run of it is in flight, or a dead node holds it: then
+// its history stays, and the name may be taken anew.
 func (w *storedWorld) remove(name string) {
 	err := w.c.ops().Delete(w.t.Context(), name, time.Time{})
 	if err == nil {

@@ -18,8 +18,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestReadAlong: what a run writes can be read about a second later while it goes on, and costs no call when nothing was written. An earlier
-// try's output does not outlive the run, when the last try has written nothing.
+// TestReadAlong: what a run writes can be read about a second later while it goes on, and costs no
+// call when nothing was written. An earlier try's output does not outlive the run, when the last
+// try has written nothing.
 func TestReadAlong(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		say, i := make(chan string), c.ops()

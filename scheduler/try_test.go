@@ -36,8 +36,8 @@ func (a *attempts) trier(retry jobs.Retry, f func(ctx context.Context, try int) 
 	}}
 }
 
-// A run fails four times and succeeds: one run, one token, one lease of 5 s that is kept. Each wait is more than half of the backoff,
-// which doubles up to its maximum.
+// A run fails four times and succeeds: one run, one token, one lease of 5 s that is kept. Each wait
+// is more than half of the backoff, which doubles up to its maximum.
 func TestRetriesAreOneRun(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var a attempts
@@ -163,8 +163,8 @@ func TestPanicsAreRecordedWithTheirStack(t *testing.T) {
 	})
 }
 
-// A function that ends its goroutine has failed; the run, its slot and the tries that are left do not
-// go with it.
+// A function that ends its goroutine has failed; the run, its slot and the tries that are left do
+// not go with it.
 func TestGoexitIsAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		var a attempts

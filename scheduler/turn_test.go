@@ -81,7 +81,8 @@ func TestLateTicksAreTakenInTurns(t *testing.T) {
 	}
 }
 
-// The beats of a node fail, and its other calls get through. It has its turn for the late ticks of a node that has died (P6).
+// The beats of a node fail, and its other calls get through. It has its turn for the late ticks of
+// a node that has died (P6).
 func TestTurnsWhileHeartbeatsFail(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, on *redistest.Embedded) {
 		s := &sink{}

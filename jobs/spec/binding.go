@@ -35,7 +35,8 @@ var kindTypes = [...]reflect.Type{
 	Labels: reflect.TypeFor[map[string]string](), JSON: reflect.TypeFor[[]byte](),
 }
 
-// Bind returns the binding of a struct type. Bind panics when T lacks the field of a setting, or has one of another type.
+// Bind returns the binding of a struct type. Bind panics when T lacks the field of a setting, or
+// has one of another type.
 func Bind[T any]() *Binding[T] {
 	b := &Binding[T]{}
 	for _, s := range table {
@@ -107,7 +108,8 @@ func (b *Binding[T]) Given(job *T, s Setting) bool {
 	return given(b.of(s.Name).in(reflect.ValueOf(job).Elem()))
 }
 
-// needed reports whether the setting that r goes with is there; true for a setting that goes with none.
+// needed reports whether the setting that r goes with is there; true for a setting that goes with
+// none.
 func (r *row) needed(v reflect.Value) bool {
 	switch {
 	case r.with == nil:
@@ -119,7 +121,8 @@ func (r *row) needed(v reflect.Value) bool {
 	}
 }
 
-// Fill gives the settings of job that have no value their defaults, where the setting that they go with is there.
+// Fill gives the settings of job that have no value their defaults, where the setting that they go
+// with is there.
 func (b *Binding[T]) Fill(job *T) {
 	v := reflect.ValueOf(job).Elem()
 	for i := range b.rows {
@@ -145,7 +148,8 @@ func (b *Binding[T]) Idle(job *T) {
 	}
 }
 
-// Set sets a setting of a single value from text: a flag or a scalar of a document. The error is the fault without the setting's name.
+// Set sets a setting of a single value from text: a flag or a scalar of a document. The error is
+// the fault without the setting's name.
 func (b *Binding[T]) Set(job *T, s Setting, text string) error {
 	return b.of(s.Name).set(reflect.ValueOf(job).Elem().FieldByIndex(b.of(s.Name).index), text)
 }
@@ -188,7 +192,8 @@ func (r *row) set(f reflect.Value, text string) error {
 	return nil
 }
 
-// Diff returns the settings in which two jobs differ, in the order of the table. Payloads of the same values are equal.
+// Diff returns the settings in which two jobs differ, in the order of the table. Payloads of the
+// same values are equal.
 func (b *Binding[T]) Diff(one, two *T) (differ []Setting) {
 	v, w := reflect.ValueOf(one).Elem(), reflect.ValueOf(two).Elem()
 	for i := range b.rows {
@@ -213,7 +218,8 @@ func (r *row) equal(x, y reflect.Value) bool {
 	}
 }
 
-// sameJSON compares values: neither spaces, the order of keys nor escapes in texts count. Numbers differ when their digits do.
+// sameJSON compares values: neither spaces, the order of keys nor escapes in texts count. Numbers
+// differ when their digits do.
 func sameJSON(x, y []byte) bool {
 	var a, b any
 	for _, side := range []struct {

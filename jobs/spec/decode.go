@@ -10,7 +10,8 @@ import (
 
 // Fault is a fault of one setting in a document.
 type Fault struct {
-	// Setting is the path of the setting, or of one of its elements: "retry.max", "params[1]". "" is the document.
+	// Setting is the path of the setting, or of one of its elements: "retry.max", "params[1]". ""
+	// is the document.
 	Setting string
 	// Line counts from 1.
 	Line int
@@ -30,8 +31,9 @@ func (d *Decoded) fault(setting string, n *Node, format string, args ...any) {
 	d.Faults = append(d.Faults, Fault{setting, n.Line, fmt.Sprintf(format, args...)})
 }
 
-// Decode sets the settings of job from a document: a map with their names, and with a map for each section. A key that is no setting
-// goes to other first, which may be nil, and is a fault when other returns false. Forms are checked, and not bounds: see Check.
+// Decode sets the settings of job from a document: a map with their names, and with a map for each
+// section. A key that is no setting goes to other first, which may be nil, and is a fault when
+// other returns false. Forms are checked, and not bounds: see Check.
 func (b *Binding[T]) Decode(n *Node, job *T, other func(key, value *Node) bool) Decoded {
 	d := Decoded{Lines: make(map[string]int)}
 	if n.Kind != NodeMap {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Encode returns a job as a document in JSON. Settings without a value are left out, or with all shown as 0, "", [], {} or null.
+// Encode returns a job as a document in JSON. Settings without a value are left out, or with all
+// shown as 0, "", [], {} or null.
 func (b *Binding[T]) Encode(job *T, all bool) ([]byte, error) {
 	v := reflect.ValueOf(job).Elem()
 	some := func(r *row) bool { return given(r.in(v)) }
@@ -24,13 +25,15 @@ func (b *Binding[T]) Encode(job *T, all bool) ([]byte, error) {
 	}, true)
 }
 
-// EncodeSome returns a document with some of the settings, also where they have the zero value, if documents have a form for that.
+// EncodeSome returns a document with some of the settings, also where they have the zero value, if
+// documents have a form for that.
 func (b *Binding[T]) EncodeSome(job *T, some func(Setting) bool) ([]byte, error) {
 	v := reflect.ValueOf(job).Elem()
 	return b.encode(v, func(r *row) bool { return some(r.Setting) && r.value(r.in(v)) != nil }, false)
 }
 
-// encode writes some of the settings. A section without any is left out, or with null written as null.
+// encode writes some of the settings. A section without any is left out, or with null written as
+// null.
 func (b *Binding[T]) encode(v reflect.Value, some func(*row) bool, null bool) ([]byte, error) {
 	var out, inner object
 	for i := range b.rows {
@@ -60,7 +63,8 @@ func (b *Binding[T]) encode(v reflect.Value, some func(*row) bool, null bool) ([
 	return out.bytes(), nil
 }
 
-// Show returns the value of a setting for messages: short, texts in quotes, and 0s, 0, "" or [] for none.
+// Show returns the value of a setting for messages: short, texts in quotes, and 0s, 0, "" or [] for
+// none.
 func (b *Binding[T]) Show(job *T, s Setting) string {
 	r := b.of(s.Name)
 	f := r.in(reflect.ValueOf(job).Elem())

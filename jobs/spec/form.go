@@ -89,8 +89,8 @@ func checkWhole(d time.Duration) error {
 }
 
 var (
-	// userInfo is the part of a URL that may hold a password. Greedy, because an unescaped password may itself hold "@", and
-	// without "//", which may be missing.
+	// userInfo is the part of a URL that may hold a password. Greedy, because an unescaped password
+	// may itself hold "@", and without "//", which may be missing.
 	userInfo = regexp.MustCompile(`(?s):.*@`)
 	// inQuery is the part of a URL's query that may hold one.
 	inQuery = regexp.MustCompile(`(?s)(password=)[^&]*`)

@@ -162,7 +162,8 @@ func (r *jsonReader) members(n *Node, depth int) error {
 	return err
 }
 
-// JSON returns the node as JSON, with the keys in their order and the digits of numbers as they were written.
+// JSON returns the node as JSON, with the keys in their order and the digits of numbers as they
+// were written.
 func (n *Node) JSON() ([]byte, error) {
 	var out bytes.Buffer
 	if bad := n.write(&out, ""); bad != nil {

@@ -47,14 +47,18 @@ type Setting struct {
 	Kind  Kind
 	// Words are the values of a Word, in the order of the Go constants; the first is the default.
 	Words []string
-	// Min and Max bound a Count, and a Duration in nanoseconds; Max bounds the elements of lists and mappings, and the bytes of
-	// JSON. A Max of 0 is no bound. The zero value of Go is never outside: it means that the setting is not given.
+	// Min and Max bound a Count, and a Duration in nanoseconds; Max bounds the elements of lists
+	// and mappings, and the bytes of JSON. A Max of 0 is no bound. The zero value of Go is never
+	// outside: it means that the setting is not given.
 	Min, Max int64
-	// Default is the value of a setting that is not given, as a document has it. "": the zero value of Go.
+	// Default is the value of a setting that is not given, as a document has it. "": the zero value
+	// of Go.
 	Default string
-	// With is the setting without which this one is refused: "retry.max", or with a value "catch_up: all".
+	// With is the setting without which this one is refused: "retry.max", or with a value
+	// "catch_up: all".
 	With string
-	// Unscheduled reports that a job with after is refused this setting, because it has no schedule of its own.
+	// Unscheduled reports that a job with after is refused this setting, because it has no schedule
+	// of its own.
 	Unscheduled bool
 	// Ticks reports that the setting decides which ticks a job has: a change moves its cursor.
 	Ticks bool
@@ -65,7 +69,8 @@ type Setting struct {
 	// Sentence is the effect of the setting: one sentence, without its name and without a full
 	// stop.
 	Sentence string
-	// Judged is the use of the setting in a verdict of schedtest. "": a plan with the setting is refused, for the reason Unjudged.
+	// Judged is the use of the setting in a verdict of schedtest. "": a plan with the setting is
+	// refused, for the reason Unjudged.
 	Judged, Unjudged string
 
 	stored, flag string // where they do not follow from Name
@@ -107,7 +112,8 @@ func IsSection(name string) bool {
 	return name != "" && slices.ContainsFunc(All(), func(s Setting) bool { return s.Section() == name })
 }
 
-// StoredKey returns the key of the setting in a stored definition, whose numbers are milliseconds: "retry_backoff_ms".
+// StoredKey returns the key of the setting in a stored definition, whose numbers are milliseconds:
+// "retry_backoff_ms".
 func (s Setting) StoredKey() string {
 	if s.stored != "" {
 		return s.stored
@@ -167,7 +173,8 @@ func (s Setting) bound(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// needs splits With: a setting, and the word that it must have; "" for any value but the zero value.
+// needs splits With: a setting, and the word that it must have; "" for any value but the zero
+// value.
 func (s Setting) needs() (name, word string) {
 	name, word, _ = strings.Cut(s.With, ": ")
 	return name, word

@@ -1,6 +1,7 @@
 package spec
 
-// DecodeShown is Decode for a document that Encode wrote with all settings: null stands for no value there.
+// DecodeShown is Decode for a document that Encode wrote with all settings: null stands for no
+// value there.
 func (b *Binding[T]) DecodeShown(n *Node, job *T, other func(key, value *Node) bool) Decoded {
 	return b.Decode(b.withoutNull(n, ""), job, other)
 }

@@ -54,7 +54,8 @@ func (n *storedNames) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// storedType is the struct whose JSON is a stored definition: the format, a field for each row, the generation and the version.
+// storedType is the struct whose JSON is a stored definition: the format, a field for each row, the
+// generation and the version.
 func storedType(rows []row) reflect.Type {
 	field := func(name string, t reflect.Type, tag string) reflect.StructField {
 		return reflect.StructField{Name: name, Type: t, Tag: reflect.StructTag(`json:"` + tag + `"`)}
@@ -79,7 +80,8 @@ func storedType(rows []row) reflect.Type {
 		field("Generation", reflect.TypeFor[string](), "generation,omitempty"), field("Version", reflect.TypeFor[int64](), "stored,omitempty")))
 }
 
-// Store returns the stored definition of a job: canonical JSON. Equal settings have equal texts, in every version that has the settings.
+// Store returns the stored definition of a job: canonical JSON. Equal settings have equal texts, in
+// every version that has the settings.
 func (b *Binding[T]) Store(job *T, e Envelope) ([]byte, error) {
 	v, out := reflect.ValueOf(job).Elem(), reflect.New(b.stored).Elem()
 	out.Field(0).SetInt(int64(e.Format))
@@ -120,8 +122,8 @@ func (b *Binding[T]) refined(r *row, v reflect.Value) bool {
 	return slices.ContainsFunc(b.rows, func(other row) bool { return other.with == r && given(other.in(v)) })
 }
 
-// ReadStored sets the settings of job from a stored definition. An unknown key, and a number that no setting can have, are errors that
-// name the key.
+// ReadStored sets the settings of job from a stored definition. An unknown key, and a number that
+// no setting can have, are errors that name the key.
 func (b *Binding[T]) ReadStored(text []byte, job *T) (Envelope, error) {
 	in := reflect.New(b.stored)
 	d := json.NewDecoder(bytes.NewReader(text))

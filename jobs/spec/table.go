@@ -15,7 +15,8 @@ const (
 	goesOn    = "nothing: a run that waits goes on"
 )
 
-// table has the settings in the order of documents, which is the order of stored definitions too: a digest depends on it.
+// table has the settings in the order of documents, which is the order of stored definitions too: a
+// digest depends on it.
 var table = [...]Setting{
 	{Name: "name", Field: "Name", Kind: Name, Required: true, Sentence: "names the job in the whole namespace", Judged: "names the job in all evidence", always: true},
 

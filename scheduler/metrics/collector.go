@@ -21,13 +21,14 @@ type Config struct {
 	// of their arrival. The remaining jobs share series whose JobLabel is empty, and have no last
 	// success. Negative: no job has series of its own. Default DefaultJobs.
 	Jobs int
-	// JobHistograms gives each job with series of its own histograms of its own, of lag and duration. Default: all jobs share one.
+	// JobHistograms gives each job with series of its own histograms of its own, of lag and
+	// duration. Default: all jobs share one.
 	JobHistograms bool
-	// Labels are added to every series, such as NodeLabel where a process has several nodes. Default none. Labels that a
-	// scrape renames, such as job or instance, are logged.
+	// Labels are added to every series, such as NodeLabel where a process has several nodes.
+	// Default none. Labels that a scrape renames, such as job or instance, are logged.
 	Labels prometheus.Labels
-	// Logger gets one warning when Handler is scraped before the collector watches a node, and one for each of the Labels that
-	// a scrape renames. Default slog.Default().
+	// Logger gets one warning when Handler is scraped before the collector watches a node, and one
+	// for each of the Labels that a scrape renames. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -65,7 +66,8 @@ func New(cfg Config) *Collector {
 	return c
 }
 
-// Watch makes the collector show a node, in place of the one before. The node's jobs get their series.
+// Watch makes the collector show a node, in place of the one before. The node's jobs get their
+// series.
 func (c *Collector) Watch(n *scheduler.Node) {
 	c.node.Store(n)
 	c.jobs.update()

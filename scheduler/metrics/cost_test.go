@@ -22,8 +22,8 @@ import (
 	"github.com/escapement/escapement/scheduler/metrics"
 )
 
-// scrapeEnv makes this program scrape the address once for each byte of its input, in place of testing: so that what a
-// scraper costs counts elsewhere.
+// scrapeEnv makes this program scrape the address once for each byte of its input, in place of
+// testing: so that what a scraper costs counts elsewhere.
 const scrapeEnv = "METRICS_TEST_SCRAPE"
 
 func scraper(url string) {

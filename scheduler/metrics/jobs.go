@@ -139,7 +139,8 @@ func (s *jobSeries) updateLocked() {
 	})
 }
 
-// lookEvery is how often an event of an unknown job makes the node's jobs be looked at, since one may have been added.
+// lookEvery is how often an event of an unknown job makes the node's jobs be looked at, since one
+// may have been added.
 const lookEvery = time.Second
 
 // of is the series that an event of a job counts in. The caller holds mu.
@@ -197,7 +198,8 @@ func (j *oneJob) count(o jobs.Outcome, n int64) {
 	}
 }
 
-// succeeded stores when the job succeeded, unless a later time is stored. The caller holds the series' mutex.
+// succeeded stores when the job succeeded, unless a later time is stored. The caller holds the
+// series' mutex.
 func (j *oneJob) succeeded(at time.Time) {
 	if ms := at.UnixMilli(); ms > j.successAt {
 		j.successAt = ms

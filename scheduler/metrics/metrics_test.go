@@ -37,7 +37,8 @@ func lasts(d time.Duration) jobs.Func {
 	}
 }
 
-// A scrape of a collector without a node logs once that Watch is missing; after Watch it logs nothing.
+// A scrape of a collector without a node logs once that Watch is missing; after Watch it logs
+// nothing.
 func TestUnwatched(t *testing.T) {
 	bubble(t, func(t *testing.T, server *redistest.Embedded) {
 		var log bytes.Buffer
@@ -266,7 +267,8 @@ func TestSuccessesOfOtherNodes(t *testing.T) {
 	})
 }
 
-// Redis goes away and comes back: it is down meanwhile, the run's lease is lost, and claims go unanswered.
+// Redis goes away and comes back: it is down meanwhile, the run's lease is lost, and claims go
+// unanswered.
 func TestOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, server *redistest.Embedded) {
 		var network redistest.Net

@@ -90,8 +90,8 @@ func verbOf(cmd redis.Cmder) string {
 	return cmp.Or(scriptNames()[digest], verbScript)
 }
 
-// RedisHook returns a hook that measures the calls of a client: AddHook of go-redis takes it. A client is measured by
-// one collector, once.
+// RedisHook returns a hook that measures the calls of a client: AddHook of go-redis takes it. A
+// client is measured by one collector, once.
 func (c *Collector) RedisHook() redis.Hook { return redisHook{c.redis} }
 
 type redisHook struct{ series *redisSeries }
@@ -109,7 +109,8 @@ func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook measures a pipeline as one call. It has the verb of its commands, if that is one.
+// ProcessPipelineHook measures a pipeline as one call. It has the verb of its commands, if that is
+// one.
 func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		begun := time.Now()

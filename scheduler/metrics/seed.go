@@ -11,7 +11,8 @@ const (
 	// readEvery is the shortest time between two reads of last successes, and readTimeout bounds one.
 	readEvery   = 5 * time.Second
 	readTimeout = 10 * time.Second
-	// readAgain is how often the last successes of all jobs are read: the node that recorded one may be gone.
+	// readAgain is how often the last successes of all jobs are read: the node that recorded one
+	// may be gone.
 	readAgain = 10 * time.Minute
 	// readMax bounds the jobs of one read.
 	readMax = 1000
@@ -35,8 +36,9 @@ func (s *jobSeries) readAll() {
 	}
 }
 
-// Run reads from the ledger when jobs last succeeded, until ctx ends: of all jobs at the start and every ten minutes, because
-// other processes ran them, and of sharded jobs whenever a shard has succeeded. Failed reads are repeated. Run always returns nil.
+// Run reads from the ledger when jobs last succeeded, until ctx ends: of all jobs at the start and
+// every ten minutes, because other processes ran them, and of sharded jobs whenever a shard has
+// succeeded. Failed reads are repeated. Run always returns nil.
 func (c *Collector) Run(ctx context.Context, client *ops.Client) error {
 	again := time.NewTicker(readAgain)
 	defer again.Stop()

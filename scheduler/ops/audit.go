@@ -20,8 +20,9 @@ type Actor struct {
 }
 
 // As returns a client for a person: its changes are noted in the audit, see Audit. What a program
-// changes with a client of its own is not: it may trigger a thousand runs a minute, and would push people's actions out.
-// Over HTTP the server identifies the caller; the name counts where the server lets everyone in.
+// changes with a client of its own is not: it may trigger a thousand runs a minute, and would push
+// people's actions out. Over HTTP the server identifies the caller; the name counts where the
+// server lets everyone in.
 func (c *Client) As(a Actor) *Client {
 	of := *c
 	of.actor = &a
@@ -40,7 +41,8 @@ func (c *Client) who() Actor {
 	return *c.actor
 }
 
-// ErrNotAudited is returned when an action was carried out, and could not be noted in the audit. The method's result is valid.
+// ErrNotAudited is returned when an action was carried out, and could not be noted in the audit.
+// The method's result is valid.
 var ErrNotAudited = errors.New("it is done, but is not in the audit")
 
 // ActionView is an operator's act, done or refused, as tools and the API show it.
@@ -96,7 +98,8 @@ func listActions(ctx context.Context, c *conn, f ActionFilter) (Page[ActionView]
 	return list, nil
 }
 
-// auditPlace is a place in the audit: a time, and how many rows of that time come up to it, newest first.
+// auditPlace is a place in the audit: a time, and how many rows of that time come up to it, newest
+// first.
 type auditPlace struct {
 	at int64
 	n  int
@@ -141,9 +144,9 @@ type Action struct {
 	Detail string
 }
 
-// Note notes in the audit an action by other means than a method of the client: its result is nil, or why it was not carried out.
-// It returns the result, or ErrNotAudited. A client without an actor notes nothing, and no client notes an action that failed because Redis
-// did not answer.
+// Note notes in the audit an action by other means than a method of the client: its result is nil,
+// or why it was not carried out. It returns the result, or ErrNotAudited. A client without an actor
+// notes nothing, and no client notes an action that failed because Redis did not answer.
 func (c *Client) Note(ctx context.Context, a Action, result error) error {
 	switch {
 	case c.actor == nil, c.conn == nil, errors.Is(result, ErrUnknownNamespace), errors.Is(result, locking.ErrUnreachable):

@@ -60,11 +60,11 @@ func leftOut(list string, n int) error {
 }
 
 // Client reads and operates a namespace without being a node: for a command line, an API, a
-// console. It works on Redis (New) or over a node's HTTP API (package opshttp), with the same methods and
-// errors. It is safe for concurrent use. Every method wraps
-// locking.ErrUnreachable when Redis does not answer; the request may then have been carried out all
-// the same, and a Cluster client refreshes its topology before the next call. A method that looks
-// for runs returns the context's error when the context ends while Redis answers.
+// console. It works on Redis (New) or over a node's HTTP API (package opshttp), with the same
+// methods and errors. It is safe for concurrent use. Every method wraps locking.ErrUnreachable when
+// Redis does not answer; the request may then have been carried out all the same, and a Cluster
+// client refreshes its topology before the next call. A method that looks for runs returns the
+// context's error when the context ends while Redis answers.
 type Client struct {
 	conn   *conn  // of a client on Redis
 	remote Remote // of any other
@@ -128,7 +128,8 @@ func redisNow(ctx context.Context, c *conn) (time.Time, error) {
 	return l.Now(ctx)
 }
 
-// closedWords reports in a few words that a move has closed the namespace, and where it is instead; "" when none has.
+// closedWords reports in a few words that a move has closed the namespace, and where it is instead;
+// "" when none has.
 func closedWords(ctx context.Context, c *conn) (string, error) {
 	control, err := cluster.ControlAt(ctx, c.client, c.namespace)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
-// MarshalJSON returns the settings that have a value, as jobs.ParseDocument reads them, and the version of a job that is stored.
+// MarshalJSON returns the settings that have a value, as jobs.ParseDocument reads them, and the
+// version of a job that is stored.
 func (s StoredJob) MarshalJSON() ([]byte, error) {
 	return settingsBeside(&s.Job, false, struct {
 		Version time.Time `json:"version,omitempty"`
@@ -41,10 +42,12 @@ func (s *StoredJob) UnmarshalJSON(text []byte) error {
 // jobState is a JobView without its methods, whose JSON has everything but the settings.
 type jobState JobView
 
-// MarshalJSON returns all settings, with 0, "", [], {} or null for no value, and the state of the job in the same object.
+// MarshalJSON returns all settings, with 0, "", [], {} or null for no value, and the state of the
+// job in the same object.
 func (v JobView) MarshalJSON() ([]byte, error) { return settingsBeside(&v.Job, true, jobState(v)) }
 
-// UnmarshalJSON reads the output of MarshalJSON. Unknown keys are left out: a newer version may have more.
+// UnmarshalJSON reads the output of MarshalJSON. Unknown keys are left out: a newer version may
+// have more.
 func (v *JobView) UnmarshalJSON(text []byte) error {
 	j, err := jobs.ParseShown(text)
 	if err != nil {
@@ -57,7 +60,8 @@ func (v *JobView) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// settingsBeside returns one JSON object with the settings of a job, and the members of another object behind them.
+// settingsBeside returns one JSON object with the settings of a job, and the members of another
+// object behind them.
 func settingsBeside(j *jobs.Job, all bool, other any) ([]byte, error) {
 	settings, err := jobs.Settings.Encode(j, all)
 	if err != nil {

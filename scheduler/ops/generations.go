@@ -209,7 +209,8 @@ func (o PromoteOptions) detail() string {
 type Promotion struct {
 	Generation string `json:"generation"`
 	Pattern    string `json:"pattern"`
-	// Was is the generation that was active when this call began. Promoted with the same pattern, it is the way back.
+	// Was is the generation that was active when this call began. Promoted with the same pattern,
+	// it is the way back.
 	Was string `json:"was"`
 	// Epoch is the promotion's number, or the last one's when there was nothing to do.
 	Epoch int64 `json:"epoch"`

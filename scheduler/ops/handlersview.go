@@ -9,8 +9,8 @@ import (
 // HandlerView is a handler that a node has declared in the last 30 days: a stored job may name it.
 type HandlerView struct {
 	Name string `json:"name"`
-	// Shape is the form of the payloads, as JSON: the name of a type of JSON, {"list": SHAPE}, {"map": SHAPE} or {"fields": {NAME:
-	// SHAPE}}; "" for any payload.
+	// Shape is the form of the payloads, as JSON: the name of a type of JSON, {"list": SHAPE},
+	// {"map": SHAPE} or {"fields": {NAME: SHAPE}}; "" for any payload.
 	Shape string `json:"shape"`
 }
 

@@ -4,8 +4,8 @@ import (
 	"errors"
 )
 
-// Incomplete splits the error beside a list: partitions whose masters do not answer, records that this version cannot read, and what else is
-// wrong.
+// Incomplete splits the error beside a list: partitions whose masters do not answer, records that
+// this version cannot read, and what else is wrong.
 func Incomplete(err error) (parts, unreadable []error, other error) {
 	var others []error
 	for _, e := range Causes(err) {

@@ -13,14 +13,16 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// JobView is a job as tools and the API show it. Its JSON has all settings and the state in one object.
+// JobView is a job as tools and the API show it. Its JSON has all settings and the state in one
+// object.
 type JobView struct {
 	jobs.Job `json:"-"` // the settings, without a function
 
 	Next time.Time `json:"next"` // the next tick that runs, not before the end of a pause; null for none
 	Last time.Time `json:"last"` // the latest tick accounted for, null before the first
-	// Owner is the node that goes first, of a sharded or raced job one of them; "" when no living node can run it. In a namespace of more
-	// than 1,000 jobs it is the node that hashing prefers, and another one for a few jobs in a thousand where nodes are many.
+	// Owner is the node that goes first, of a sharded or raced job one of them; "" when no living
+	// node can run it. In a namespace of more than 1,000 jobs it is the node that hashing prefers,
+	// and another one for a few jobs in a thousand where nodes are many.
 	Owner      string    `json:"owner"`
 	Paused     bool      `json:"paused"`
 	Generation string    `json:"generation"`
@@ -39,7 +41,8 @@ type JobView struct {
 	// Counts is how many ticks and runs ended so, by the words of RunView.Outcome, since the job was
 	// first registered.
 	Counts map[jobs.Outcome]int64 `json:"counts"`
-	// Ran is, of a job with MaxRuns, how many of its ticks were granted. From MaxRuns on the job is finished: it has no further ticks.
+	// Ran is, of a job with MaxRuns, how many of its ticks were granted. From MaxRuns on the job is
+	// finished: it has no further ticks.
 	Ran int64 `json:"ran,omitempty"`
 	// HistoryFrom is the tick with which the recorded history begins, and the earliest to which the
 	// cursor can be set back; null for a job that follows another.

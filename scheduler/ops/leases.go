@@ -20,8 +20,8 @@ type LeaseView struct {
 	Run    string `json:"run"`
 	Token  int64  `json:"token,string"`
 	Node   string `json:"node"`
-	// TTL is how much longer the lease lasts by Redis' clock, unless it is renewed. At 0 it has lapsed:
-	// the run still holds it until a living node reaps it, or its own node comes back.
+	// TTL is how much longer the lease lasts by Redis' clock, unless it is renewed. At 0 it has
+	// lapsed: the run still holds it until a living node reaps it, or its own node comes back.
 	TTL   time.Duration `json:"ttl_ms"`
 	Until time.Time     `json:"until"`
 }

@@ -43,7 +43,8 @@ const (
 	ReleaseCancelled Released = "cancelled"
 	// ReleaseTaken: the lock was taken by force, and is free.
 	ReleaseTaken Released = "taken"
-	// ReleaseLapses: the lock was taken by force, could not be given back, and is free when it lapses, after three seconds.
+	// ReleaseLapses: the lock was taken by force, could not be given back, and is free when it
+	// lapses, after three seconds.
 	ReleaseLapses Released = "lapses"
 )
 

@@ -35,7 +35,8 @@ type NodeView struct {
 	// Trouble is why the node claims nothing, or not everything, although it is not drained, as in
 	// /readyz.
 	Trouble string `json:"trouble,omitempty"`
-	// ConfigRefused is set when the node has refused a change of its configuration, and goes on with the jobs that it had.
+	// ConfigRefused is set when the node has refused a change of its configuration, and goes on
+	// with the jobs that it had.
 	ConfigRefused *RefusedView `json:"config_refused,omitempty"`
 	// Superseded is how many of the node's jobs are stored in another definition of its generation,
 	// Standby how many another generation runs. The node claims neither. Only jobs that living nodes

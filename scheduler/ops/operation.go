@@ -38,9 +38,9 @@ type Info struct {
 	Long         bool   // reads much of Redis: up to two minutes
 }
 
-// Operation is one row of the table of operations: an action on a namespace, with its input and output. The tags of In
-// place each field in a request, see package wire. The Go client, the HTTP server and client, the audit and openapi.json use
-// the row.
+// Operation is one row of the table of operations: an action on a namespace, with its input and
+// output. The tags of In place each field in a request, see package wire. The Go client, the HTTP
+// server and client, the audit and openapi.json use the row.
 type Operation[In, Out any] struct {
 	Info
 	// do carries the operation out on Redis.
@@ -75,8 +75,8 @@ func (o *Operation[In, Out]) Call(ctx context.Context, c *Client, in any) (any, 
 	return &out, err
 }
 
-// Remote carries operations out elsewhere: package opshttp has one. Do fills in the output, which may
-// be valid also with an error, as on Redis.
+// Remote carries operations out elsewhere: package opshttp has one. Do fills in the output, which
+// may be valid also with an error, as on Redis.
 type Remote interface {
 	Do(ctx context.Context, by Actor, o Row, in, out any) error
 }
@@ -150,7 +150,8 @@ func (e *InputError) Unwrap() error { return ErrRefused }
 // ErrRedisOnly is returned by the few methods that a client over HTTP does not have.
 var ErrRedisOnly = errors.New("this takes a client of Redis, which the API does not pass on")
 
-// ErrTooMany is returned when a server has too many requests of that kind; repeat the request in a few seconds.
+// ErrTooMany is returned when a server has too many requests of that kind; repeat the request in a
+// few seconds.
 var ErrTooMany = &tooManyError{}
 
 type tooManyError struct{}

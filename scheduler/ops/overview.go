@@ -20,9 +20,11 @@ type Overview struct {
 	Paused  int       `json:"paused"`
 	Running int       `json:"running"`
 	Pending int       `json:"pending"` // requested or due, and not granted yet
-	// Late are jobs with a tick that was due more than 2 s ago and that no node has claimed, of the 100 jobs that are due first.
+	// Late are jobs with a tick that was due more than 2 s ago and that no node has claimed, of the
+	// 100 jobs that are due first.
 	Late Names `json:"late"`
-	// Since is how far back Ended and Failing go: a day, or less where so much has ended that no more is read.
+	// Since is how far back Ended and Failing go: a day, or less where so much has ended that no
+	// more is read.
 	Since time.Time `json:"since" wire:"set"`
 	// Ended is how many ticks and runs have ended so since, by the words of RunView.Outcome.
 	Ended map[jobs.Outcome]int64 `json:"ended"`

@@ -88,7 +88,8 @@ func preview(j jobs.Job, now time.Time, n int) Preview {
 	return p
 }
 
-// clockChanges are the next times that the clock of a schedule's zone is set, each with the first ticks that it moves.
+// clockChanges are the next times that the clock of a schedule's zone is set, each with the first
+// ticks that it moves.
 func clockChanges(s *jobs.Schedule, now time.Time) []ClockChange {
 	changes := []ClockChange{}
 	for at := now; len(changes) < changesMost; {
@@ -117,7 +118,8 @@ func clockChanges(s *jobs.Schedule, now time.Time) []ClockChange {
 	return changes
 }
 
-// FaultsOf are the faults of settings that an error joins or wraps, each a *jobs.FieldError; none for another error.
+// FaultsOf are the faults of settings that an error joins or wraps, each a *jobs.FieldError; none
+// for another error.
 func FaultsOf(err error) []FaultView {
 	found := []FaultView{}
 	var joined interface{ Unwrap() []error }

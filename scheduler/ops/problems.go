@@ -222,7 +222,8 @@ func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
 	}
 }
 
-// noNode notes a job that no living node can run. It is an error when its next tick is due, or may come at any time because it follows another job.
+// noNode notes a job that no living node can run. It is an error when its next tick is due, or may
+// come at any time because it follows another job.
 func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.Holding) {
 	severity, since := diagnose.Warning, ""
 	if s.Cursor != 0 && s.Cursor <= d.now.UnixMilli() {

@@ -19,7 +19,8 @@ const (
 	// Redis' clock; calls of the wall clock in a job's function do not.
 	clockWarning = 250 * time.Millisecond
 	clockError   = time.Second
-	// settled is how old the youngest node is when a deployment is over that replaces nodes one after another.
+	// settled is how old the youngest node is when a deployment is over that replaces nodes one
+	// after another.
 	settled = 10 * time.Minute
 	// supersededLong and standbyLong are how long a node may run beside newer ones, and stand by,
 	// before a warning that it may be forgotten.

@@ -84,7 +84,8 @@ func (d *doctor) waiting(ctx context.Context, names []string) error {
 	return nil
 }
 
-// refusedEntry notes runs of the named jobs that do not start because a store refuses their guard or permit, or does not answer.
+// refusedEntry notes runs of the named jobs that do not start because a store refuses their guard
+// or permit, or does not answer.
 func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
 	open, err := d.open(ctx, names)
 	if err != nil {

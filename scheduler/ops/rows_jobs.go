@@ -68,9 +68,9 @@ var rowTicks = &Operation[ticksIn, []TickView]{
 	},
 }
 
-// ListTicks lists the next n instants of a job's schedule after an instant, the zero time for now; none for a job that follows another. Of a job with
-// MaxRuns there are no more than it may still run.
-// It returns ErrUnknownJob, and ErrRefused for an n that is not from 1 to 1,000.
+// ListTicks lists the next n instants of a job's schedule after an instant, the zero time for now;
+// none for a job that follows another. Of a job with MaxRuns there are no more than it may still
+// run. It returns ErrUnknownJob, and ErrRefused for an n that is not from 1 to 1,000.
 func (c *Client) ListTicks(ctx context.Context, name string, after time.Time, n int) ([]TickView, error) {
 	return call(ctx, c, rowTicks, ticksIn{Named{name}, after, n})
 }
@@ -96,10 +96,11 @@ var rowPreview = &Operation[previewIn, Preview]{
 	},
 }
 
-// Preview lists the next n ticks of a job with a schedule, by Redis' time, whether such a job exists
-// or not, and the effect of the clock's changes. It reads the settings that decide the ticks, and the
-// name, in place of which an example is used when it is empty. Faults
-// of these settings are a part of the answer. It returns ErrRefused for an n that is not from 1 to PreviewMost.
+// Preview lists the next n ticks of a job with a schedule, by Redis' time, whether such a job
+// exists or not, and the effect of the clock's changes. It reads the settings that decide the
+// ticks, and the name, in place of which an example is used when it is empty. Faults of these
+// settings are a part of the answer. It returns ErrRefused for an n that is not from 1 to
+// PreviewMost.
 func (c *Client) Preview(ctx context.Context, j jobs.Job, n int) (Preview, error) {
 	return call(ctx, c, rowPreview, previewIn{j.Schedule, j.TimeZone, j.Name, j.Except, j.Only, j.StartAt, j.EndAt, j.Jitter, n})
 }
@@ -127,8 +128,8 @@ var rowTrigger = &Operation[triggerIn, Asked]{
 // Trigger requests one run of a job outside its schedule, and returns the run's id. The run also
 // starts while the job is paused, and waits while another run holds the job. It returns
 // ErrUnknownJob, and ErrRefused for a payload that is not JSON or too large, an instant out of
-// range, too many pending runs, or a stored job that no node has taken within two seconds. If the answer is lost, only a request with Unique can be
-// repeated without making a second run.
+// range, too many pending runs, or a stored job that no node has taken within two seconds. If the
+// answer is lost, only a request with Unique can be repeated without making a second run.
 func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (id string, err error) {
 	asked, err := call(ctx, c, rowTrigger, triggerIn{Named{name}, o})
 	return asked.Run, err

@@ -73,8 +73,9 @@ var rowEnds = &Operation[endsIn, map[string][]EndView]{
 	},
 }
 
-// ListEnds lists how the latest ticks of some jobs ended, the oldest first, at most n of each; shards of a tick are not listed. Jobs that are
-// not there have none. It returns ErrRefused for more than 200 jobs, for an n that is not from 1 to 200, and for more than 10,000 ends in all.
+// ListEnds lists how the latest ticks of some jobs ended, the oldest first, at most n of each;
+// shards of a tick are not listed. Jobs that are not there have none. It returns ErrRefused for
+// more than 200 jobs, for an n that is not from 1 to 200, and for more than 10,000 ends in all.
 func (c *Client) ListEnds(ctx context.Context, names []string, n int) (map[string][]EndView, error) {
 	return call(ctx, c, rowEnds, endsIn{names, n})
 }
@@ -120,10 +121,9 @@ var rowPromote = &Operation[promoteIn, Promotion]{
 // begin meanwhile; it replaces this one. To go back, promote the generation that was active before.
 // Promote returns ErrRefused for an unknown generation, a generation without a living node, a
 // generation whose nodes have just started, a pattern that is invalid or matches no job of the
-// generation, an author that is not UTF-8, and, together with ErrClosed, while a move has closed the
-// namespace. If Redis answers later than max_skew, or
-// the clocks of a Cluster's masters differ by more, it fails with both instants in the error; call
-// it again.
+// generation, an author that is not UTF-8, and, together with ErrClosed, while a move has closed
+// the namespace. If Redis answers later than max_skew, or the clocks of a Cluster's masters differ
+// by more, it fails with both instants in the error; call it again.
 func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
 	return call(ctx, c, rowPromote, promoteIn{Generation: generation, PromoteOptions: o})
 }
@@ -139,17 +139,19 @@ func (c *Client) Verify(ctx context.Context, f VerifyFilter) (Verification, erro
 
 var rowProblems = read("problems", "what is wrong, in words, with what to do: errors first", plain(findProblems)).slow()
 
-// Problems looks for faults of the namespace, its nodes and its Redis, each with a cure: errors first. It changes nothing. At most 20 problems of a code are listed
-// one by one; a further one counts the rest. A record that may not or cannot be read is a problem itself. It looks at the name of every key in Redis and at every
-// job: seconds, where there are 100,000. It returns an error only when Redis does not answer.
+// Problems looks for faults of the namespace, its nodes and its Redis, each with a cure: errors
+// first. It changes nothing. At most 20 problems of a code are listed one by one; a further one
+// counts the rest. A record that may not or cannot be read is a problem itself. It looks at the
+// name of every key in Redis and at every job: seconds, where there are 100,000. It returns an
+// error only when Redis does not answer.
 func (c *Client) Problems(ctx context.Context) ([]Problem, error) {
 	return call(ctx, c, rowProblems, None{})
 }
 
 var rowAudit = read("audit", "what operators did, the newest first", listActions)
 
-// Audit lists operators' acts, the newest first. The namespace keeps the last 2,000 actions. It returns ErrUnknownNamespace, and
-// ErrRefused for a negative limit and an After that is no place.
+// Audit lists operators' acts, the newest first. The namespace keeps the last 2,000 actions. It
+// returns ErrUnknownNamespace, and ErrRefused for a negative limit and an After that is no place.
 func (c *Client) Audit(ctx context.Context, f ActionFilter) (Page[ActionView], error) {
 	return call(ctx, c, rowAudit, f)
 }

@@ -39,8 +39,8 @@ func (c *Client) GetRun(ctx context.Context, id string) (RunView, error) {
 	return call(ctx, c, rowGetRun, RunQuery{Run: id})
 }
 
-// RunByKey finds the run of a unique key, as GetRun does. It returns ErrUnknownRun when the key was never
-// used, or its run is neither in flight nor in the history any more.
+// RunByKey finds the run of a unique key, as GetRun does. It returns ErrUnknownRun when the key was
+// never used, or its run is neither in flight nor in the history any more.
 func (c *Client) RunByKey(ctx context.Context, name, unique string) (RunView, error) {
 	return c.GetRun(ctx, ledger.UniqueRun(name, unique))
 }
@@ -48,7 +48,8 @@ func (c *Client) RunByKey(ctx context.Context, name, unique string) (RunView, er
 const (
 	// WaitMost bounds RunQuery.Wait.
 	WaitMost = 8 * time.Second
-	// waitAgain is how long WaitRun pauses before it repeats a request to a server with too many callers who wait.
+	// waitAgain is how long WaitRun pauses before it repeats a request to a server with too many
+	// callers who wait.
 	waitAgain = time.Second
 )
 

@@ -29,12 +29,14 @@ var rowDeleteJob = &Operation[deleteIn, None]{
 
 // Delete deletes a job with its history.
 //
-// Of a stored job nodes claim nothing more. Delete waits until they have dropped it and its runs have ended, for five seconds at most.
-// When a run is in flight even then, the job is deleted and its history stays; the error wraps ErrRefused, and a later Delete deletes
-// the history. was is the version that is deleted, zero for any; ErrRefused when another one is stored.
+// Of a stored job nodes claim nothing more. Delete waits until they have dropped it and its runs
+// have ended, for five seconds at most. When a run is in flight even then, the job is deleted and
+// its history stays; the error wraps ErrRefused, and a later Delete deletes the history. was is the
+// version that is deleted, zero for any; ErrRefused when another one is stored.
 //
-// A job of a program is refused (ErrRefused) while a run of it is in flight or living nodes hold it, because they would register it
-// again; the error names them. It returns ErrUnknownJob for a job that is not there.
+// A job of a program is refused (ErrRefused) while a run of it is in flight or living nodes hold
+// it, because they would register it again; the error names them. It returns ErrUnknownJob for a
+// job that is not there.
 func (c *Client) Delete(ctx context.Context, name string, was time.Time) error {
 	_, err := call(ctx, c, rowDeleteJob, deleteIn{Named{name}, was})
 	return err
@@ -99,8 +101,9 @@ func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJo
 	return call(ctx, c, rowPutJob, putIn{Named: Named{j.Name}, PutOptions: o, Job: StoredJob{Job: j}})
 }
 
-// PutJobs is PutJob for many jobs. On Redis all are checked before any is stored. Then they are stored in steps of some hundreds:
-// after an error beside stored jobs, those are stored. Over HTTP each job is a request of its own.
+// PutJobs is PutJob for many jobs. On Redis all are checked before any is stored. Then they are
+// stored in steps of some hundreds: after an error beside stored jobs, those are stored. Over HTTP
+// each job is a request of its own.
 func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (stored []StoredJob, err error) {
 	if c.remote == nil {
 		stored, err = putJobs(ctx, c.conn, list, o)
@@ -127,7 +130,8 @@ var rowStoredJobs = &Operation[storedIn, []StoredJob]{
 	},
 }
 
-// StoredJobs reads stored jobs by their names, all of them without names. A name without a stored job is ErrUnknownJob.
+// StoredJobs reads stored jobs by their names, all of them without names. A name without a stored
+// job is ErrUnknownJob.
 func (c *Client) StoredJobs(ctx context.Context, names ...string) ([]StoredJob, error) {
 	return call(ctx, c, rowStoredJobs, storedIn{names})
 }

@@ -59,7 +59,8 @@ func (f RunFilter) check() error {
 	return nil
 }
 
-// partsOf are the partitions that have the job of that name, or with "" some job, and how many jobs that are. left is an UnreachableError.
+// partsOf are the partitions that have the job of that name, or with "" some job, and how many jobs
+// that are. left is an UnreachableError.
 func partsOf(ctx context.Context, c *conn, job string) (l *ledger.Ledger, parts []int, n int, left, err error) {
 	if l, err = c.open(ctx); err != nil {
 		return nil, nil, 0, nil, err
@@ -149,7 +150,8 @@ func cancelNote(c ledger.Cancel) string {
 	return note
 }
 
-// WaitRun looks after waitEvery at first, then after a tenth of the time it has waited, and at least each waitMost.
+// WaitRun looks after waitEvery at first, then after a tenth of the time it has waited, and at
+// least each waitMost.
 const (
 	waitEvery = 100 * time.Millisecond
 	waitMost  = time.Second

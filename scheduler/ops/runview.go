@@ -53,9 +53,9 @@ type RunView struct {
 	NotBefore time.Time `json:"not_before,omitempty"`
 	// Progress is how far a running run is; null without a report.
 	Progress *ProgressView `json:"progress,omitempty"`
-	// NextAttempt is the run of the following attempt, after a crash or by a rerun. Output is the end of
-	// the run's output, up to a second old while the run goes on, and Payload the payload of a manual run.
-	// Only GetRun and WaitRun read these.
+	// NextAttempt is the run of the following attempt, after a crash or by a rerun. Output is the
+	// end of the run's output, up to a second old while the run goes on, and Payload the payload of
+	// a manual run. Only GetRun and WaitRun read these.
 	NextAttempt string          `json:"next_attempt,omitempty"`
 	Output      string          `json:"output,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
@@ -70,7 +70,8 @@ func (v RunView) Pending() bool {
 // definition that was replaced before any tick was owed.
 func (v RunView) Mark() bool { return v.Count != nil && *v.Count == 0 }
 
-// reasonLapsed is the reason of a run whose node has not renewed its lease in time. It may still be going.
+// reasonLapsed is the reason of a run whose node has not renewed its lease in time. It may still be
+// going.
 const reasonLapsed = "lease lapsed, not reaped yet"
 
 // runViews shows runs, and the state of runs in flight. With an error the views lack this state.
@@ -165,7 +166,8 @@ func rowView(r ledger.Row) RunView {
 	return v
 }
 
-// lateReport spells a report that came after the outcome, "succeeded 1763726400123" in the record, with its time.
+// lateReport spells a report that came after the outcome, "succeeded 1763726400123" in the record,
+// with its time.
 func lateReport(text string) string {
 	outcome, at, _ := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(at, 10, 64)

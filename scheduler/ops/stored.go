@@ -16,7 +16,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// StoredJob is a job that is stored in the namespace, and not in a program. Its JSON has the settings that have a value, and the version.
+// StoredJob is a job that is stored in the namespace, and not in a program. Its JSON has the
+// settings that have a value, and the version.
 type StoredJob struct {
 	jobs.Job           // without a function
 	Version  time.Time // of its latest change: Redis' time, or a little more; each change has a later one
@@ -28,7 +29,8 @@ type StoredJob struct {
 type PutOptions struct {
 	// New refuses to replace a job.
 	New bool `query:"new"`
-	// Was is the version that is replaced. With another one stored, or none, the job is refused. Zero: any.
+	// Was is the version that is replaced. With another one stored, or none, the job is refused.
+	// Zero: any.
 	Was time.Time `query:"was"`
 	// DryRun checks everything and stores nothing.
 	DryRun bool `query:"dry_run"`
@@ -53,8 +55,8 @@ func putOne(ctx context.Context, c *conn, in putIn) (StoredJob, error) {
 	return all[0], err
 }
 
-// besideUnread are the faults of a job of which some settings could not be read. A fault at such a setting, or whose words have its name,
-// may be about the value that is not there, and is left out.
+// besideUnread are the faults of a job of which some settings could not be read. A fault at such a
+// setting, or whose words have its name, may be about the value that is not there, and is left out.
 func besideUnread(unread, found []FaultView) error {
 	var faults []error
 	for _, f := range found {
@@ -136,7 +138,8 @@ func (c *Client) notePut(ctx context.Context, list []jobs.Job, stored []StoredJo
 	return err
 }
 
-// openCatalog opens the ledger for a change of the catalog. It returns ErrClosed when a move has closed the namespace.
+// openCatalog opens the ledger for a change of the catalog. It returns ErrClosed when a move has
+// closed the namespace.
 func (c *conn) openCatalog(ctx context.Context) (*ledger.Ledger, error) {
 	closed, err := closedWords(ctx, c)
 	if err == nil && closed != "" {

@@ -172,8 +172,8 @@ func (c *chains) hangs(name string) bool {
 	})
 }
 
-// definitionsOf reads the definitions of jobs, stored or, else, registered. Definitions in an unknown
-// format are left out.
+// definitionsOf reads the definitions of jobs, stored or, else, registered. Definitions in an
+// unknown format are left out.
 func definitionsOf(ctx context.Context, l *ledger.Ledger, of map[string]string) (map[string]jobs.Definition, error) {
 	var names []string
 	for name := range of {

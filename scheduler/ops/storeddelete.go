@@ -23,7 +23,8 @@ const (
 	heldEvery = 250 * time.Millisecond
 )
 
-// deleteStored deletes stored jobs, and returns why some were not deleted, or not with their history.
+// deleteStored deletes stored jobs, and returns why some were not deleted, or not with their
+// history.
 func deleteStored(ctx context.Context, c *conn, list []StoredJob) map[string]error {
 	l, closed := c.openCatalog(ctx)
 	why := make(map[string]error)
@@ -94,8 +95,8 @@ func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
 	return fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, name)
 }
 
-// removeDropped removes what the namespace has of a job that was taken out of the catalog, when no node holds the job any more
-// and its runs have ended.
+// removeDropped removes what the namespace has of a job that was taken out of the catalog, when no
+// node holds the job any more and its runs have ended.
 func removeDropped(ctx context.Context, c *conn, l *ledger.Ledger, name string, began time.Time) error {
 	for ; ; wait.For(ctx, heldEvery) {
 		held, err := inspect.HeldStored(ctx, l, c.roster(), name)
@@ -114,8 +115,9 @@ func removeDropped(ctx context.Context, c *conn, l *ledger.Ledger, name string, 
 	}
 }
 
-// removeEntry removes the entry of a stored job, with its history. It reports whether there is none any more: a program may have
-// registered a job of that name meanwhile, and that one stays. False when the entry has just changed.
+// removeEntry removes the entry of a stored job, with its history. It reports whether there is none
+// any more: a program may have registered a job of that name meanwhile, and that one stays. False
+// when the entry has just changed.
 func removeEntry(ctx context.Context, l *ledger.Ledger, name string) (bool, error) {
 	s, err := l.Job(ctx, name)
 	if errors.Is(err, ErrUnknownJob) { // never registered

@@ -10,11 +10,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// limitPages bounds the part of the catalog with which the limits of jobs to be stored are compared, in pages of ledger.CatalogPage.
+// limitPages bounds the part of the catalog with which the limits of jobs to be stored are
+// compared, in pages of ledger.CatalogPage.
 const limitPages = 20
 
-// checkLimits checks that jobs to be stored give the same limit to their group as each other, and as the stored jobs that were changed
-// the longest ago.
+// checkLimits checks that jobs to be stored give the same limit to their group as each other, and
+// as the stored jobs that were changed the longest ago.
 func checkLimits(ctx context.Context, l *ledger.Ledger, list []jobs.Job) error {
 	put := make(map[string]bool, len(list))
 	first := make(map[string]jobs.Job) // of each group

@@ -13,8 +13,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// leastACL is the user of Redis that docs/operations.md recommends, as ACL SETUSER takes it: once for a shell, and once as a line
-// of an ACL file.
+// leastACL is the user of Redis that docs/operations.md recommends, as ACL SETUSER takes it: once
+// for a shell, and once as a line of an ACL file.
 func leastACL(t *testing.T) []any {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/operations.md")

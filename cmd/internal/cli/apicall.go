@@ -16,7 +16,8 @@ const (
 	apiTokenVariable = envPrefix + "API_TOKEN"
 )
 
-// apiAddress is the address of the API for a command; "" for Redis. A flag goes before the variable.
+// apiAddress is the address of the API for a command; "" for Redis. A flag goes before the
+// variable.
 func (a *app) apiAddress(cmd *cobra.Command) string {
 	if cmd.Flags().Changed("redis") && !cmd.Flags().Changed("api") {
 		return ""

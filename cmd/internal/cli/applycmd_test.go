@@ -13,7 +13,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// What YAML takes for an instant comes as it was written: in a payload, as a key of one, and in lists of days. Bounds are instants.
+// What YAML takes for an instant comes as it was written: in a payload, as a key of one, and in
+// lists of days. Bounds are instants.
 func TestDatesInJobsFiles(t *testing.T) {
 	t.Parallel()
 	text := `jobs:
@@ -77,7 +78,8 @@ func TestManyFaultsInJobsFiles(t *testing.T) {
 	}
 }
 
-// Payloads come through export and apply as they are: numbers by their digits, texts by their letters, keys in their order.
+// Payloads come through export and apply as they are: numbers by their digits, texts by their
+// letters, keys in their order.
 func TestExportedPayloads(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
@@ -128,7 +130,8 @@ func TestMergedSettings(t *testing.T) {
 	}
 }
 
-// The settings in which two jobs differ are named. Equal payloads do not differ, however they are written.
+// The settings in which two jobs differ are named. Equal payloads do not differ, however they are
+// written.
 func TestSettingsThatDiffer(t *testing.T) {
 	t.Parallel()
 	a := jobs.Job{Name: "a", Handler: "h", Schedule: "@daily", Payload: []byte(`{"x": 2.50, "y": "é"}`), Timeout: time.Second, Retry: jobs.Retry{Max: 2}}

@@ -59,8 +59,8 @@ func resting(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// TestBackupUnderLoad: backups are taken while nodes run all jobs every second. Each is restored under another name, where nodes go on
-// with it. The audit finds nothing wrong in any of them.
+// TestBackupUnderLoad: backups are taken while nodes run all jobs every second. Each is restored
+// under another name, where nodes go on with it. The audit finds nothing wrong in any of them.
 func TestBackupUnderLoad(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	run := func(namespace string, nodes int) (stop func()) {
@@ -147,8 +147,8 @@ func ran(t *testing.T, client *redis.Client, namespace string, n int) {
 	eventually(t, fmt.Sprintf("%s has %d runs of a job", namespace, n), func() bool { return runs(t, client, namespace) >= n })
 }
 
-// followed waits until each follower has a record of every tick of its upstream job that succeeded, between the first and the last tick of
-// which it has one.
+// followed waits until each follower has a record of every tick of its upstream job that succeeded,
+// between the first and the last tick of which it has one.
 func followed(t *testing.T, client *redis.Client, namespace string) {
 	t.Helper()
 	admin, err := ops.New(client, namespace)

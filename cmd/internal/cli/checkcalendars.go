@@ -48,7 +48,8 @@ func (c *checker) calendars() {
 	}
 }
 
-// datesOf returns the dates of a calendar file, whose name is relative to the folder of the configuration.
+// datesOf returns the dates of a calendar file, whose name is relative to the folder of the
+// configuration.
 func (c *checker) datesOf(path, name string) []string {
 	file := name
 	if !filepath.IsAbs(file) {

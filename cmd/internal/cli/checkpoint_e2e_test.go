@@ -56,7 +56,8 @@ jobs:
           done
 `
 
-// sinkScript does a step that is the next one, refuses an older token than it has seen, and lets a step wait that the test does not want yet.
+// sinkScript does a step that is the next one, refuses an older token than it has seen, and lets a
+// step wait that the test does not want yet.
 const sinkScript = `
 local token, step = ARGV[1], tonumber(ARGV[2])
 if tonumber(token) < tonumber(redis.call('GET', 'token') or '0') then redis.call('INCR', 'stale') return 'stale' end
@@ -69,7 +70,8 @@ if step >= tonumber(redis.call('GET', 'limit')) then return 'wait' end
 redis.call('RPUSH', 'steps', step)
 return 'ok'`
 
-// stepSink is a database that the command writes to: it keeps each step once, and refuses who is too late.
+// stepSink is a database that the command writes to: it keeps each step once, and refuses who is
+// too late.
 type stepSink struct {
 	t      *testing.T
 	client *redis.Client
@@ -127,7 +129,8 @@ func savedCheckpoint(t *testing.T, client *redis.Client) (at int, is bool) {
 	return at, is
 }
 
-// checkSteps checks that all steps were done in order, each once, and that as many attempts have ended as there were kills, and one well.
+// checkSteps checks that all steps were done in order, each once, and that as many attempts have
+// ended as there were kills, and one well.
 func checkSteps(t *testing.T, sink *stepSink, env []string, kills int) {
 	t.Helper()
 	for i, step := range sink.client.LRange(t.Context(), "steps", 0, -1).Val() {

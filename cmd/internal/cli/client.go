@@ -35,9 +35,9 @@ func (l *loaded) redisName() string {
 	return a.String()
 }
 
-// explained adds to an error of the configuration's Redis the place that names this Redis, the cause
-// and the remedy. A fault of the configuration becomes a fault of its setting. Any other error is
-// returned as it is. otherwise is a further remedy when nothing answers, "" for none.
+// explained adds to an error of the configuration's Redis the place that names this Redis, the
+// cause and the remedy. A fault of the configuration becomes a fault of its setting. Any other
+// error is returned as it is. otherwise is a further remedy when nothing answers, "" for none.
 func (l *loaded) explained(err error, otherwise string) error {
 	if err == nil || errors.As(err, new(*ops.UnreachableError)) { // the rest of a Cluster has answered
 		return err
@@ -80,7 +80,8 @@ func troubleOf(at redisconn.Address, namespace string, err error) (t *redisconn.
 	return t
 }
 
-// settingOf is the path of the setting to be corrected. In mode standalone the URL has all settings.
+// settingOf is the path of the setting to be corrected. In mode standalone the URL has all
+// settings.
 func (l *loaded) settingOf(s redisconn.Setting) string {
 	switch {
 	case s == redisconn.SettingSentinelPassword:
@@ -95,8 +96,8 @@ func (l *loaded) settingOf(s redisconn.Setting) string {
 	return "redis.url"
 }
 
-// badSetting is a fault of the configuration, exit code 3: Redis was reached and has answered, and will answer the same
-// until the setting is another one.
+// badSetting is a fault of the configuration, exit code 3: Redis was reached and has answered, and
+// will answer the same until the setting is another one.
 func (l *loaded) badSetting(t *redisconn.Trouble) error {
 	path := l.settingOf(t.Setting)
 	words := t.Error()
@@ -108,7 +109,8 @@ func (l *loaded) badSetting(t *redisconn.Trouble) error {
 	return faults.err()
 }
 
-// unused names the settings of other servers that could have been the cure: override has dropped them.
+// unused names the settings of other servers that could have been the cure: override has dropped
+// them.
 func (l *loaded) unused(s redisconn.Setting) string {
 	section := map[redisconn.Setting]string{redisconn.SettingTLS: "redis.tls", redisconn.SettingSentinelPassword: "redis.sentinel_password"}[s]
 	if section == "" {

@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestDoctor finds nothing that must be done, and then a policy by which Redis drops keys, over Redis and over a node's API alike.
+// TestDoctor finds nothing that must be done, and then a policy by which Redis drops keys, over
+// Redis and over a node's API alike.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

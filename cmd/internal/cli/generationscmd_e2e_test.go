@@ -28,7 +28,8 @@ func nodeOf(t *testing.T, env []string, name, jobs string) *process {
 	return p
 }
 
-// TestTwoGenerations runs two deployed clusters on one Redis, promotes the second, and the first again.
+// TestTwoGenerations runs two deployed clusters on one Redis, promotes the second, and the first
+// again.
 func TestTwoGenerations(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

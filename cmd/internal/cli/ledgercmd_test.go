@@ -18,8 +18,8 @@ import (
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
 )
 
-// books are a namespace with one job, whose history has three runs and three missed ticks. The job was
-// registered an hour ago, so that all of it is due.
+// books are a namespace with one job, whose history has three runs and three missed ticks. The job
+// was registered an hour ago, so that all of it is due.
 type books struct {
 	client *redis.Client
 	env    []string

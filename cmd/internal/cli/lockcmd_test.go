@@ -77,7 +77,8 @@ func TestLockCodes(t *testing.T) {
 	}
 }
 
-// TestLockPassesOn wants the streams, the arguments and the environment to be the command's, and the two variables to be ours.
+// TestLockPassesOn wants the streams, the arguments and the environment to be the command's, and
+// the two variables to be ours.
 func TestLockPassesOn(t *testing.T) {
 	redis := redistest.Start(t)
 	env := append(at(redis), "KEPT=1", "ESCAPEMENT_TOKEN=stale")
@@ -94,7 +95,8 @@ func TestLockPassesOn(t *testing.T) {
 	}
 }
 
-// TestLockHeld wants exit 5 with who holds it, at once or after the wait, and no place kept in the line.
+// TestLockHeld wants exit 5 with who holds it, at once or after the wait, and no place kept in the
+// line.
 func TestLockHeld(t *testing.T) {
 	t.Parallel()
 	redis, file := redistest.Start(t), filepath.Join(t.TempDir(), "ran")
@@ -128,7 +130,8 @@ func TestLockHeld(t *testing.T) {
 	}
 }
 
-// TestLockPermits wants two commands under a semaphore of two at once, exit 5 for a third, and exit 2 for another number.
+// TestLockPermits wants two commands under a semaphore of two at once, exit 5 for a third, and exit
+// 2 for another number.
 func TestLockPermits(t *testing.T) {
 	t.Parallel()
 	redis, file := redistest.Start(t), filepath.Join(t.TempDir(), "ran")

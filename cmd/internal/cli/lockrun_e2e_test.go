@@ -17,7 +17,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// locked starts a process of escapement lock, and waits for the command's first word when there is to be one.
+// locked starts a process of escapement lock, and waits for the command's first word when there is
+// to be one.
 func locked(t *testing.T, redis *redistest.Server, begun bool, args ...string) *process {
 	t.Helper()
 	p := start(t, at(redis)[:1], append([]string{"lock"}, args...)...)
@@ -87,7 +88,8 @@ func TestLockContention(t *testing.T) {
 	}
 }
 
-// TestLockLost freezes Redis: a command that will not end is dead before Redis could have given its lock to anybody else.
+// TestLockLost freezes Redis: a command that will not end is dead before Redis could have given its
+// lock to anybody else.
 func TestLockLost(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string]string{
@@ -237,7 +239,8 @@ func TestLockSignals(t *testing.T) {
 	holder.exits(143)
 }
 
-// TestLockLeavesNothing ends what a command leaves behind before the lock is given back, and the command when we are killed.
+// TestLockLeavesNothing ends what a command leaves behind before the lock is given back, and the
+// command when we are killed.
 func TestLockLeavesNothing(t *testing.T) {
 	redis := redistest.Start(t)
 	p := locked(t, redis, true, "a", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!; exit 4")

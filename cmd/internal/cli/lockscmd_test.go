@@ -209,7 +209,8 @@ func TestLocksReleaseRun(t *testing.T) {
 	}
 }
 
-// TestLocksOfSeveral lists the holders of a semaphore and of a read-write lock, and ends one of them.
+// TestLocksOfSeveral lists the holders of a semaphore and of a read-write lock, and ends one of
+// them.
 func TestLocksOfSeveral(t *testing.T) {
 	t.Parallel()
 	p := plant(t)

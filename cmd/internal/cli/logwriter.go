@@ -20,8 +20,9 @@ const (
 	logFlush = time.Second
 )
 
-// logWriter is the stderr of a program that goes on without a reader. Its Write returns at once: one goroutine writes the lines, lines
-// beyond logQueueMax are dropped, and a line in their place reports how many.
+// logWriter is the stderr of a program that goes on without a reader. Its Write returns at once:
+// one goroutine writes the lines, lines beyond logQueueMax are dropped, and a line in their place
+// reports how many.
 type logWriter struct {
 	out  io.Writer
 	more chan struct{} // holds one signal: there is something to write
@@ -54,8 +55,9 @@ func newLogWriter(out io.Writer) *logWriter {
 // Unwrap returns the writer behind w.
 func (w *logWriter) Unwrap() io.Writer { return w.out }
 
-// outlive makes the process go on without a reader of stdout or stderr: a reader that hangs delays nothing, and a reader that is
-// gone does not end the process. SIGPIPE is received, not ignored, so that it still ends the commands that the process starts.
+// outlive makes the process go on without a reader of stdout or stderr: a reader that hangs delays
+// nothing, and a reader that is gone does not end the process. SIGPIPE is received, not ignored, so
+// that it still ends the commands that the process starts.
 func (a *app) outlive() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if a.logWriter == nil {
@@ -101,7 +103,8 @@ func (w *logWriter) setFormat(cfg Log) {
 	}
 }
 
-// reportDropped puts the report of dropped lines into the queue, in their place. The caller holds mu.
+// reportDropped puts the report of dropped lines into the queue, in their place. The caller holds
+// mu.
 func (w *logWriter) reportDropped() {
 	if w.lost == 0 {
 		return
@@ -137,7 +140,8 @@ func (w *logWriter) next() (logLine, bool) {
 	return l, true
 }
 
-// run writes until stop. Lines that cannot be written count as dropped; after a success the end of the queue has their report.
+// run writes until stop. Lines that cannot be written count as dropped; after a success the end of
+// the queue has their report.
 func (w *logWriter) run() {
 	for range w.more {
 		for l, ok := w.next(); ok; l, ok = w.next() {
@@ -169,7 +173,8 @@ func (w *logWriter) flush() {
 	}
 }
 
-// stop ends the goroutine once all lines are written. Later lines are lost: nodes may still run when a program ends at once.
+// stop ends the goroutine once all lines are written. Later lines are lost: nodes may still run
+// when a program ends at once.
 func (w *logWriter) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -86,7 +86,8 @@ func TestMetricsAreGuarded(t *testing.T) {
 	}
 }
 
-// In a process of several nodes each series has its node's name, and metrics_jobs bounds the series.
+// In a process of several nodes each series has its node's name, and metrics_jobs bounds the
+// series.
 func TestMetricsOfSeveralNodes(t *testing.T) {
 	for _, tt := range []struct {
 		config string

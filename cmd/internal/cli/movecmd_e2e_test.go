@@ -38,8 +38,8 @@ func clusterURL(c *redistest.Cluster) string {
 	return "redis+cluster://" + strings.Join(c.Options().Addrs[:3], ",") + "/"
 }
 
-// TestNodesFollowToACluster moves a namespace from one server to a Cluster under three nodes that know where it goes:
-// the same processes go on there, and each tick runs once.
+// TestNodesFollowToACluster moves a namespace from one server to a Cluster under three nodes that
+// know where it goes: the same processes go on there, and each tick runs once.
 func TestNodesFollowToACluster(t *testing.T) {
 	t.Parallel()
 	from, to := redistest.Start(t), redistest.StartCluster(t)
@@ -126,8 +126,9 @@ func inARow(t *testing.T, env []string) {
 	}
 }
 
-// TestMoveByHand goes through a move of a namespace without nodes: steps that come too early, or go to the wrong place, are refused
-// with the next right one; plan and status print lists that are never null.
+// TestMoveByHand goes through a move of a namespace without nodes: steps that come too early, or go
+// to the wrong place, are refused with the next right one; plan and status print lists that are
+// never null.
 func TestMoveByHand(t *testing.T) {
 	t.Parallel()
 	yearly := jobs.Job{Name: "yearly", Schedule: "@yearly"}

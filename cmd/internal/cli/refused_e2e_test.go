@@ -85,8 +85,8 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	node.exits(exitDone)
 }
 
-// TestRefusedReloadOutlivesTheNode: after a move, the next node of the slot shows the refusal of the
-// files that its predecessor read.
+// TestRefusedReloadOutlivesTheNode: after a move, the next node of the slot shows the refusal of
+// the files that its predecessor read.
 func TestRefusedReloadOutlivesTheNode(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

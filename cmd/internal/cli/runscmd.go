@@ -249,8 +249,8 @@ func ticks(r ops.RunView) string {
 	return fmt.Sprintf("%s to %s (%d)", print.Stamp(r.Tick), print.Stamp(r.Until), *r.Count)
 }
 
-// ticksIn returns the tick of a row; for a range, where there is little room, the first tick and the
-// count.
+// ticksIn returns the tick of a row; for a range, where there is little room, the first tick and
+// the count.
 func ticksIn(t *print.Table, r ops.RunView) string {
 	switch {
 	case r.Mark():

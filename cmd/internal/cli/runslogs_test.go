@@ -17,7 +17,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestFresh: pieces of a text of which only the end can be seen make the text again, whatever was written meanwhile.
+// TestFresh: pieces of a text of which only the end can be seen make the text again, whatever was
+// written meanwhile.
 func TestFresh(t *testing.T) {
 	seen := func(all string) string { return strings.ToValidUTF8(all[max(0, len(all)-jobs.MaxOutput):], "\uFFFD") }
 	random := rand.New(rand.NewPCG(1, 2))
@@ -69,7 +70,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestPrintable: a terminal gets no escape sequence, in whatever pieces it comes; a pipe gets every byte.
+// TestPrintable: a terminal gets no escape sequence, in whatever pieces it comes; a pipe gets every
+// byte.
 func TestPrintable(t *testing.T) {
 	const text = "a\tb\x1b[2J\nc\n"
 	if got := print.Printable(text, true); got != "a\tb\\x1b[2J\nc\n" {
@@ -100,7 +102,8 @@ func TestInterruptedWaits(t *testing.T) {
 	}
 }
 
-// TestRunsLogs reads along a run that goes on, over Redis and over a node's API, and reads it again when it has ended.
+// TestRunsLogs reads along a run that goes on, over Redis and over a node's API, and reads it again
+// when it has ended.
 func TestRunsLogs(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/go-on"

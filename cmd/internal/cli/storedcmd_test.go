@@ -14,7 +14,8 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// Jobs are put, exported, applied from the file that was exported, and deleted, while a node with their handler runs.
+// Jobs are put, exported, applied from the file that was exported, and deleted, while a node with
+// their handler runs.
 func TestStoredJobs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -81,9 +81,9 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	return l.explained(f(l, client), otherwise)
 }
 
-// sayUnheard prints, after the output about one job or node, that masters of a Cluster do not answer.
-// The output is complete; only a job's owner, and how many jobs a node does not claim, depend on
-// other jobs too.
+// sayUnheard prints, after the output about one job or node, that masters of a Cluster do not
+// answer. The output is complete; only a job's owner, and how many jobs a node does not claim,
+// depend on other jobs too.
 func (a *app) sayUnheard(err error) error {
 	if errors.As(err, new(*ops.UnreachableError)) {
 		a.say("worked out without what cannot be read: %v", err)

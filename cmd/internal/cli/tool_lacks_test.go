@@ -12,7 +12,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
-// A list with a record that cannot be read is the rest of the list, a note on stderr and exit code 0, from Redis and over the API.
+// A list with a record that cannot be read is the rest of the list, a note on stderr and exit code
+// 0, from Redis and over the API.
 func TestListsWithGarbage(t *testing.T) {
 	t.Parallel()
 	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"}, jobs.Job{Name: "follows", After: []string{"yearly"}})

@@ -29,7 +29,8 @@ type timeFlag struct {
 	side int
 }
 
-// addTimeFlag adds the flag to a command, and --tz for the times that name no zone. side is where a duration without a sign lies.
+// addTimeFlag adds the flag to a command, and --tz for the times that name no zone. side is where a
+// duration without a sign lies.
 func addTimeFlag(cmd *cobra.Command, name string, side int, usage string) *timeFlag {
 	f := &timeFlag{cmd: cmd, name: name, side: side}
 	cmd.Flags().StringVar(&f.text, name, "", usage)

@@ -11,8 +11,8 @@ import (
 // deadNote belongs to the reason of ticks that were skipped for overlap.
 const deadNote = "held by a dead node's lease"
 
-// noteDead adds deadNote to a job's rows of skipped ticks whose last tick came due while the lease of
-// an abandoned run held the job: a dead node's lease was in the way, and no work.
+// noteDead adds deadNote to a job's rows of skipped ticks whose last tick came due while the lease
+// of an abandoned run held the job: a dead node's lease was in the way, and no work.
 func noteDead(rows []ledger.Row) {
 	for i := range rows {
 		r := &rows[i]

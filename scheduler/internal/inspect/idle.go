@@ -9,8 +9,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
-// Idle is how many jobs a node holds and does not claim, because another definition is stored: of its
-// generation, or of another one.
+// Idle is how many jobs a node holds and does not claim, because another definition is stored: of
+// its generation, or of another one.
 type Idle struct{ Superseded, Standby int }
 
 // IdleJobs counts idle jobs for each set of definitions that living nodes hold. It examines the

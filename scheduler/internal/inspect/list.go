@@ -29,8 +29,8 @@ type Filter struct {
 	Recent  bool      // what the last calls have written is enough
 }
 
-// List is the runs that a Filter lets through: running runs by their ticks, then ended runs by their
-// ends, the newest first.
+// List is the runs that a Filter lets through: running runs by their ticks, then ended runs by
+// their ends, the newest first.
 type List struct {
 	Runs          []Run
 	Next          string // the place of the last run, where there are more than the Limit
@@ -125,8 +125,8 @@ func cutShard(key string) (rest string, shard int) {
 	return key, -1
 }
 
-// String is the form that placeOf reads. The key of a range is escaped: a place without spaces needs
-// no quotes in a shell.
+// String is the form that placeOf reads. The key of a range is escaped: a place without spaces
+// needs no quotes in a shell.
 func (a place) String() string {
 	return fmt.Sprintf("%d,%d,%s,%s", a.at, a.tick, a.job, url.QueryEscape(a.key))
 }

@@ -34,8 +34,8 @@ func Around(ctx context.Context, l *ledger.Ledger, names []string) (Page, error)
 }
 
 // ReadPage lists the jobs whose names contain match, in any case, behind the name after: at most
-// limit, 0 for all. around has the further jobs on which their owners depend. next is the last name of the
-// page where more jobs are behind it, also when that job was removed meanwhile. With an
+// limit, 0 for all. around has the further jobs on which their owners depend. next is the last name
+// of the page where more jobs are behind it, also when that job was removed meanwhile. With an
 // UnreachableError, the jobs of the reachable partitions are returned too.
 func ReadPage(ctx context.Context, l *ledger.Ledger, match, after string, limit int) (shown []ledger.Stored, around Page, next string, err error) {
 	n, parts, left := l.Count(ctx)

@@ -1,5 +1,5 @@
-// Package inspect finds a run's records for people: in flight, recorded, or under another id after a
-// hand-back. It also finds the cause of a run's wait, and the nodes that hold its job.
+// Package inspect finds a run's records for people: in flight, recorded, or under another id after
+// a hand-back. It also finds the cause of a run's wait, and the nodes that hold its job.
 package inspect
 
 import (
@@ -114,8 +114,8 @@ func HistoryError(job string, err error) error {
 	return fmt.Errorf("history of job %s: %w; `ledger verify` names what is wrong", job, err)
 }
 
-// Refresh reads a run that was in flight, and was requested by id: at its own record alone as long as
-// it has one, then at its successor or history row. It also returns the id by which the run is
+// Refresh reads a run that was in flight, and was requested by id: at its own record alone as long
+// as it has one, then at its successor or history row. It also returns the id by which the run is
 // known from now on.
 func Refresh(ctx context.Context, l *ledger.Ledger, was ledger.Run, id string) (Run, string, error) {
 	now, err := inFlight(ctx, l, []string{was.Job}, was.ID)

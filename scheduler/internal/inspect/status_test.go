@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
-// What a pending run waits for. A run of a backfill waits for the end of a pause, and not for the run that holds its job.
+// What a pending run waits for. A run of a backfill waits for the end of a pause, and not for the
+// run that holds its job.
 func TestWaitsFor(t *testing.T) {
 	const now = 1_000_000
 	definition, err := json.Marshal(jobs.Job{Name: "job", Schedule: "@hourly"}.WithDefaults(jobs.Defaults{}).Definition())

@@ -75,7 +75,8 @@ func (s *stage) call(t *testing.T, args ...string) {
 	}
 }
 
-// target is the scrape of one node, with the labels that discovery in Kubernetes and the Prometheus Operator add.
+// target is the scrape of one node, with the labels that discovery in Kubernetes and the Prometheus
+// Operator add.
 func (s *stage) target(installation, name string) string {
 	return fmt.Sprintf(`
       - targets: [%q]
@@ -83,7 +84,8 @@ func (s *stage) target(installation, name string) string {
 		s.addrs[name], installation, name, name)
 }
 
-// faster is a copy of the alert rules in which only the waits are shorter: `for` by 60, the age of a last success from 26 hours to 30 s.
+// faster is a copy of the alert rules in which only the waits are shorter: `for` by 60, the age of
+// a last success from 26 hours to 30 s.
 func faster(t *testing.T, rules string) string {
 	t.Helper()
 	changed := 0
@@ -103,7 +105,8 @@ func faster(t *testing.T, rules string) string {
 	return short
 }
 
-// alertsOf names what fires, as "JobFailing shop never-fails": without the prefix, and with the installation and what the alert is about.
+// alertsOf names what fires, as "JobFailing shop never-fails": without the prefix, and with the
+// installation and what the alert is about.
 func alertsOf(firing []labels) (list []string) {
 	for _, l := range firing {
 		about := []string{strings.TrimPrefix(l["alertname"], "Escapement"), l["namespace"]}
@@ -118,7 +121,8 @@ func alertsOf(firing []labels) (list []string) {
 	return list
 }
 
-// phase awaits the alerts wanted. may are alerts that a phase can bring too; any other is a fault at once.
+// phase awaits the alerts wanted. may are alerts that a phase can bring too; any other is a fault
+// at once.
 func (p prom) phase(t *testing.T, name string, want, may []string) {
 	t.Helper()
 	await(t, name, func() (bool, string) {
@@ -147,7 +151,8 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// Each alert fires for the job, the node or the installation that it is about, and for no other; each panel has one series a job.
+// Each alert fires for the job, the node or the installation that it is about, and for no other;
+// each panel has one series a job.
 func TestAlertsAndPanels(t *testing.T) {
 	s := newStage(t)
 	rules := write(t, filepath.Join(s.dir, "rules.yaml"), faster(t, read(t, alertsFile)))
@@ -312,7 +317,8 @@ func legend(format string, of labels) string {
 	return regexp.MustCompile(`{{ *(\w+) *}}`).ReplaceAllStringFunc(format, func(name string) string { return of[strings.Trim(name, "{} ")] })
 }
 
-// Prometheus takes the rules and the dashboard's queries, and the rules raise what their tests expect.
+// Prometheus takes the rules and the dashboard's queries, and the rules raise what their tests
+// expect.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	promtool := program(t, "promtool")

@@ -80,13 +80,15 @@ func (a *Access) identify(r *http.Request) Identity {
 	return Identity{}
 }
 
-// bearerOf is the token of a request, which may be empty; false for none. The name of the scheme has no case (RFC 9110, 11.1).
+// bearerOf is the token of a request, which may be empty; false for none. The name of the scheme
+// has no case (RFC 9110, 11.1).
 func bearerOf(r *http.Request) (token string, bearer bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimLeft(token, " "), strings.EqualFold(scheme, "Bearer")
 }
 
-// only is the value of a header that a request has once; "" else. A second value is not the proxy's.
+// only is the value of a header that a request has once; "" else. A second value is not the
+// proxy's.
 func only(r *http.Request, header string) string {
 	if values := r.Header.Values(header); header != "" && len(values) == 1 {
 		return values[0]

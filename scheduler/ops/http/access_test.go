@@ -121,7 +121,8 @@ func twice(r *http.Request, header, value string) *http.Request {
 	return r
 }
 
-// TestViewerIsRefused: the server refuses each action of a viewer, before it looks at anything else.
+// TestViewerIsRefused: the server refuses each action of a viewer, before it looks at anything
+// else.
 func TestViewerIsRefused(t *testing.T) {
 	s := New(nil, Config{Access: everyWay()})
 	for _, r := range routes() {

@@ -16,8 +16,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
-// bind reads a request into the input of an operation, a pointer, by the tags of its fields. It refuses parameters and members that the
-// input does not have.
+// bind reads a request into the input of an operation, a pointer, by the tags of its fields. It
+// refuses parameters and members that the input does not have.
 func bind(r *http.Request, in any) error {
 	v := reflect.ValueOf(in).Elem()
 	fields := wire.Fields(v.Type())
@@ -131,7 +131,8 @@ func tagNumber(f wire.Field, name string) int {
 	return n
 }
 
-// bindBody reads the body, a JSON object with known members only; an empty one is an object without any.
+// bindBody reads the body, a JSON object with known members only; an empty one is an object without
+// any.
 func bindBody(r *http.Request, fields []wire.Field, v reflect.Value, in any) error {
 	if t := r.Header.Get("Content-Type"); r.ContentLength != 0 && t != "" {
 		if media, _, err := mime.ParseMediaType(t); err != nil || media != "application/json" {

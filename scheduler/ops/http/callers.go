@@ -53,8 +53,8 @@ func (c *callers) begin(caller string) (end func(), err error) {
 	}), nil
 }
 
-// callerOf is the caller of a request, for limits: the address, and an authenticated name. A proxy is
-// one address.
+// callerOf is the caller of a request, for limits: the address, and an authenticated name. A proxy
+// is one address.
 func (s *Server) callerOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

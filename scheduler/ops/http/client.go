@@ -62,7 +62,8 @@ var ErrAccess = errors.New("the API does not permit it")
 // answerMost bounds an answer, in bytes: several times the size of a list of 100,000 jobs.
 const answerMost = 256 << 20
 
-// Do sends the request of an operation, and reads the answer into out. Of a list it reads pages until there are limit items, 0 for all.
+// Do sends the request of an operation, and reads the answer into out. Of a list it reads pages
+// until there are limit items, 0 for all.
 func (c *remote) Do(ctx context.Context, by ops.Actor, o ops.Row, in, out any) error {
 	about := o.About()
 	path, q, body, err := unbind(about.Path, in)
@@ -81,7 +82,8 @@ func (c *remote) Do(ctx context.Context, by ops.Actor, o ops.Row, in, out any) e
 	return err
 }
 
-// do sends a request and reads the answer into a value. next is where the next page of a list begins.
+// do sends a request and reads the answer into a value. next is where the next page of a list
+// begins.
 func (c *remote) do(ctx context.Context, by ops.Actor, method, path string, q url.Values, body, into any) (next string, err error) {
 	var reader io.Reader
 	if body != nil {
@@ -224,7 +226,8 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.words }
 func (e *remoteError) Unwrap() error { return e.is }
 
-// pages reads pages of a list into items, a pointer to a slice; it returns where the next page begins.
+// pages reads pages of a list into items, a pointer to a slice; it returns where the next page
+// begins.
 func (c *remote) pages(ctx context.Context, by ops.Actor, path string, q url.Values, items any) (next string, err error) {
 	limit, _ := strconv.Atoi(q.Get("limit")) // 0 without one: all
 	all := reflect.ValueOf(items).Elem()
@@ -254,7 +257,8 @@ func (c *remote) pages(ctx context.Context, by ops.Actor, path string, q url.Val
 // listMax is how many items a page has at most.
 const listMax = 1000
 
-// unsaid is the error of a further page without the partitions that an earlier one has named: all pages lack the same.
+// unsaid is the error of a further page without the partitions that an earlier one has named: all
+// pages lack the same.
 func unsaid(before, err error) error {
 	if !errors.As(before, new(*ops.UnreachableError)) {
 		return err

@@ -18,7 +18,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
 
-// A program serves the API of its namespace beside its own pages, and another one without access to Redis runs a job with it.
+// A program serves the API of its namespace beside its own pages, and another one without access to
+// Redis runs a job with it.
 func Example() {
 	server, err := redistest.Embed()
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzServer sends garbage to each route: no answer of 500 and none without problem details, and no panic.
+// FuzzServer sends garbage to each route: no answer of 500 and none without problem details, and no
+// panic.
 func FuzzServer(f *testing.F) {
 	for i := range routes() {
 		f.Add(uint8(i), "slow", "limit=1", []byte(`{"reason":"x"}`))

@@ -51,7 +51,8 @@ func (e badMedia) Error() string {
 	return "the body must be application/json, and is " + strconv.Quote(string(e)) + "; curl sends JSON with --json"
 }
 
-// codes are the errors by their codes in the API, for the server and the client. The first match counts.
+// codes are the errors by their codes in the API, for the server and the client. The first match
+// counts.
 var codes = []struct {
 	code   string
 	status int

@@ -19,18 +19,20 @@ import (
 
 // Headers of an answer.
 const (
-	// NextHeader is after of the next page of a list; it is not there on the last page. Link has the whole address.
+	// NextHeader is after of the next page of a list; it is not there on the last page. Link has
+	// the whole address.
 	NextHeader = "Escapement-Next"
 	// IncompleteHeader names the part that a list lacks, and the cause.
 	IncompleteHeader = "Escapement-Incomplete"
-	// UnreadableHeader is how many records a list lacks because this version cannot read them; IncompleteHeader names the first.
+	// UnreadableHeader is how many records a list lacks because this version cannot read them;
+	// IncompleteHeader names the first.
 	UnreadableHeader = "Escapement-Unreadable"
 	// WarningHeader is a warning about an act, such as its absence from the audit.
 	WarningHeader = "Escapement-Warning"
 )
 
-// reply writes the output of an operation, a pointer. Missing parts of a read's output are noted in the
-// headers.
+// reply writes the output of an operation, a pointer. Missing parts of a read's output are noted in
+// the headers.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, out any, err error) {
 	value := reflect.ValueOf(out).Elem()
 	there := !value.IsZero()

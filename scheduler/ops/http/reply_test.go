@@ -50,7 +50,8 @@ func (w *world) garbage() {
 	}
 }
 
-// A list with a record that cannot be read is the rest of the list and a note, over HTTP and for the client alike.
+// A list with a record that cannot be read is the rest of the list and a note, over HTTP and for
+// the client alike.
 func TestListsWithGarbage(t *testing.T) {
 	w := begin(t, Config{})
 	lease, err := w.locker.Acquire(t.Context(), "mine", locking.Options{})
@@ -129,7 +130,8 @@ func TestNoteLacks(t *testing.T) {
 	}
 }
 
-// How an answer is sent: HEAD as GET, compressed where the caller takes that, and not at all when the caller has it.
+// How an answer is sent: HEAD as GET, compressed where the caller takes that, and not at all when
+// the caller has it.
 func TestHowAnswersAreSent(t *testing.T) {
 	s := New(new(ops.Client), Config{})
 	send := func(method, path, body string, header ...string) *httptest.ResponseRecorder {

@@ -20,7 +20,8 @@ const (
 	bodyMax = 256 << 10
 	// callTimeout bounds how long a request may take, but for verify, problems, promote and graph.
 	callTimeout = 9 * time.Second
-	// longTimeout bounds those, slowMost how many are answered at once, and slowEach how many of one caller, see callers: they read much of Redis.
+	// longTimeout bounds those, slowMost how many are answered at once, and slowEach how many of
+	// one caller, see callers: they read much of Redis.
 	longTimeout        = 2 * time.Minute
 	slowMost, slowEach = 4, 2
 )
@@ -34,8 +35,8 @@ type Config struct {
 	Version string
 	// Node is the name of the node that serves. Default "".
 	Node string
-	// Logger gets a line for each answer of 500, and at level info at most one a second about refused credentials, without them.
-	// Default: none.
+	// Logger gets a line for each answer of 500, and at level info at most one a second about
+	// refused credentials, without them. Default: none.
 	Logger *slog.Logger
 }
 
@@ -71,7 +72,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.feed.run(ctx)
 }
 
-// ServeHTTP answers a request below Prefix. Requests from pages of other origins that would change something are refused.
+// ServeHTTP answers a request below Prefix. Requests from pages of other origins that would change
+// something are refused.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header() // a job's output is text, whatever it looks like
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -11,8 +11,9 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TestTransports: each operation gives the same output and the same error on Redis and over HTTP. The operations stand in an order in
-// which none takes away what the next one needs; what carries the instant of its call is compared without it.
+// TestTransports: each operation gives the same output and the same error on Redis and over HTTP.
+// The operations stand in an order in which none takes away what the next one needs; what carries
+// the instant of its call is compared without it.
 func TestTransports(t *testing.T) {
 	w := begin(t, Config{})
 	remote, err := NewClient(w.http.URL, ClientConfig{})

@@ -14,8 +14,8 @@ import (
 const (
 	waitsMost = 400 // requests that wait for a run at once
 	waitsEach = 40  // of one caller, see callers
-	// unseenEvery is how often a waiting request reads a run that the feed does not see, because the feed
-	// reads the newest runs only.
+	// unseenEvery is how often a waiting request reads a run that the feed does not see, because
+	// the feed reads the newest runs only.
 	unseenEvery = 2 * time.Second
 )
 

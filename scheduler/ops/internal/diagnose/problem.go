@@ -34,7 +34,8 @@ type Problem struct {
 	On       string `json:"on"`       // the subject's name; "" of many
 	Text     string `json:"text"`     // the fault
 	Cure     string `json:"cure"`     // the remedy
-	// Count is 0, or how many more of the same code and severity there are, which are not listed one by one.
+	// Count is 0, or how many more of the same code and severity there are, which are not listed
+	// one by one.
 	Count int `json:"count,omitempty"`
 }
 

@@ -148,11 +148,13 @@ func (s *server) persistence(add func(code, severity, text, cure string)) {
 	}
 }
 
-// unsaved is how long a server with changes may go without a snapshot while snapshots are on: the usual settings take one after an hour.
+// unsaved is how long a server with changes may go without a snapshot while snapshots are on: the
+// usual settings take one after an hour.
 const unsaved = 2 * time.Hour
 
-// snapshots reports whether the server seems to take snapshots. INFO does not have the setting, and CONFIG is for administrators only; but a server that has not
-// saved since it started, and has had changes for long, takes none.
+// snapshots reports whether the server seems to take snapshots. INFO does not have the setting, and
+// CONFIG is for administrators only; but a server that has not saved since it started, and has had
+// changes for long, takes none.
 func (s *server) snapshots() bool {
 	up := redisconn.Duration(s.number("uptime_in_seconds"), time.Second)
 	return s.saved() || up < unsaved || s.number("rdb_changes_since_last_save") == 0
@@ -186,7 +188,8 @@ func (s *server) memory(add func(code, severity, text, cure string)) {
 	}
 }
 
-// lagging is how long ago a replica that keeps up has acknowledged something, in seconds: each does once a second.
+// lagging is how long ago a replica that keeps up has acknowledged something, in seconds: each does
+// once a second.
 const lagging = 10
 
 func (s *server) replicas(add func(code, severity, text, cure string)) {

@@ -36,7 +36,8 @@ type generation struct {
 	kept    map[string]*version // the definition of each job that it would run
 }
 
-// version is a job's definition in a generation. Its text is read where another one is stored for the job.
+// version is a job's definition in a generation. Its text is read where another one is stored for
+// the job.
 type version struct {
 	ledger.Announced
 	def jobs.Definition
