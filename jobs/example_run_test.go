@@ -62,7 +62,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// What a function writes to its output is kept with the run, and shown by "runs get".
+// A function's output is stored with the run, and shown by "runs get".
 func ExampleRun_Output() {
 	count := func(_ context.Context, run *jobs.Run) error {
 		fmt.Fprintf(run.Output(), "%d rows\n", 3)

@@ -24,7 +24,7 @@ func ExampleRegistry() {
 		fmt.Println(job.Name, job.TimeZone, job.TTL, job.Overlap, job.CatchUp)
 	}
 
-	// What a node does with a granted tick:
+	// A node's work with a granted tick:
 	job, _ := reg.Get("settle-orders")
 	run := jobs.NewRun(jobs.RunInfo{Job: job.Name, Tick: time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC), Token: 17})
 	if err := job.Func(context.Background(), run); err != nil {

@@ -44,7 +44,7 @@ func TestRegistryCheck(t *testing.T) {
 		{"a>a", `job "a": after: a job cannot run after itself: a -> a; give it a schedule`},
 		{"b>a a>b", `job "a": after: jobs wait for each other in a circle: a -> b -> a; give one of them a schedule`},
 		{"c>a a>b b>c", `job "a": after: jobs wait for each other in a circle: a -> b -> c -> a; give one of them a schedule`},
-		// What waits for a cycle is mended with it.
+		// A job that waits for a circle is not a fault of its own.
 		{"a>x b>a x>y y>x", `job "x": after: jobs wait for each other in a circle: x -> y -> x; give one of them a schedule`},
 		{"a>y x>y y>x", `job "x": after: jobs wait for each other in a circle: x -> y -> x; give one of them a schedule`},
 		{"eat x>aet", `job "x": after: there is no job "aet"; did you mean "eat"`},

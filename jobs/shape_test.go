@@ -24,7 +24,7 @@ type tenant struct {
 	Deep  map[string][]bool `json:"deep"`
 }
 
-// What a node declares of a handler's type refuses the same payloads as the type itself.
+// The declared shape of a handler's type refuses the same payloads as the type itself.
 func TestPayloadShape(t *testing.T) {
 	r := NewRegistry()
 	if err := HandleTyped(r, "report", func(context.Context, *Run, tenant) error { return nil }); err != nil {

@@ -258,7 +258,7 @@ func TestBackfillIsCancelled(t *testing.T) {
 	})
 }
 
-// What makes no backfill is refused with the field and a cure, and nothing is stored.
+// An invalid backfill is refused with the field and a cure, and nothing is stored.
 func TestBackfillIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}
@@ -310,8 +310,8 @@ func TestBackfillIsRefused(t *testing.T) {
 	})
 }
 
-// What keeps a backfill from being taken on is logged once, with the reason, and keeps no other
-// from it.
+// A backfill that no node can take on is logged once, with the reason, and does not block another
+// backfill.
 func TestBackfillThatIsNotTakenOn(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

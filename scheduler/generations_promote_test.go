@@ -398,7 +398,7 @@ func TestPromoteRefuses(t *testing.T) {
 	})
 }
 
-// What a promotion would change is shown before it is done.
+// The changes of a promotion are shown before the promotion.
 func TestGenerationsCompare(t *testing.T) {
 	frozen(t, func(c *cluster, _ *redistest.Embedded, _ func()) {
 		list := must[[]ops.GenerationView](t)(c.ops().ListGenerations(c.t.Context()))

@@ -13,7 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// What bounds a job, moves its ticks, or hands them on counts across promotions: ticks of both
+// The bounds of a job, its jitter and its hand-offs count across promotions: ticks of both
 // generations are counted together, the last tick is the last for both, and an attempt that another
 // generation takes over finds the checkpoint (P1, P2, P7).
 func TestPromoteRules(t *testing.T) {

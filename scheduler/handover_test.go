@@ -183,8 +183,8 @@ func TestLeaveWithoutRedis(t *testing.T) {
 	}
 }
 
-// What starts in the hand-over may run on for the rest of the drain time, which counts from the
-// word to end. Its context ends then, with the cause.
+// A run that starts in the handover may go on for the rest of the drain time, which counts from the
+// node's stop. Its context ends then, with the cause.
 func TestLeaveWaitsForWhatItBegan(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s, causes := &sink{}, make(chan error, 100)

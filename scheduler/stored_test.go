@@ -197,7 +197,7 @@ func TestStoredJobsOutliveRedis(t *testing.T) {
 	})
 }
 
-// What cannot work is refused with field and cure, and nothing is stored.
+// An invalid job is refused with field and cure, and nothing is stored.
 func TestStoredJobsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		s := &sink{}

@@ -13,8 +13,8 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// What YAML takes for an instant comes as it was written: in a payload, as a key of one, and in
-// lists of days. Bounds are instants.
+// A text that YAML reads as an instant keeps its form: in a payload, as a payload's key, and in lists
+// of days. Bounds are instants.
 func TestDatesInJobsFiles(t *testing.T) {
 	t.Parallel()
 	text := `jobs:

@@ -92,7 +92,7 @@ func TestNodesFollowToACluster(t *testing.T) {
 	if got := decode[move.Status](t, m.env, "move", "status"); got.Next != move.NextDone || got.From.State != "moved" || got.To.State != "open" || got.To.Jobs != 10 {
 		t.Errorf("got %+v", got)
 	}
-	// Who comes back does no harm: with redis.next it goes on there, without it waits.
+	// A node that comes back does no harm: with redis.next it goes on there, without redis.next it waits.
 	back := start(t, append(slices.Clone(env), "ESCAPEMENT_NODE_NAME=back"), "run", "--config", write(t, jobs))
 	back.logged("run ended")
 	back.logged("the namespace has moved: going on in the other Redis")

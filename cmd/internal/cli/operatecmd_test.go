@@ -119,7 +119,7 @@ func TestOperateJobs(t *testing.T) {
 	}
 	p.wants(exitNotFound, "", "did you mean minutely", "runs", "list", "--job", "minutly")
 
-	// What stands at its end is set back to its beginning.
+	// A cursor at the end of the history is set back to its beginning.
 	from := decode[ops.JobView](t, p.env, "jobs", "get", "steady").HistoryFrom
 	now, next := time.Now().UnixMilli(), from.Add(10*time.Minute).UnixMilli()
 	c := ledgertest.Claim{Job: "steady", Digest: steady.Definition().Digest(), Run: "r", TTL: time.Hour, From: from.UnixMilli(), Next: next,

@@ -84,8 +84,8 @@ func fill(t *testing.T, c *callers, caller string) {
 	}
 }
 
-// Who opens many streams of events is refused, while another caller is served; without Run there
-// are none.
+// A caller with many streams of events is refused a further one, while another caller is served;
+// without Run there are no events.
 func TestStreamsOfOneCaller(t *testing.T) {
 	s := New(nil, Config{})
 	fill(t, &s.feed.callers, "192.0.2.1")

@@ -97,7 +97,7 @@ func TestListsWithGarbage(t *testing.T) {
 	}
 }
 
-// What a list lacks is noted; any other error is one.
+// A list's missing parts are noted in headers; any other error is returned.
 func TestNoteLacks(t *testing.T) {
 	unread := func(n int) error { return fmt.Errorf("job %d: %w", n, ops.ErrUnknownFormat) }
 	part := &ops.UnreachableError{Parts: []int{1, 2}, Err: locking.ErrUnreachable}
