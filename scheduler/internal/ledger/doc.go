@@ -43,10 +43,9 @@
 //
 // A script cannot count ticks: a node plans a step, and the script checks the step against two
 // windows in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in Busy,
-// which came due in the entry. Exactly the ticks in Pause are recorded as paused. Of the ticks in
-// Busy, which came due during the last run of a queue or replace job, the latest runs and the rest
-// are recorded as overlapped. A claim that does not fit is answered Stale, with both windows. A
-// window is over when the cursor is behind it.
+// which came due during the last run of a queue or replace job, the latest runs and the rest are
+// recorded as overlapped. A claim that does not fit is answered Stale, with both windows. A window is
+// over when the cursor is behind it.
 //
 // # Jobs that follow
 //

@@ -1,7 +1,7 @@
 -- Advances a backfill in one atomic step: counts its ended runs, and puts runs of its next ticks
--- into pending, up to the backfill's parallel and the partition's room. Nothing is done unless the
--- stored backfill is the one that the caller has read, so a tick gets one run, for any number of
--- callers and whenever a caller dies.
+-- into pending, up to the backfill's parallel, the history's room and the partition's. Nothing is
+-- done unless the stored backfill is the one that the caller has read, so a tick gets one run, for
+-- any number of callers and whenever a caller dies.
 -- keys: jobs runs leases pending waiting recent history backfills backfilled gate incarnation
 -- Arguments: feedArgs in backfill.go.
 -- Returns {'closed|state|move|words'}, {'server'} (the caller is of another epoch, or this call has

@@ -6,7 +6,7 @@
 --   done        also when repeated
 --   partitions  the namespace had another number of partitions before, and nodes may still use that
 --               number
---   taken       another namespace is here
+--   taken       another namespace is here, or this move in another state
 -- needs: lib/args lib/base lib/newer codec/move
 local id = args.id
 local us, ms = clock()
