@@ -29,7 +29,7 @@ func (n *Node) Add(list ...jobs.Job) error {
 // Remove removes jobs from the node, all or none, before Run or while it runs. The node claims no
 // further runs of them; granted runs go on to their end. In Redis a job stays, with its history, as
 // after a deploy that drops it: other nodes that have the job go on, and without one its ticks
-// wait. ops.Client.Remove deletes it. Remove refuses a job that another job of the node follows.
+// wait. ops.Client.Delete deletes it. Remove refuses a job that another job of the node follows.
 func (n *Node) Remove(names ...string) error {
 	if err := n.exchange(Change{Remove: names}); err != nil {
 		return fmt.Errorf("scheduler: remove jobs: %w", err)

@@ -28,7 +28,7 @@ type Hooks struct {
 	// or the function returned a jobs.NodeFault and the run was handed back. A run that was
 	// cancelled before it began has a Settled without a Started.
 	Settled func(SettledEvent)
-	// Missed: this node recorded a range of ticks that will not run. There is no event for ranges
+	// Skipped: this node recorded a range of ticks that will not run, as skipped, missed or paused. There is no event for ranges
 	// that are recorded without a claim: ticks of a replaced definition, and ticks skipped because
 	// the job followed did not succeed.
 	Skipped func(SkippedEvent)

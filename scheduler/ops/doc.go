@@ -3,6 +3,9 @@
 //
 //	client, err := scheduler.Connect("redis://localhost:6379")
 //	admin, err := ops.New(client, "escapement")
-//	run, err := admin.Trigger(ctx, "settle-orders", ops.TriggerOptions{})
-//	v, err := admin.WaitRun(ctx, run)
+//	id, err := admin.Trigger(ctx, "settle-orders", ops.TriggerOptions{})
+//	run, err := admin.WaitRun(ctx, id)
+//
+// Views hold times, durations and outcomes as Go has them. Encode writes their JSON, which
+// encoding/json does not: a duration is a number of milliseconds there.
 package ops

@@ -127,6 +127,8 @@ type Page[T any] struct {
 	UnknownFormat int    // rows that this version cannot read
 }
 
+func (p Page[T]) items() any { return p.Items }
+
 // Listing is a Page without its type.
 type Listing interface {
 	// Part returns pointers to the fields of the page.

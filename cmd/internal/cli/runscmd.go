@@ -85,16 +85,14 @@ func (a *app) printRuns(views []ops.RunView, zone *time.Location) error {
 	if a.json() {
 		return print.JSON(a.stdout, print.List(views))
 	}
-	columns := []print.Column{print.Instant("TICK"), print.Whole("JOB"), print.Whole("SHARD"), print.Whole("OUTCOME"), print.Wide("ATTEMPT"), print.Wide("TRIGGER"), print.Whole("NODE"), print.Wide("TOKEN"),
-		print.Whole("LAG"), print.Whole("DURATION"), print.Whole("RUN, OR WHY NOT"), print.Wide("WHY")}
-	const shards, runs = 2, 10
-	// The column is shown where a run has shards.
-	columns[shards].Wide = !slices.ContainsFunc(views, func(r ops.RunView) bool { return r.Shards > 1 })
-	out := a.newTable(columns...)
-	out.Zone = zone
-	if out.Wide {
-		out.Columns[runs].Heading = "RUN"
+	shards, runs := print.Whole("SHARD"), print.Whole("RUN, OR WHY NOT")
+	shards.Wide = !slices.ContainsFunc(views, func(r ops.RunView) bool { return r.Shards > 1 }) // shown where a run has shards
+	if a.flags.output == outputWide {
+		runs.Heading = "RUN"
 	}
+	out := a.newTable(print.Instant("TICK"), print.Whole("JOB"), shards, print.Whole("OUTCOME"), print.Wide("ATTEMPT"), print.Wide("TRIGGER"), print.Whole("NODE"), print.Wide("TOKEN"),
+		print.Whole("LAG"), print.Whole("DURATION"), runs, print.Wide("WHY"))
+	out.Zone = zone
 	most := 0
 	if out.Cuts {
 		most = 40

@@ -185,11 +185,10 @@ type slotShortage struct{ since, last, logged time.Time }
 
 const logEvery = 10 * time.Second
 
-// take takes a slot, and logs a shortage that lasts. Functions that never return look from outside
+// takeSlot takes a slot, and logs a shortage that lasts. Functions that never return look from outside
 // as if nothing were due.
 func (a *Agenda) takeSlot() bool {
-	//guard:suspended-takes-nothing P2 a node whose machine cannot begin runs leaves them to other
-	// nodes
+	//guard:suspended-takes-nothing P2 a node whose machine cannot begin runs leaves them to others
 	if a.Slots.suspended(time.Now()) {
 		return false
 	}

@@ -70,7 +70,8 @@ type Config struct {
 // are reported with the gap before them, and ticks that no node was granted are recorded as missed.
 //
 // A partition goes through this also when it gets another master. Other partitions of that master go on claiming; their lapsed leases are
-// reaped a ttl later. Each partition's state is an Epoch.
+// reaped a ttl later. Each partition's state is an Epoch:
+// in Assert the state is Asserting, then Restoring; in Hold it is Waiting; Account ends with Open.
 type Epochs struct {
 	Config
 	calls Master

@@ -95,13 +95,13 @@ type SkippedRange struct {
 
 // Why ticks were not run, or runs ended.
 const (
-	ReasonLate        = "late"         // missed, and catch_up did not choose it
+	ReasonLate        = "late"         // missed: catch_up did not choose the tick, or no node could take it for a follower
 	ReasonCatchUpMax  = "catch_up_max" // missed, and catch_up: all keeps only so many
 	ReasonStartWithin = "start_within" // it could have started only later than that
 	ReasonNoNode      = "no node"      // missed: no living node could run it for longer than start_within, or a day
 	ReasonFailover    = "failover"     // Redis lost the tick's result, and no living node can report it
 	ReasonOverlap     = "overlap"      // another run of the job was in flight
-	ReasonUpstream    = "upstream"     // the job it follows did not succeed at this tick
+	ReasonUpstream    = "upstream"     // skipped: an upstream ended the tick otherwise than when asks for; missed: the join was given up
 	ReasonPaused      = "paused"       // the job was paused
 	ReasonReplacedDef = "definition replaced"
 	ReasonMaxRuns     = "max_runs"     // not a tick: the job has had so many

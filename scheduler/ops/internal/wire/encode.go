@@ -1,14 +1,14 @@
 package wire
 
 import (
-	"strings"
-
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -115,9 +115,13 @@ func encode(b *bytes.Buffer, v reflect.Value, text bool) error {
 }
 
 func encodeStruct(b *bytes.Buffer, v reflect.Value) error {
+	fields := Fields(v.Type())
+	if len(fields) == 0 && v.NumField() > 0 {
+		return fmt.Errorf("encode %s: no field has a tag of JSON; encode the views in it", v.Type())
+	}
 	b.WriteByte('{')
 	first := true
-	for _, f := range Fields(v.Type()) {
+	for _, f := range fields {
 		of := v.FieldByIndex(f.Index)
 		if f.Source != Body || f.omit && empty(of) {
 			continue
