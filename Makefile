@@ -258,7 +258,7 @@ manifests: ## docs/deploy/kubernetes anew from the chart; needs helm
 	{ sed '/^---$$/,$$d' $(DEPLOY)/kubernetes/escapement.yaml; $(TEMPLATE) | grep -v '^# Source:'; } >$(DEPLOY)/kubernetes/escapement.yaml.new
 	mv $(DEPLOY)/kubernetes/escapement.yaml.new $(DEPLOY)/kubernetes/escapement.yaml
 
-# Needs nothing: a tool that is missing is named. The tests of cmd/internal/cli compare the same files with the program.
+# Needs nothing: a tool that is missing is named. The tests below cmd/internal compare the same files with the program.
 .PHONY: deploy-check
 deploy-check: ## the files of docs/deploy, by those tools that this machine has
 	@missing=""; has() { command -v "$$1" >/dev/null || { missing="$$missing $$1"; return 1; }; }; \

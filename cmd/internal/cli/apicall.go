@@ -7,13 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/escapement/escapement/scheduler/ops/http"
-)
+	opshttp "github.com/escapement/escapement/scheduler/ops/http"
 
-// Variables for --api.
-const (
-	apiVariable      = envPrefix + "API"
-	apiTokenVariable = envPrefix + "API_TOKEN"
+	"github.com/escapement/escapement/cmd/internal/config"
 )
 
 // apiAddress is the address of the API for a command; "" for Redis. A flag goes before the
@@ -22,12 +18,12 @@ func (a *app) apiAddress(cmd *cobra.Command) string {
 	if cmd.Flags().Changed("redis") && !cmd.Flags().Changed("api") {
 		return ""
 	}
-	return cmp.Or(a.flags.api, a.env[apiVariable])
+	return cmp.Or(a.flags.api, a.env[config.APIVariable])
 }
 
 // overAPI carries out a command over a node's API.
 func (a *app) overAPI(address string, redis bool, args []string, f func(tool) error) error {
-	from, token, _, err := secret(a.env, apiTokenVariable)
+	from, token, _, err := config.Secret(a.env, config.APITokenVariable)
 	if err != nil {
 		return usagef("%s: %w", from, err)
 	}
@@ -53,7 +49,7 @@ func (a *app) overAPI(address string, redis bool, args []string, f func(tool) er
 	err = f(tool{ctx, client, args, func() bool { return false }})
 	a.elsewhere(ctx, client, err)
 	if errors.Is(err, opshttp.ErrAccess) && token == "" {
-		return fmt.Errorf("%w; the token is read from %s, or the file that %s_FILE names", err, apiTokenVariable, apiTokenVariable)
+		return fmt.Errorf("%w; the token is read from %s, or the file that %s_FILE names", err, config.APITokenVariable, config.APITokenVariable)
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
@@ -121,7 +122,7 @@ func (a *app) root() *cobra.Command {
 	global := root.PersistentFlags()
 	global.StringVar(&a.flags.redis, "redis", "", "the `URL` of Redis: redis://, rediss://, unix://, or a Cluster or sentinels as in move --help")
 	global.StringVar(&a.flags.namespace, "namespace", "", "the `name` that keeps two installations in one Redis apart")
-	global.StringVar(&a.flags.api, "api", "", "the `URL` of a node's HTTP address, in place of --redis; the token is in "+apiTokenVariable)
+	global.StringVar(&a.flags.api, "api", "", "the `URL` of a node's HTTP address, in place of --redis; the token is in "+config.APITokenVariable)
 	global.StringVarP(&a.flags.output, "output", "o", outputTable, "table (cut to the width of a page on a terminal), wide (all columns, uncut) or json")
 	global.StringVar(&a.flags.config, "config", "config.yaml", "the configuration `file`; empty: none")
 	root.AddCommand(a.devCommand(), a.runCommand(), a.configCommand(), a.cronCommand(), a.jobsCommand(),
@@ -212,38 +213,40 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 // load reads the configuration for a command. Only a node needs the file to be
 // there; a tool whose user named none takes the one in the current directory if
 // it is there.
-func (a *app) load(cmd *cobra.Command, mustExist bool) (*loaded, error) {
+func (a *app) load(cmd *cobra.Command, mustExist bool) (*config.Loaded, error) {
 	return a.loadFor(cmd, mustExist, false)
 }
 
 // loadTool is load for a command that needs the connection alone.
-func (a *app) loadTool(cmd *cobra.Command) (*loaded, error) { return a.loadFor(cmd, false, true) }
+func (a *app) loadTool(cmd *cobra.Command) (*config.Loaded, error) {
+	return a.loadFor(cmd, false, true)
+}
 
-func (a *app) loadFor(cmd *cobra.Command, mustExist, tool bool) (*loaded, error) {
-	src := source{file: a.flags.config, naming: "--config FILE", env: a.env, flags: map[string]flagValue{}, tool: tool}
+func (a *app) loadFor(cmd *cobra.Command, mustExist, tool bool) (*config.Loaded, error) {
+	src := config.Source{File: a.flags.config, Naming: "--config FILE", Env: a.env, Flags: map[string]config.FlagValue{}, Tool: tool}
 	if cmd.Name() == "validate" {
-		src.naming = cmd.UseLine()
+		src.Naming = cmd.UseLine()
 	}
-	src.optional = !mustExist && !cmd.Flags().Changed("config")
-	if _, err := os.Stat(src.file); src.optional && os.IsNotExist(err) {
-		src.file, src.optional = "", false
+	src.Optional = !mustExist && !cmd.Flags().Changed("config")
+	if _, err := os.Stat(src.File); src.Optional && os.IsNotExist(err) {
+		src.File, src.Optional = "", false
 	}
 	if cmd.Flags().Changed("redis") {
-		src.flags["redis.url"] = flagValue{"--redis", a.flags.redis}
+		src.Flags["redis.url"] = config.FlagValue{Flag: "--redis", Text: a.flags.redis}
 	}
 	if cmd.Flags().Changed("namespace") {
-		src.flags["namespace"] = flagValue{"--namespace", a.flags.namespace}
+		src.Flags["namespace"] = config.FlagValue{Flag: "--namespace", Text: a.flags.namespace}
 	}
 	for flag, path := range map[string]string{"driver": "locks.driver", "servers": "locks.servers"} { // of lock
 		if cmd.Flags().Changed(flag) {
-			src.flags[path] = flagValue{"--" + flag, cmd.Flags().Lookup(flag).Value.String()}
+			src.Flags[path] = config.FlagValue{Flag: "--" + flag, Text: cmd.Flags().Lookup(flag).Value.String()}
 		}
 	}
-	if mustExist && src.file == "" {
+	if mustExist && src.File == "" {
 		return nil, usagef("a node needs a configuration file; name it with --config FILE")
 	}
-	l, err := load(src)
-	if err != nil && src.optional {
+	l, err := config.Load(src)
+	if err != nil && src.Optional {
 		a.say("the config.yaml of the current directory is read; --config \"\" reads none")
 	}
 	return l, err

@@ -29,7 +29,7 @@ func closedPort(t *testing.T) string {
 
 // TestConfigCommands covers the output of validate and print for a good and a bad file.
 func TestConfigCommands(t *testing.T) {
-	good, bad := "../../../config.yaml", "testdata/config/words.yaml"
+	good, bad := "../../../config.yaml", "../config/testdata/words.yaml"
 	code, stdout, stderr := call(nil, "", "config", "validate", good)
 	if code != exitDone || stdout != "../../../config.yaml: valid, 8 jobs\n" || stderr != "" {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)

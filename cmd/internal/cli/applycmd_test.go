@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -99,7 +100,7 @@ func TestExportedPayloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inYAML, err := yamlOf(view)
+		inYAML, err := config.YAML(view)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/scheduler/move"
@@ -33,7 +34,7 @@ func (a *app) backupCommand() *cobra.Command {
 				return fmt.Errorf("write the backup: %w", err)
 			}
 		}
-		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+		return a.reach(cmd, func(l *config.Loaded, client redis.UniversalClient) error {
 			err := a.backup(l, client, args[0], to)
 			return a.noted(l, client, ops.Action{Name: "backup", Target: args[0]}, err)
 		})
@@ -53,7 +54,7 @@ is in the file.`
 	return c
 }
 
-func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to print.OutFile) error {
+func (a *app) backup(l *config.Loaded, client redis.UniversalClient, file string, to print.OutFile) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if file == "-" {
@@ -80,7 +81,7 @@ func (a *app) backup(l *loaded, client redis.UniversalClient, file string, to pr
 }
 
 // backedUp prints the contents of a backup; the error lists the missing records.
-func (a *app) backedUp(l *loaded, file string, t move.Totals, left []string) error {
+func (a *app) backedUp(l *config.Loaded, file string, t move.Totals, left []string) error {
 	a.say("%s of %s written to %s: %s in flight, %s, %s of history", print.Many(t.Jobs, "job"), l.Namespace, file, print.Many(t.Running, "run"),
 		print.Many(t.Pending, "pending run"), print.Many(t.Rows, "row"))
 	if len(left) > 0 {
@@ -98,7 +99,7 @@ func (a *app) restoreCommand() *cobra.Command {
 		if _, err := path.Match(o.Pattern, ""); err != nil {
 			return usagef("--job %q is no pattern: use * ? and [a-z] as in file names", o.Pattern)
 		}
-		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+		return a.reach(cmd, func(l *config.Loaded, client redis.UniversalClient) error {
 			err := a.restore(l, client, args[0], o)
 			if o.DryRun {
 				return err
@@ -123,7 +124,7 @@ FILE is checked first, and nothing is written when there is an error in it; - is
 	return c
 }
 
-func (a *app) restore(l *loaded, client redis.UniversalClient, file string, o move.RestoreOptions) error {
+func (a *app) restore(l *config.Loaded, client redis.UniversalClient, file string, o move.RestoreOptions) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	backup, done, err := a.open(file)

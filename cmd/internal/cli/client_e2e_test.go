@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -33,7 +34,7 @@ func wantMistaken(t *testing.T, url, want string) {
 	t.Helper()
 	env := []string{"ESCAPEMENT_REDIS_URL=" + url, "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
 	for _, args := range [][]string{
-		{"generations", "list"}, {"jobs", "list"}, {"run", "--config", write(t, secondly([]string{"a"}, ""))},
+		{"generations", "list"}, {"jobs", "list"}, {"run", "--config", testkit.Write(t, secondly([]string{"a"}, ""))},
 		{"move", "plan", "--from", url, "--to", "redis://127.0.0.1:1"},
 	} {
 		if code, _, stderr := call(env, "", args...); code != exitConfig || !strings.Contains(stderr, want) {
@@ -69,7 +70,7 @@ func TestFirstContact(t *testing.T) {
 		for command := range strings.SplitSeq(c.commands, "|") {
 			args := strings.Fields(strings.ReplaceAll(command, "FILE", file))
 			if command == nodes {
-				args = append(args, "--config", write(t, secondly([]string{"a"}, "")))
+				args = append(args, "--config", testkit.Write(t, secondly([]string{"a"}, "")))
 			}
 			code, stdout, stderr := call(env, "", args...)
 			if want := strings.ReplaceAll(c.want, "ADDR", addr); code != c.code || !strings.Contains(stderr, want) {

@@ -89,3 +89,12 @@ func silentPort(t *testing.T) string {
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
 }
+
+// TestOutcomeWords: the words that --outcome completes are outcomes.
+func TestOutcomeWords(t *testing.T) {
+	for _, w := range outcomes {
+		if err := new(jobs.Outcome).UnmarshalText([]byte(w)); err != nil {
+			t.Errorf("--outcome: %v", err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 )
 
@@ -41,7 +42,7 @@ type faultJSON struct {
 
 func (a *app) configValidate(cmd *cobra.Command) error {
 	l, err := a.load(cmd, true)
-	var wrong configError
+	var wrong config.Error
 	if err != nil && !errors.As(err, &wrong) {
 		return err
 	}
@@ -53,7 +54,7 @@ func (a *app) configValidate(cmd *cobra.Command) error {
 	}
 	v := verdict{Valid: err == nil, Faults: []faultJSON{}}
 	for _, f := range wrong {
-		v.Faults = append(v.Faults, faultJSON{f.file, f.line, f.name, f.path, f.msg})
+		v.Faults = append(v.Faults, faultJSON{f.File, f.Line, f.Name, f.Path, f.Msg})
 	}
 	if l != nil {
 		v.Jobs = len(l.Jobs)
@@ -67,10 +68,10 @@ func (a *app) configPrint(cmd *cobra.Command) error {
 		return err
 	}
 	if !a.json() {
-		return printConfig(a.stdout, &l.Config)
+		return config.Print(a.stdout, &l.Config)
 	}
 	var tree map[string]any
-	if err := configNode(&l.Config).Decode(&tree); err != nil {
+	if err := config.YAMLNode(&l.Config).Decode(&tree); err != nil {
 		return err
 	}
 	return print.JSON(a.stdout, tree)

@@ -1,30 +1,19 @@
 package cli
 
 import (
-	_ "embed"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
-)
-
-//go:generate go test . -run TestSchemaIsFresh -update
-
-// schemaText and exampleText are made by TestSchemaIsFresh from config.go and the repository's
-// config.yaml.
-var (
-	//go:embed config.schema.json
-	schemaText string
-	//go:embed example.yaml
-	exampleText string
 )
 
 func (a *app) configSchemaCommand() *cobra.Command {
 	schema := a.command("schema", "print a JSON schema of the configuration file, for editors", wants(),
 		func(*cobra.Command, []string) error {
-			_, err := io.WriteString(a.stdout, schemaText)
+			_, err := io.WriteString(a.stdout, config.SchemaText)
 			return err
 		})
 	schema.Long = `Prints a JSON schema (draft-07) of the configuration file. An editor with a YAML language server
@@ -55,7 +44,7 @@ func (a *app) configInit(file string) error {
 	case "":
 		return usagef("FILE is missing")
 	case "-":
-		_, err := io.WriteString(a.stdout, exampleText)
+		_, err := io.WriteString(a.stdout, config.ExampleText)
 		return err
 	}
 	to, err := print.FindOutFile(file, false)
@@ -63,7 +52,7 @@ func (a *app) configInit(file string) error {
 		return fmt.Errorf("write the configuration: %w", err)
 	}
 	// Secrets belong into other files.
-	if err := to.WriteNew(0o644, func(w io.Writer) error { _, err := io.WriteString(w, exampleText); return err }); err != nil {
+	if err := to.WriteNew(0o644, func(w io.Writer) error { _, err := io.WriteString(w, config.ExampleText); return err }); err != nil {
 		return err
 	}
 	a.say("%s is written; next: set redis.url, describe your jobs, and escapement config validate %s", file, file)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/cron"
@@ -86,7 +87,7 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	if name == "" {
 		name = exampleJob
 	}
-	for _, f := range fieldErrors(jobs.Job{Name: name}.Validate()) {
+	for _, f := range config.FieldErrors(jobs.Job{Name: name}.Validate()) {
 		if f.Field == "name" {
 			return nil, fmt.Errorf("--job: %s", f.Msg)
 		}

@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/escapement/escapement/cmd/internal/testkit"
 )
 
 // TestCronExplain needs neither Redis nor a file, whatever the environment names.
@@ -27,7 +29,7 @@ func TestCronExplain(t *testing.T) {
 			if code != exitDone || stderr != "" {
 				t.Fatalf("exit %d, %s", code, stderr)
 			}
-			golden(t, "testdata/cron/"+tt.name+".want", stdout)
+			testkit.Golden(t, "testdata/cron/"+tt.name+".want", stdout)
 		})
 	}
 	code, stdout, stderr := call(env, "", "cron", "explain", "@daily", "--from", "9999-12-31T00:00:01Z")

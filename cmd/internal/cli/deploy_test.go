@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/escapement/escapement/cmd/internal/config"
+	"github.com/escapement/escapement/cmd/internal/testkit"
 )
 
 // deployDir has the files that the tests below compare with the program.
@@ -66,7 +69,7 @@ func documents[T any](t *testing.T, name string) (all []T) {
 	}
 }
 
-var variable = regexp.MustCompile(envPrefix + `[A-Z0-9_]+`)
+var variable = regexp.MustCompile(config.EnvPrefix + `[A-Z0-9_]+`)
 
 // TestDeployFiles parses every file, and looks up every variable of ours.
 func TestDeployFiles(t *testing.T) {
@@ -83,9 +86,9 @@ func TestDeployFiles(t *testing.T) {
 		for _, v := range variable.FindAllString(readFile(t, name), -1) {
 			env[v] = ""
 		}
-		var faults faultList
-		refuseUnknown(env, &faults)
-		if err := faults.err(); err != nil {
+		var faults config.Faults
+		config.RefuseUnknown(env, &faults)
+		if err := faults.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -103,7 +106,7 @@ type placed struct {
 }
 
 // check starts nothing: it reads the command line and the configuration as the program would.
-func (p placed) check(t *testing.T) *loaded {
+func (p placed) check(t *testing.T) *config.Loaded {
 	t.Helper()
 	a := understood(t, p.file, p.args)
 	if a.flags.config != "/etc/escapement/config.yaml" {
@@ -116,11 +119,11 @@ func (p placed) check(t *testing.T) *loaded {
 			if strings.Contains(name, "URL") {
 				text = "redis://redis:6379/0"
 			}
-			value = write(t, text)
+			value = testkit.Write(t, text)
 		}
 		env[name] = value
 	}
-	l, err := load(source{file: write(t, p.config), env: env})
+	l, err := config.Load(config.Source{File: testkit.Write(t, p.config), Env: env})
 	if err != nil {
 		t.Fatalf("%s: %v", p.file, err)
 	}
@@ -181,7 +184,7 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	var targets []string
-	var nodes []*loaded
+	var nodes []*config.Loaded
 	names := map[string]bool{}
 	for name, s := range c.Services {
 		for _, v := range s.Volumes {
@@ -259,7 +262,7 @@ func dockerfile(t *testing.T, name string) (of image) {
 // port.
 func TestDockerfiles(t *testing.T) {
 	t.Parallel()
-	_, port, _ := net.SplitHostPort(defaults().HTTP.Listen)
+	_, port, _ := net.SplitHostPort(config.Default().HTTP.Listen)
 	for _, name := range []string{deployDir + "/Dockerfile", deployDir + "/release.Dockerfile"} {
 		of := dockerfile(t, name)
 		run, health := understood(t, name, of.command), understood(t, name, of.health)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -38,17 +39,17 @@ The first line on stdout is the HTTP address; then comes a line for each tick.`
 }
 
 // dev runs count nodes, each with a client of its own as if it were alone. They follow no move.
-func (a *app) dev(l *loaded, count int) error {
-	newClient, where, err := l.devRedis()
+func (a *app) dev(l *config.Loaded, count int) error {
+	newClient, where, err := devRedis(l)
 	if err != nil {
 		return err
 	}
-	if where != embedded {
+	if where != config.Embedded {
 		a.say("these nodes join namespace %s in the Redis at %s and run its jobs; dev --redis \"\" has one of its own", l.Namespace, where)
 	}
 	log := newLogger(a.stderr, l.Log)
 	hooks := tickLines(a.stdout)
-	guards, end, err := l.guards(log, newClient)
+	guards, end, err := l.Guards(log, newClient)
 	if err != nil {
 		return err
 	}
@@ -59,9 +60,9 @@ func (a *app) dev(l *loaded, count int) error {
 		if err != nil {
 			return err
 		}
-		cfg := l.nodeConfig(log)
+		cfg := nodeConfig(l, log)
 		cfg.Name, cfg.Hooks, cfg.Guards = fmt.Sprintf("dev-%d", i+1), hooks, guards
-		if where == embedded { // it forgets everything: no definition is older than this one
+		if where == config.Embedded { // it forgets everything: no definition is older than this one
 			cfg.Revision = cmp.Or(cfg.Revision, "dev")
 		}
 		if err := f.add(endpoint{client, where}, endpoint{}, l, cfg); err != nil {
@@ -70,23 +71,23 @@ func (a *app) dev(l *loaded, count int) error {
 	}
 	err = f.run(l.HTTP, log, func(url string) {
 		fmt.Fprintln(a.stdout, url)
-		fmt.Fprintf(a.stderr, "escapement: %s, %s, Redis: %s; Ctrl-C drains and ends\n", print.Many(int64(count), "node"), print.Many(int64(len(l.jobs)), "job"), where)
+		fmt.Fprintf(a.stderr, "escapement: %s, %s, Redis: %s; Ctrl-C drains and ends\n", print.Many(int64(count), "node"), print.Many(int64(len(l.JobList)), "job"), where)
 	})
-	return l.explained(err, "leave that empty for the embedded one")
+	return l.Explained(err, "leave that empty for the embedded one")
 }
 
 // devRedis returns a function that makes a client, and the name of its Redis for messages: the
 // configured Redis, or else a server embedded in this process, which ends with it.
-func (l *loaded) devRedis() (newClient func() (redis.UniversalClient, error), where string, err error) {
-	if l.Redis.URL != "" || l.Redis.Mode != modeStandalone {
-		return l.newClient, l.redisName(), nil
+func devRedis(l *config.Loaded) (newClient func() (redis.UniversalClient, error), where string, err error) {
+	if l.Redis.URL != "" || l.Redis.Mode != config.ModeStandalone {
+		return l.NewClient, l.RedisName(), nil
 	}
-	if l.Redis.Confirm == confirmReplicas {
-		return nil, "", l.refused(errors.New("redis.confirm: the embedded Redis has no replicas that could confirm anything; set redis.url, or redis.confirm to none"))
+	if l.Redis.Confirm == config.ConfirmReplicas {
+		return nil, "", l.Refused(errors.New("redis.confirm: the embedded Redis has no replicas that could confirm anything; set redis.url, or redis.confirm to none"))
 	}
 	server, err := redistest.Embed()
 	if err != nil {
 		return nil, "", err
 	}
-	return func() (redis.UniversalClient, error) { return server.Client(), nil }, embedded, nil
+	return func() (redis.UniversalClient, error) { return server.Client(), nil }, config.Embedded, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
@@ -73,7 +74,7 @@ var errAwaited = errors.New("the run did not succeed")
 // exitCode returns the exit code of an error, by which scripts distinguish errors.
 func exitCode(err error) int {
 	var usage usageError
-	var config configError
+	var conf config.Error
 	var ended endedError
 	var command commandError
 	var trouble *redisconn.Trouble
@@ -86,7 +87,7 @@ func exitCode(err error) int {
 		return int(command)
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &config):
+	case errors.As(err, &conf):
 		return exitConfig
 	case errors.Is(err, ops.ErrNotAudited): // the reason that it may wrap is not the command's result
 		return exitFailed

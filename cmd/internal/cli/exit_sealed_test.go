@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -40,7 +41,7 @@ func TestSealedNamespaceRefuses(t *testing.T) {
 	m := newMover(t, "redis://"+p.server.Addr(), "redis://"+redistest.Start(t).Addr())
 	m.wants(exitDone, "nothing runs any more", "seal", "--drain", "0s")
 
-	stored := write(t, "jobs:\n  - {name: b, handler: h, schedule: \"@daily\"}\n")
+	stored := testkit.Write(t, "jobs:\n  - {name: b, handler: h, schedule: \"@daily\"}\n")
 	files := strings.NewReplacer("FILE", stored, "RUN", run, "BACKUP", backup)
 	known := slices.Clone(sealedServed)
 	for _, line := range sealedRefused {

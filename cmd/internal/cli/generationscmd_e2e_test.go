@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -23,7 +24,7 @@ func secondly(names []string, more string) string {
 // nodeOf starts a node by a name of its own.
 func nodeOf(t *testing.T, env []string, name, jobs string) *process {
 	t.Helper()
-	p := start(t, append(slices.Clone(env), "ESCAPEMENT_NODE_NAME="+name), "run", "--config", write(t, jobs))
+	p := start(t, append(slices.Clone(env), "ESCAPEMENT_NODE_NAME="+name), "run", "--config", testkit.Write(t, jobs))
 	p.logged("node started")
 	return p
 }

@@ -13,8 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
-	"github.com/escapement/escapement/scheduler/ops/http"
+	opshttp "github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // healthWithin is how long a node may take to answer.
@@ -32,17 +33,17 @@ func (a *app) healthCommand() *cobra.Command {
 	c := a.command("health [--ready] [--api URL]", "ask a node whether it lives, or whether it may claim", wants(), func(cmd *cobra.Command, _ []string) error {
 		address, from := a.apiAddress(cmd), "--api"
 		if !cmd.Flags().Changed("api") {
-			from = apiVariable
+			from = config.APIVariable
 		}
 		if address == "" {
 			l, err := a.loadTool(cmd)
 			if err != nil {
 				return err
 			}
-			if address, err = l.HTTP.local(); err != nil {
+			if address, err = localAddress(l.HTTP); err != nil {
 				return err
 			}
-			from = l.from.of("http.listen").at("http.listen")
+			from = l.From.Of("http.listen").At("http.listen")
 		}
 		h, err := askHealth(address, ready)
 		if err != nil && h.URL != "" {
@@ -60,8 +61,8 @@ health check of a container without a shell; Redis is not asked.`
 	return c
 }
 
-// local is the address at which this machine reaches the server.
-func (h HTTP) local() (string, error) {
+// localAddress is the address at which this machine reaches the server.
+func localAddress(h config.HTTP) (string, error) {
 	_, port, err := net.SplitHostPort(h.Listen)
 	if err != nil || port == "0" {
 		return "", usagef("http.listen is %s, which names no port to ask; name the node's address with --api URL", print.Quote(h.Listen))

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 )
@@ -22,7 +18,7 @@ import (
 // its aliases. A date of YAML is a text, as it is written.
 func (j *fileJob) read(n *yaml.Node, path string) *spec.Node {
 	n = aliased(n)
-	node := tableNode(n)
+	node := config.TableNode(n)
 	for i := 0; n.Kind == yaml.SequenceNode && i < len(n.Content); i++ {
 		node.Items = append(node.Items, j.read(n.Content[i], fmt.Sprintf("%s[%d]", path, i)))
 	}
@@ -38,7 +34,7 @@ func (j *fileJob) read(n *yaml.Node, path string) *spec.Node {
 		if s, _ := spec.Named(p.key.Value); path == "" && s.Kind == spec.Instant {
 			value.Text = instantText(aliased(p.value))
 		}
-		node.Keys, node.Items = append(node.Keys, tableNode(p.key)), append(node.Items, value)
+		node.Keys, node.Items = append(node.Keys, config.TableNode(p.key)), append(node.Items, value)
 	}
 	return node
 }
@@ -92,69 +88,4 @@ func pairsOf(n *yaml.Node) (pairs []yamlPair) {
 		}
 	}
 	return pairs
-}
-
-// isNumber reports whether a text is a number of JSON.
-func isNumber(text string) bool {
-	return text != "" && strings.Contains("-0123456789", text[:1]) && json.Valid([]byte(text)) && strings.TrimSpace(text) == text
-}
-
-// yamlOf writes a value as YAML with the names of its JSON, in their order, and with its numbers
-// unchanged.
-func yamlOf(value any) ([]byte, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	node, err := yamlNode(d)
-	if err != nil {
-		return nil, err
-	}
-	return yaml.Marshal(node)
-}
-
-// yamlNode reads the next value of a decoder. At the end of a list or object the error is io.EOF.
-func yamlNode(d *json.Decoder) (*yaml.Node, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch value := token.(type) {
-	case json.Delim:
-		if value == ']' || value == '}' {
-			return nil, io.EOF
-		}
-		n := &yaml.Node{Kind: yaml.SequenceNode}
-		if value == '{' {
-			n.Kind = yaml.MappingNode
-		}
-		for {
-			item, err := yamlNode(d)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			n.Content = append(n.Content, item)
-		}
-		if len(n.Content) == 0 {
-			n.Style = yaml.FlowStyle
-		}
-		return n, nil
-	case string:
-		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-		if isNumber(value) || strings.TrimSpace(value) != value || oldBool.MatchString(value) {
-			n.Style = yaml.DoubleQuotedStyle
-		}
-		return n, nil
-	case json.Number:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: value.String()}, nil
-	case bool:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.FormatBool(value)}, nil
-	default:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: "null"}, nil
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/cmd/internal/print"
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -85,7 +86,7 @@ func TestLedgerVerify(t *testing.T) {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 	_, stdout, _ = verify("--job", "often", "-o", "json")
-	golden(t, "testdata/verify.want", regexp.MustCompile(`(?s)"overdue": \[.*?\]`).ReplaceAllString(stdout, `"overdue": []`))
+	testkit.Golden(t, "testdata/verify.want", regexp.MustCompile(`(?s)"overdue": \[.*?\]`).ReplaceAllString(stdout, `"overdue": []`))
 	if got := decode[ops.Verification](t, b.env, "ledger", "verify"); len(got.Overdue) != 1 || got.Overdue[0].Job != "often" || got.Overdue[0].First.UnixMilli() != b.at(6) {
 		t.Errorf("overdue are %+v", got.Overdue)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
@@ -24,12 +25,6 @@ import (
 
 // lockName is the command that exits with the code of another one.
 const lockName = "lock"
-
-// The variables of a command under a lock.
-const (
-	tokenVariable = envPrefix + "TOKEN"
-	lockVariable  = envPrefix + "LOCK"
-)
 
 func (a *app) lockCommand() *cobra.Command {
 	var ttl, wait, delay string
@@ -44,16 +39,16 @@ func (a *app) lockCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !l.Locks.inRedis() {
+			if !l.Locks.InRedis() {
 				return a.lockElsewhere(l, args[0], args[1:], o)
 			}
-			return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+			return a.reach(cmd, func(l *config.Loaded, client redis.UniversalClient) error {
 				return a.lockInRedis(l, client, args[0], args[1:], o)
 			})
 		})
 	lock.Long = `Takes the lock NAME, runs COMMAND, gives the lock back when it has ended, and exits with
 its code: 128 and n when signal n ended it. The lock is kept alive meanwhile. COMMAND
-sees ` + lockVariable + `, the name, and ` + tokenVariable + `, the fencing token, in its environment.
+sees ` + config.LockVariable + `, the name, and ` + config.TokenVariable + `, the fencing token, in its environment.
 
 Other codes: 5 when the lock could not be had within --wait, 6 when Redis could not be
 reached, 127 and 126 when COMMAND is not there or cannot be executed, and 75 when the
@@ -115,8 +110,8 @@ func thisProcess(what string) string {
 }
 
 // lockInRedis runs a command under a lock of the configuration's Redis.
-func (a *app) lockInRedis(l *loaded, client redis.UniversalClient, name string, args []string, o locking.Options) error {
-	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockstore.Margin, Confirm: l.confirm(), Logger: newLogger(a.stderr, l.Log)}
+func (a *app) lockInRedis(l *config.Loaded, client redis.UniversalClient, name string, args []string, o locking.Options) error {
+	cfg := redislock.Config{Namespace: l.Namespace, Margin: lockstore.Margin, Confirm: l.Confirm(), Logger: newLogger(a.stderr, l.Log)}
 	store := func(ctx context.Context) (lockStore, error) {
 		if cfg.Confirm == scheduler.ConfirmMajority {
 			var err error
@@ -254,4 +249,20 @@ func (a *app) acquire(store lockStore, name string, o locking.Options, signals <
 func signalCode(s os.Signal) int {
 	n, _ := s.(syscall.Signal)
 	return exitSignal + int(n)
+}
+
+// evictsWithin is how much longer than for its lock a command waits for Redis' eviction policy.
+const evictsWithin = 50 * time.Millisecond
+
+// askEvicts reads the policy by which Redis drops keys: "" for none, for a policy that the user may
+// not read, and for an unreachable Redis.
+func askEvicts(client redis.UniversalClient) <-chan string {
+	answer := make(chan string, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		policy, _ := redisconn.Evicts(ctx, client) // other faults show in the lock's own calls
+		answer <- policy
+	}()
+	return answer
 }

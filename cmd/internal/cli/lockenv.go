@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ops/http"
@@ -14,7 +15,7 @@ import (
 // with the lock and its token.
 func (a *app) childEnv(lease *locking.Lease) []string {
 	all := withoutSecrets(a.env)
-	all[lockVariable], all[tokenVariable] = lease.Name(), strconv.FormatInt(lease.Token(), 10)
+	all[config.LockVariable], all[config.TokenVariable] = lease.Name(), strconv.FormatInt(lease.Token(), 10)
 	list := make([]string, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, name+"="+all[name])
@@ -32,15 +33,15 @@ func withoutSecrets(env map[string]string) map[string]string {
 			delete(all, name)
 		}
 	}
-	shown := map[string]func(string) string{"redis.url": redisconn.Mask, "redis.next": redisconn.Mask, "locks.servers": maskServer}
-	for _, l := range leaves(new(Config)) {
-		if l.secret {
-			drop(l.env(), shown[l.path])
+	shown := map[string]func(string) string{"redis.url": redisconn.Mask, "redis.next": redisconn.Mask, "locks.servers": config.MaskServer}
+	for _, l := range config.Leaves(new(config.Config)) {
+		if l.Secret {
+			drop(l.Env(), shown[l.Path])
 		}
 	}
-	drop(apiTokenVariable, nil)
-	drop(apiVariable, opshttp.ShowAddress)
-	drop(moveFromVariable, redisconn.Mask)
-	drop(moveToVariable, redisconn.Mask)
+	drop(config.APITokenVariable, nil)
+	drop(config.APIVariable, opshttp.ShowAddress)
+	drop(config.MoveFromVariable, redisconn.Mask)
+	drop(config.MoveToVariable, redisconn.Mask)
 	return all
 }

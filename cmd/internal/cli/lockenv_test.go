@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -43,9 +44,9 @@ func TestLockKeepsSecretsFromTheCommand(t *testing.T) {
 func TestSecretVariables(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"ESCAPEMENT_REDIS_MODE": "cluster"}
-	for _, l := range leaves(new(Config)) {
-		if l.secret {
-			env[l.env()] = "redis://:hunter2@h"
+	for _, l := range config.Leaves(new(config.Config)) {
+		if l.Secret {
+			env[l.Env()] = "redis://:hunter2@h"
 		}
 	}
 	if got := withoutSecrets(env); len(env) < 8 || len(got) != 1 {

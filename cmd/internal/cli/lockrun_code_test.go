@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -44,7 +45,7 @@ func TestLockTellsOurCodes(t *testing.T) {
 	redis, dir := redistest.Start(t), t.TempDir()
 	held := holding(t, redis, "held", locking.Options{})
 	defer func() { _ = held.Release(t.Context()) }()
-	broken := write(t, "namespace: [\n")
+	broken := testkit.Write(t, "namespace: [\n")
 	client := redis.Client(t)
 	if err := client.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@read").Err(); err != nil {
 		t.Fatal(err)

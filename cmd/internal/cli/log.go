@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 )
 
@@ -20,7 +21,7 @@ var setZerolog = sync.OnceFunc(func() {
 
 // newLogger writes to w by zerolog, as people or programs like to read it; auto
 // looks whether w is a terminal.
-func newLogger(w io.Writer, cfg Log) *slog.Logger {
+func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 	setZerolog()
 	if o, ok := w.(*logWriter); ok {
 		o.setFormat(cfg)

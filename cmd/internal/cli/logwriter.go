@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 )
 
@@ -88,7 +89,7 @@ func (w *logWriter) Write(p []byte) (int, error) {
 }
 
 // setFormat makes the report of dropped lines have the form of the log.
-func (w *logWriter) setFormat(cfg Log) {
+func (w *logWriter) setFormat(cfg config.Log) {
 	if cfg.Format == "auto" && print.IsTerminal(w) {
 		cfg.Format = "console"
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/escapement/escapement/cmd/internal/config"
 )
 
 // stuck is a stderr whose reader hangs, or is gone, until the test lets go.
@@ -43,7 +45,7 @@ func TestReaderThatHangs(t *testing.T) {
 		s := &stuck{hold: make(chan struct{})}
 		o := newLogWriter(s)
 		defer o.stop()
-		log := newLogger(o, Log{Level: "info", Format: "json"})
+		log := newLogger(o, config.Log{Level: "info", Format: "json"})
 		long := strings.Repeat("x", 100<<10)
 		for i := range 20 {
 			log.Info("line", "i", i, "long", long)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/move"
@@ -31,10 +32,10 @@ with the one that is next:
   status   how both sides stand, and the step that is next
 
 --from and --to are URLs in one of these forms:
-` + addressForms + `
+` + config.AddressForms + `
 Percent-encode what is special in a password. To keep it out of the process list, leave
-the flags out: the URLs are read from ` + moveFromVariable + ` and ` + moveToVariable + `,
-or from the files that ` + moveFromVariable + `_FILE and ` + moveToVariable + `_FILE name. Without
+the flags out: the URLs are read from ` + config.MoveFromVariable + ` and ` + config.MoveToVariable + `,
+or from the files that ` + config.MoveFromVariable + `_FILE and ` + config.MoveToVariable + `_FILE name. Without
 any of these --from is the configured Redis, and --to is redis.next. Write the same
 addresses in every step.`
 
@@ -101,8 +102,8 @@ for good, an empty Redis at the same address is enough.`, func(t moveTool) error
 	group := a.group("move COMMAND --from URL --to URL", "move a namespace to another Redis", plan, seal, copying, open, status, abort)
 	group.Long = moveHelp
 	flags := group.PersistentFlags()
-	flags.StringVar(&f.from, "from", "", "the `URL` of the Redis where the namespace is; default: "+moveFromVariable+", else the configured one")
-	flags.StringVar(&f.to, "to", "", "the `URL` of the Redis where it is to go; default: "+moveToVariable+", else redis.next")
+	flags.StringVar(&f.from, "from", "", "the `URL` of the Redis where the namespace is; default: "+config.MoveFromVariable+", else the configured one")
+	flags.StringVar(&f.to, "to", "", "the `URL` of the Redis where it is to go; default: "+config.MoveToVariable+", else redis.next")
 	flags.IntVar(&f.partitions, "partitions", 0, "the `number` of partitions there; 0: as many as here")
 	return group
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/move"
@@ -93,12 +94,12 @@ func TestNodesFollowToACluster(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	// A node that comes back does no harm: with redis.next it goes on there, without redis.next it waits.
-	back := start(t, append(slices.Clone(env), "ESCAPEMENT_NODE_NAME=back"), "run", "--config", write(t, jobs))
+	back := start(t, append(slices.Clone(env), "ESCAPEMENT_NODE_NAME=back"), "run", "--config", testkit.Write(t, jobs))
 	back.logged("run ended")
 	back.logged("the namespace has moved: going on in the other Redis")
 	back.signal(syscall.SIGTERM)
 	back.exits(exitDone)
-	lost := start(t, []string{env[0], env[2], "ESCAPEMENT_NODE_NAME=lost"}, "run", "--config", write(t, jobs))
+	lost := start(t, []string{env[0], env[2], "ESCAPEMENT_NODE_NAME=lost"}, "run", "--config", testkit.Write(t, jobs))
 	lost.logged("a move has closed the namespace", "set Next (redis.next) to that Redis")
 	lost.signal(syscall.SIGTERM)
 	lost.exits(exitDone)

@@ -11,15 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/move"
 	"github.com/escapement/escapement/scheduler/ops"
-)
-
-// The variables behind --from and --to; with _FILE behind them they name a file that holds the URL.
-const (
-	moveFromVariable = envPrefix + "MOVE_FROM"
-	moveToVariable   = envPrefix + "MOVE_TO"
 )
 
 // moveStep connects a step to both Redis.
@@ -31,15 +26,15 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	if err != nil {
 		return err
 	}
-	from, err := a.moveSide(cmd, moveTerm{"--from", moveFromVariable, f.from, l.ownSide})
+	from, err := a.moveSide(cmd, moveTerm{"--from", config.MoveFromVariable, f.from, func() (moveSide, error) { return ownSide(l) }})
 	if err != nil {
 		return err
 	}
-	to, err := a.moveSide(cmd, moveTerm{"--to", moveToVariable, f.to, l.nextSide})
+	to, err := a.moveSide(cmd, moveTerm{"--to", config.MoveToVariable, f.to, func() (moveSide, error) { return nextSide(l) }})
 	if err != nil {
 		return err
 	}
-	if same(from.Address, to.Address) {
+	if config.SameRedis(from.Address, to.Address) {
 		return fmt.Errorf("%w: --from and --to are the same Redis, %s; name another one with --to", ops.ErrRefused, wholeAddress(to.Address))
 	}
 	here, there := from.Client(), to.Client()
@@ -48,7 +43,7 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	cfg := move.Config{Namespace: l.Namespace, Partitions: f.partitions, MaxSkew: l.Node.MaxSkew, FromName: wholeAddress(from.Address), ToName: wholeAddress(to.Address)}
 	mover, err := move.New(here, there, cfg)
 	if err != nil {
-		return l.refused(err)
+		return l.Refused(err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -56,7 +51,7 @@ func (a *app) moveStep(cmd *cobra.Command, f moveFlags, run func(moveTool) error
 	for _, side := range []redis.UniversalClient{here, there} {
 		of, err := ops.New(side, l.Namespace)
 		if err != nil {
-			return l.refused(err)
+			return l.Refused(err)
 		}
 		t.notes = append(t.notes, of.As(a.actor()))
 	}
@@ -81,7 +76,7 @@ func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (moveSide, error) {
 	name, text, given := m.flag, m.text, cmd.Flags().Changed(strings.TrimPrefix(m.flag, "--"))
 	var err error
 	if !given {
-		name, text, given, err = secret(a.env, m.variable)
+		name, text, given, err = config.Secret(a.env, m.variable)
 	}
 	side := moveSide{from: name}
 	switch {
@@ -94,29 +89,29 @@ func (a *app) moveSide(cmd *cobra.Command, m moveTerm) (moveSide, error) {
 		}
 	}
 	if err != nil {
-		var faults faultList
-		faults.add(place{name: name}, m.flag, "%v", err)
-		return moveSide{}, faults.err()
+		var faults config.Faults
+		faults.Add(config.Place{Name: name}, m.flag, "%v", err)
+		return moveSide{}, faults.Err()
 	}
 	return side, nil
 }
 
 // ownSide is the configured Redis, the default origin of a move.
-func (l *loaded) ownSide() (moveSide, error) {
-	if l.Redis.Mode == modeStandalone && l.Redis.URL == "" {
-		return moveSide{}, usagef("--from is missing; name the Redis to move from with it, %s, or redis.url", moveFromVariable)
+func ownSide(l *config.Loaded) (moveSide, error) {
+	if l.Redis.Mode == config.ModeStandalone && l.Redis.URL == "" {
+		return moveSide{}, usagef("--from is missing; name the Redis to move from with it, %s, or redis.url", config.MoveFromVariable)
 	}
-	at, err := l.address()
-	return moveSide{at, l.redisFrom()}, err
+	at, err := l.Address()
+	return moveSide{at, l.RedisFrom()}, err
 }
 
 // nextSide is redis.next, the default destination of a move.
-func (l *loaded) nextSide() (moveSide, error) {
+func nextSide(l *config.Loaded) (moveSide, error) {
 	if l.Redis.Next == "" {
-		return moveSide{}, usagef("--to is missing; name the Redis to move to with it, %s, or redis.next", moveToVariable)
+		return moveSide{}, usagef("--to is missing; name the Redis to move to with it, %s, or redis.next", config.MoveToVariable)
 	}
 	at, err := redisconn.Parse(l.Redis.Next)
-	return moveSide{at, l.from.of("redis.next").at("redis.next")}, err
+	return moveSide{at, l.From.Of("redis.next").At("redis.next")}, err
 }
 
 // whole is the name of an address, with its database when that is not the usual one.
@@ -142,7 +137,7 @@ func explainedSide(err error, namespace string, from, to moveSide) error {
 	for _, side := range []struct {
 		variable string
 		moveSide
-	}{{moveFromVariable, from}, {moveToVariable, to}} {
+	}{{config.MoveFromVariable, from}, {config.MoveToVariable, to}} {
 		if err == nil {
 			return nil
 		}
@@ -150,7 +145,7 @@ func explainedSide(err error, namespace string, from, to moveSide) error {
 		if !named {
 			continue
 		}
-		t := troubleOf(side.Address, namespace, err)
+		t := config.TroubleOf(side.Address, namespace, err)
 		switch {
 		case t == nil:
 			return err
@@ -161,9 +156,9 @@ func explainedSide(err error, namespace string, from, to moveSide) error {
 		if t.Password {
 			words += "; " + side.variable + "_FILE names a file that holds the URL, so that it stands in no command line"
 		}
-		var faults faultList
-		faults.add(place{name: side.from}, side.from, "%s", words)
-		return faults.err()
+		var faults config.Faults
+		faults.Add(config.Place{Name: side.from}, side.from, "%s", words)
+		return faults.Err()
 	}
 	return err
 }

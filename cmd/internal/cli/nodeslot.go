@@ -10,12 +10,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/metrics"
 	"github.com/escapement/escapement/scheduler/notify"
 	"github.com/escapement/escapement/scheduler/ops"
-	"github.com/escapement/escapement/scheduler/ops/http"
+	opshttp "github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // endpoint is a Redis that a node may work in.
@@ -27,7 +28,7 @@ type endpoint struct {
 // nodeSlot is a node's place in a process. When the namespace moves to another Redis, another node
 // takes the place.
 type nodeSlot struct {
-	l        *loaded
+	l        *config.Loaded
 	cfg      scheduler.Config
 	at, next endpoint // next: where the namespace may move; no client: nowhere
 	node     atomic.Pointer[scheduler.Node]
@@ -42,14 +43,14 @@ type nodeSlot struct {
 }
 
 // newNodeSlot makes the first node of a slot.
-func newNodeSlot(at, next endpoint, l *loaded, cfg scheduler.Config, m *metrics.Collector) (*nodeSlot, error) {
+func newNodeSlot(at, next endpoint, l *config.Loaded, cfg scheduler.Config, m *metrics.Collector) (*nodeSlot, error) {
 	cfg.Hooks = scheduler.JoinHooks(m.Hooks(), cfg.Hooks)
 	for _, p := range []endpoint{at, next} {
 		if p.client != nil {
 			p.client.AddHook(m.RedisHook())
 		}
 	}
-	s := &nodeSlot{l: l, cfg: cfg, at: at, next: next, metrics: m, jobs: l.jobs}
+	s := &nodeSlot{l: l, cfg: cfg, at: at, next: next, metrics: m, jobs: l.JobList}
 	return s, s.sit()
 }
 
@@ -57,7 +58,7 @@ func newNodeSlot(at, next endpoint, l *loaded, cfg scheduler.Config, m *metrics.
 func (s *nodeSlot) sit() error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	reg, err := s.l.registry(s.jobs)
+	reg, err := registry(s.l, s.jobs)
 	if err != nil {
 		return err
 	}
@@ -67,17 +68,17 @@ func (s *nodeSlot) sit() error {
 	}
 	node, err := scheduler.New(s.at.client, reg, cfg)
 	if err != nil {
-		return s.l.refused(err)
+		return s.l.Refused(err)
 	}
 	client, err := ops.New(s.at.client, s.l.Namespace)
 	if err != nil {
-		return s.l.refused(err)
+		return s.l.Refused(err)
 	}
-	if tell := s.l.notify; len(tell.Targets) > 0 {
+	if tell := s.l.NotifyConfig; len(tell.Targets) > 0 {
 		tell.Node, tell.Logger = node.Name(), cfg.Logger
 		notifier, err := notify.New(s.at.client, tell)
 		if err != nil {
-			return s.l.refused(err)
+			return s.l.Refused(err)
 		}
 		s.notifier.Store(notifier)
 	}
@@ -85,7 +86,7 @@ func (s *nodeSlot) sit() error {
 	s.node.Store(node)
 	s.ops.Store(client)
 	s.metrics.Watch(node)
-	s.api.Store(opshttp.New(client, opshttp.Config{Access: s.l.HTTP.access(), Version: thisBuild().Version, Node: node.Name(), Logger: cfg.Logger}))
+	s.api.Store(opshttp.New(client, opshttp.Config{Access: s.l.HTTP.Access(), Version: thisBuild().Version, Node: node.Name(), Logger: cfg.Logger}))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/notify"
@@ -39,8 +40,8 @@ func (a *app) notifyTest(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	targets := l.notify.Targets
-	names := targetNames(targets)
+	targets := l.NotifyConfig.Targets
+	names := config.TargetNames(targets)
 	if len(args) > 0 {
 		i := slices.Index(names, args[0])
 		if i < 0 {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -16,8 +17,8 @@ func TestNotifyTest(t *testing.T) {
 	var path string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { path = r.URL.Path + " " + r.Header.Get("X-Key") }))
 	defer server.Close()
-	secret := write(t, "hunter2\n")
-	file := write(t, `
+	secret := testkit.Write(t, "hunter2\n")
+	file := testkit.Write(t, `
 notify:
   targets:
     - {name: team, webhook: {url: "`+server.URL+`/{{ secret }}", headers: {X-Key: "k-{{secret}}"}, secret_file: "`+secret+`"}}
@@ -37,7 +38,7 @@ notify:
 	if code != exitNotFound || !strings.Contains(words, "did you mean team; it has: team, refuses") {
 		t.Errorf("exit %d\n%s", code, words)
 	}
-	code, _, words = call(nil, "", "notify", "test", "--config", write(t, "namespace: a\n"))
+	code, _, words = call(nil, "", "notify", "test", "--config", testkit.Write(t, "namespace: a\n"))
 	if code != exitNotFound || !strings.Contains(words, "has no targets: add some under notify.targets") {
 		t.Errorf("exit %d\n%s", code, words)
 	}

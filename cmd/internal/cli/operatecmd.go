@@ -12,16 +12,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// authorVariable names the operator; it goes before the user of the operating system.
-const authorVariable = envPrefix + "AUTHOR"
-
 // authorFlag adds --author to a command whose author is kept.
 func authorFlag(cmd *cobra.Command, author *string) {
-	cmd.Flags().StringVar(author, "author", "", "who does it, a `name`; default: "+authorVariable+", else the user's name")
+	cmd.Flags().StringVar(author, "author", "", "who does it, a `name`; default: "+config.AuthorVariable+", else the user's name")
 }
 
 // reasonFlag adds --reason to commands that change something and need no reason.
@@ -31,7 +29,7 @@ func (a *app) reasonFlag(cmd *cobra.Command) {
 
 // author returns the operator's name: by the flag, the environment, or the operating system.
 func (a *app) author(flag string) string {
-	if name := cmp.Or(strings.TrimSpace(flag), strings.TrimSpace(a.env[authorVariable])); name != "" {
+	if name := cmp.Or(strings.TrimSpace(flag), strings.TrimSpace(a.env[config.AuthorVariable])); name != "" {
 		return name
 	}
 	if u, err := user.Current(); err == nil && u.Username != "" {
@@ -46,7 +44,7 @@ func (a *app) actor() ops.Actor {
 }
 
 // noted records an operation on Redis itself in the audit.
-func (a *app) noted(l *loaded, client redis.UniversalClient, what ops.Action, result error) error {
+func (a *app) noted(l *config.Loaded, client redis.UniversalClient, what ops.Action, result error) error {
 	in, err := ops.New(client, l.Namespace)
 	if err != nil {
 		return cmp.Or(result, err)

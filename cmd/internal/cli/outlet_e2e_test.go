@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -40,7 +41,7 @@ func TestNobodyReads(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := listen(t, fifo)
-			config := write(t, fmt.Sprintf(`jobs:
+			config := testkit.Write(t, fmt.Sprintf(`jobs:
 - {name: often, schedule: "* * * * * *", overlap: skip, exec: {command: [sh, -c, 'sh -c "kill -PIPE \$\$; echo survived > %[1]s"; echo ran > %[1]s']}}
 `, fifo))
 			node := exec.Command(self, "run", "--config", config)

@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/cmd/internal/config"
+	"github.com/escapement/escapement/cmd/internal/testkit"
 )
 
 // TestPipesAreRefused: a named pipe in the place of any file that this program reads is refused,
@@ -16,10 +19,10 @@ import (
 func TestPipesAreRefused(t *testing.T) {
 	t.Parallel()
 	const refused = ": is a named pipe, and no regular file"
-	config := write(t, jobsOf("first"))
-	dir := filepath.Dir(config)
+	conf := testkit.Write(t, testkit.JobsOf("first"))
+	dir := filepath.Dir(conf)
 	pipe := filepath.Join(dir, "pipe")
-	inJobs := write(t, jobsOf("first"))
+	inJobs := testkit.Write(t, testkit.JobsOf("first"))
 	fifo := func(path string) string {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -34,15 +37,15 @@ func TestPipesAreRefused(t *testing.T) {
 		name, want string
 		read       func() error
 	}{
-		{"jobs.d", fifo(filepath.Join(filepath.Dir(inJobs), jobsDir, "z.yaml")) + refused, func() error { _, err := load(source{file: inJobs}); return err }},
-		{"config", pipe + refused, func() error { _, err := load(source{file: pipe}); return err }},
+		{"jobs.d", fifo(filepath.Join(filepath.Dir(inJobs), config.JobsDir, "z.yaml")) + refused, func() error { _, err := config.Load(config.Source{File: inJobs}); return err }},
+		{"config", pipe + refused, func() error { _, err := config.Load(config.Source{File: pipe}); return err }},
 		{"secret", "ESCAPEMENT_REDIS_URL_FILE: " + pipe + refused, func() error {
-			_, err := load(source{file: config, env: map[string]string{"ESCAPEMENT_REDIS_URL_FILE": pipe}})
+			_, err := config.Load(config.Source{File: conf, Env: map[string]string{"ESCAPEMENT_REDIS_URL_FILE": pipe}})
 			return err
 		}},
 		{"calendar", refused, func() error {
 			calendar := fifo(filepath.Join(dir, "days.ics"))
-			_, err := load(source{file: write(t, "calendars: {de: ["+calendar+"]}\n"+jobsOf("first"))})
+			_, err := config.Load(config.Source{File: testkit.Write(t, "calendars: {de: ["+calendar+"]}\n"+testkit.JobsOf("first"))})
 			return err
 		}},
 		{"stored jobs", refused, func() error { _, err := new(app).readJobs(pipe); return err }},

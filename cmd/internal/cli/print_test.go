@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/jobs/mask"
 	"github.com/escapement/escapement/scheduler/ops/http"
 )
@@ -15,7 +16,7 @@ func TestAddressesAreMasked(t *testing.T) {
 		"A:hunter2@", "u:hunter2@127.0.0.1:1", "hunter2@h", "x://hunter2@h", "http://u:hunter2@127.0.0.1:1/p", "https://u:hunter2@127.0.0.1:1?x=1",
 		"https://127.0.0.1:1?token=hunter2", "http://hunter2@127.0.0.1:1", "htp:u:hunter2@h", "postgres://u:hunter2@a,b/db?password=hunter2", "http://u:hunter2 @h", "http://u:%zzhunter2@h",
 	} {
-		for name, show := range map[string]func(string) string{"server": maskServer, "webhook": mask.URL, "API": opshttp.ShowAddress} {
+		for name, show := range map[string]func(string) string{"server": config.MaskServer, "webhook": mask.URL, "API": opshttp.ShowAddress} {
 			if got := show(text); strings.Contains(got, "hunter2") {
 				t.Errorf("%s, %q: %s", name, text, got)
 			}

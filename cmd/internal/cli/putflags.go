@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
@@ -41,7 +42,7 @@ func (f *settingFlag) Set(text string) error {
 	f.text = text
 	switch f.Kind {
 	case spec.Texts, spec.Names:
-		items := splitComma(text)
+		items := config.SplitComma(text)
 		if oneEach(f.Setting) {
 			items = []string{text}
 		}
@@ -52,7 +53,7 @@ func (f *settingFlag) Set(text string) error {
 		return f.decode()
 	case spec.Labels:
 		f.list.Kind = spec.NodeMap
-		for _, pair := range splitComma(text) {
+		for _, pair := range config.SplitComma(text) {
 			key, value, is := strings.Cut(pair, "=")
 			if !is || key == "" {
 				return fmt.Errorf("%s is not KEY=VALUE", print.Quote(pair))

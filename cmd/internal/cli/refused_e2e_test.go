@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -19,7 +20,7 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
-	config := write(t, jobsOf("first"))
+	config := testkit.Write(t, testkit.JobsOf("first"))
 	node := start(t, append([]string{"ESCAPEMENT_NODE_NAME=a"}, env...), "run", "--config", config)
 	node.logged("node started")
 	type finding struct{ Code, Severity, On, Text string }
@@ -55,7 +56,7 @@ func TestRefusedReloadIsShown(t *testing.T) {
 		{"jobs:\n  - {name: first, schedule: '@hourly', http: {url: 'http://x', headers: {Authorization hunter2}}}\n", ":2: jobs[first].http.headers (and 1 more)"},
 		{"jobs:\n  - {name: first, schedule: '@hourly', http: {url: 'http://x', headers: Authorization hunter2}}\n", ":2: jobs[first].http.headers"},
 	} {
-		put(t, config, tt.text)
+		testkit.Put(t, config, tt.text)
 		node.signal(syscall.SIGHUP)
 		want := "goes on with the jobs that it had: " + config + tt.where
 		eventually(t, "doctor tells "+tt.where, func() bool { return strings.HasSuffix(refused().Text, want) })
@@ -78,7 +79,7 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	if said := node.stdout.text() + node.stderr.text(); strings.Contains(said, "hunter2") {
 		t.Errorf("the log: %s", said)
 	}
-	put(t, config, jobsOf("first"))
+	testkit.Put(t, config, testkit.JobsOf("first"))
 	node.signal(syscall.SIGHUP)
 	eventually(t, "it is over", func() bool { return refused().Code == "" })
 	node.signal(syscall.SIGTERM)
@@ -90,10 +91,10 @@ func TestRefusedReloadIsShown(t *testing.T) {
 func TestRefusedReloadOutlivesTheNode(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	r, config, _ := reloadable(t, jobsOf("first"))
+	r, config, _ := reloadable(t, testkit.JobsOf("first"))
 	slot := r.slots[0]
 	slot.at = endpoint{client: redis.Client(t)} // the one before does not run
-	put(t, config, "jobs: [")
+	testkit.Put(t, config, "jobs: [")
 	r.reload(t.Context())
 	if err := slot.sit(); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/boundedfile"
 	"github.com/escapement/escapement/scheduler"
@@ -27,20 +28,20 @@ type reloader struct {
 	log      *slog.Logger
 	asked    chan os.Signal
 	terminal func() bool // there is a terminal, and SIGHUP may mean that it is gone
-	load     func(source) (*loaded, error)
+	load     func(config.Source) (*config.Loaded, error)
 	busy     chan struct{} // closed when the call of files before has returned; nil before the first
 
-	started *loaded   // whose settings outside the jobs the nodes have
-	now     *loaded   // whose jobs they have
-	read    fileStamp // of the files that were read last
-	seen    fileStamp // of files that may still be written
-	ignored string    // the last settings that were logged to need a restart
+	started *config.Loaded // whose settings outside the jobs the nodes have
+	now     *config.Loaded // whose jobs they have
+	read    config.Stamp   // of the files that were read last
+	seen    config.Stamp   // of files that may still be written
+	ignored string         // the last settings that were logged to need a restart
 }
 
 // newReloader listens for SIGHUP from now on. end gives the signal back.
 func newReloader(slots []*nodeSlot, log *slog.Logger) (r *reloader, end func()) {
 	l := slots[0].l
-	r = &reloader{slots: slots, log: log, asked: make(chan os.Signal, 1), started: l, now: l, read: l.stamp, load: load, terminal: func() bool { return false }}
+	r = &reloader{slots: slots, log: log, asked: make(chan os.Signal, 1), started: l, now: l, read: l.Stamp, load: config.Load, terminal: func() bool { return false }}
 	if !signal.Ignored(syscall.SIGHUP) && hasTerminal() { // nohup ignores it: the terminal's end then means nothing
 		r.terminal = hasTerminal
 	}
@@ -111,7 +112,7 @@ func (r *reloader) files(ctx context.Context, f func()) bool {
 
 // hang refuses files that do not answer. The first look that they answer reads them.
 func (r *reloader) hang(ctx context.Context) {
-	if r.read = (fileStamp{}); ctx.Err() == nil {
+	if r.read = (config.Stamp{}); ctx.Err() == nil {
 		r.refuse(fmt.Errorf("the files: %w within %s; look after their file system", boundedfile.ErrNoAnswer, filesWithin))
 	}
 }
@@ -119,16 +120,16 @@ func (r *reloader) hang(ctx context.Context) {
 // look reloads when the files have changed, and have not changed since the look before: writing
 // them may take a moment.
 func (r *reloader) look(ctx context.Context) {
-	read, file := r.read, r.now.src.file
-	var now fileStamp
-	if !r.files(ctx, func() { now = read.again(file) }) {
-		if len(read.files) > 0 { // else they are refused
+	read, file := r.read, r.now.Src.File
+	var now config.Stamp
+	if !r.files(ctx, func() { now = read.Again(file) }) {
+		if len(read.Files) > 0 { // else they are refused
 			r.hang(ctx)
 		}
 		return
 	}
-	switch settled := now.same(r.seen); {
-	case now.same(r.read):
+	switch settled := now.Same(r.seen); {
+	case now.Same(r.read):
 	case !settled:
 		r.seen = now
 	default:
@@ -139,15 +140,15 @@ func (r *reloader) look(ctx context.Context) {
 // reload reads the files, and changes the nodes' jobs to the files' jobs. Refused files change
 // nothing.
 func (r *reloader) reload(ctx context.Context) {
-	src, load := r.now.src, r.load
-	var l *loaded
+	src, load := r.now.Src, r.load
+	var l *config.Loaded
 	var err error
-	var now fileStamp
-	if !r.files(ctx, func() { l, err = load(src); now = l.stamp.again(src.file) }) {
+	var now config.Stamp
+	if !r.files(ctx, func() { l, err = load(src); now = l.Stamp.Again(src.File) }) {
 		r.hang(ctx)
 		return
 	}
-	if r.read = l.stamp; !r.read.same(now) {
+	if r.read = l.Stamp; !r.read.Same(now) {
 		return // they changed under the reader: the next looks find out
 	}
 	if err == nil {
@@ -159,39 +160,36 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	r.announce("")
 	r.needRestart(l)
-	c := compareJobs(&r.now.Config, &l.Config)
-	if c.empty() && l.Node.Revision == r.now.Node.Revision {
-		r.log.Info("configuration read again: no job has changed", "file", l.from.file, "jobs", len(l.jobs))
+	c := config.CompareJobs(&r.now.Config, &l.Config)
+	if c.Empty() && l.Node.Revision == r.now.Node.Revision {
+		r.log.Info("configuration read again: no job has changed", "file", l.From.File, "jobs", len(l.JobList))
 		return
 	}
-	change := scheduler.Change{Remove: c.out, Revision: l.Node.Revision}
-	change.Add = slices.DeleteFunc(slices.Clone(l.jobs), func(j jobs.Job) bool { return !c.in[j.Name] })
+	change := scheduler.Change{Remove: c.Out, Revision: l.Node.Revision}
+	change.Add = slices.DeleteFunc(slices.Clone(l.JobList), func(j jobs.Job) bool { return !c.In[j.Name] })
 	for _, s := range r.slots {
-		err = errors.Join(err, s.change(l.jobs, change))
+		err = errors.Join(err, s.change(l.JobList, change))
 	}
 	if err != nil {
 		r.refuse(err)
 		return
 	}
 	r.now = l
-	c.tell(r.log)
-	r.log.Info("configuration reloaded", "file", l.from.file, "added", len(c.added), "changed", len(c.changed), "removed", len(c.removed), "jobs", len(l.jobs))
+	c.Log(r.log)
+	r.log.Info("configuration reloaded", "file", l.From.File, "added", len(c.Added), "changed", len(c.Changed), "removed", len(c.Removed), "jobs", len(l.JobList))
 }
 
 // guarded refuses the first job with a guard: its locks are opened when the process starts.
-func (r *reloader) guarded(l *loaded) error {
+func (r *reloader) guarded(l *config.Loaded) error {
 	has := func(j jobs.Job) bool { return j.Guard != "" }
-	if i := slices.IndexFunc(l.jobs, has); i >= 0 && !slices.ContainsFunc(r.started.jobs, has) {
-		var faults faultList
-		path := "jobs[" + l.jobs[i].Name + "].guard"
-		faults.add(l.from.of(path), path, "no job had a guard when this process started, so it has no locks for one; restart it")
-		return faults.err()
+	if i := slices.IndexFunc(l.JobList, has); i >= 0 && !slices.ContainsFunc(r.started.JobList, has) {
+		var faults config.Faults
+		path := "jobs[" + l.JobList[i].Name + "].guard"
+		faults.Add(l.From.Of(path), path, "no job had a guard when this process started, so it has no locks for one; restart it")
+		return faults.Err()
 	}
 	return nil
 }
-
-// maxTold bounds the log lines of a kind about one reload.
-const maxTold = 100
 
 // announce has the nodes announce where the files are wrong; "" when they were not refused.
 func (r *reloader) announce(where string) {
@@ -204,40 +202,40 @@ func (r *reloader) announce(where string) {
 // reader of the namespace sees the announcement, and a file's text may be secret.
 func (r *reloader) refuse(err error) {
 	const words = "configuration refused: the node keeps its jobs"
-	var wrong configError
+	var wrong config.Error
 	if !errors.As(err, &wrong) {
-		r.announce(r.now.src.file)
-		r.log.Error(words, "file", r.now.src.file, "error", err)
+		r.announce(r.now.Src.File)
+		r.log.Error(words, "file", r.now.Src.File, "error", err)
 		return
 	}
-	where := wrong[0].where(r.now.jobs)
+	where := wrong[0].Where(r.now.JobList)
 	if len(wrong) > 1 {
 		where += fmt.Sprintf(" (and %d more)", len(wrong)-1)
 	}
 	r.announce(where)
-	for _, f := range wrong[:min(len(wrong), maxTold)] {
-		at := []any{"file", f.file}
+	for _, f := range wrong[:min(len(wrong), config.MaxLogged)] {
+		at := []any{"file", f.File}
 		switch {
-		case f.name != "":
-			at = []any{"variable", f.name}
-		case f.line > 0:
-			at = append(at, "line", f.line)
+		case f.Name != "":
+			at = []any{"variable", f.Name}
+		case f.Line > 0:
+			at = append(at, "line", f.Line)
 		}
-		if f.path != "" {
-			at = append(at, "setting", f.path)
+		if f.Path != "" {
+			at = append(at, "setting", f.Path)
 		}
-		r.log.Error(words, append(at, "error", f.msg)...)
+		r.log.Error(words, append(at, "error", f.Msg)...)
 	}
-	if more := len(wrong) - maxTold; more > 0 {
+	if more := len(wrong) - config.MaxLogged; more > 0 {
 		r.log.Error(words, "more", more)
 	}
 }
 
 // needRestart logs the settings outside the jobs that differ from the settings at the start, once.
-func (r *reloader) needRestart(l *loaded) {
-	names := strings.Join(changedSettings(&r.started.Config, &l.Config), ", ")
+func (r *reloader) needRestart(l *config.Loaded) {
+	names := strings.Join(config.ChangedSettings(&r.started.Config, &l.Config), ", ")
 	if names != r.ignored && names != "" {
-		r.log.Warn("settings have changed that count after a restart of this process", "settings", names, "file", l.from.file)
+		r.log.Warn("settings have changed that count after a restart of this process", "settings", names, "file", l.From.File)
 	}
 	r.ignored = names
 }

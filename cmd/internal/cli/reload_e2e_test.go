@@ -3,7 +3,6 @@ package cli
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,55 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/config"
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 )
-
-// volume is a folder whose files are swapped by one symbolic link, as in a ConfigMap.
-type volume struct {
-	t   *testing.T
-	dir string
-	n   int
-}
-
-func newVolume(t *testing.T, text string) *volume {
-	t.Helper()
-	v := &volume{t: t, dir: t.TempDir()}
-	v.swap(text)
-	if err := os.Symlink("..data/config.yaml", v.config()); err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-func (v *volume) config() string { return filepath.Join(v.dir, "config.yaml") }
-
-func (v *volume) swap(text string) {
-	v.t.Helper()
-	v.n++
-	now, link := strings.Repeat(".", 2)+"v"+string(rune('0'+v.n)), filepath.Join(v.dir, "..data_tmp")
-	put(v.t, filepath.Join(v.dir, now, "config.yaml"), text)
-	if err := os.Symlink(now, link); err != nil {
-		v.t.Fatal(err)
-	}
-	if err := os.Rename(link, filepath.Join(v.dir, "..data")); err != nil {
-		v.t.Fatal(err)
-	}
-}
-
-// put writes a file and the folder that it is in, the file in one step.
-func put(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file+"~", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(file+"~", file); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestReloadUnderLoad changes the jobs of two running nodes: by a signal on one, by the swap of a
 // link on the other, then by a file of jobs.d. No tick of a job that stays is lost or runs twice,
@@ -78,30 +33,30 @@ func TestReloadUnderLoad(t *testing.T) {
 	env := func(name string) []string {
 		return []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=" + name, "ESCAPEMENT_NODE_REVISION=1"}
 	}
-	plain := write(t, first)
-	linked := newVolume(t, first)
-	a, b := start(t, env("a"), "run", "--config", plain), start(t, env("b"), "run", "--config", linked.config())
+	plain := testkit.Write(t, first)
+	linked := testkit.NewVolume(t, first)
+	a, b := start(t, env("a"), "run", "--config", plain), start(t, env("b"), "run", "--config", linked.File())
 	a.logged("node started")
 	b.logged("node started")
 	eitherLogged(a, b, "run ended", `"job":"longer"`)
 
-	put(t, plain, second)
+	testkit.Put(t, plain, second)
 	a.signal(syscall.SIGHUP)
 	a.logged("configuration reloaded", `"added":1`, `"changed":2`, `"removed":1`)
 	a.logged("job changed", `"job":"longer"`, `"settings":"ttl 10s -> 12s"`)
 	a.logged("job changed", `"job":"elsewhere"`, `timeout 0s -> 20s`, `http.url changed`)
 	a.logged("settings have changed", `"settings":"node.weight"`)
-	linked.swap(second)
+	linked.Swap(second)
 	b.logged("configuration reloaded", `"added":1`, `"changed":2`, `"removed":1`)
 
-	more := filepath.Join(jobsDir, "more.yaml")
-	for _, dir := range []string{filepath.Dir(plain), linked.dir} {
-		put(t, filepath.Join(dir, more), "jobs:\n"+job("late", ""))
+	more := filepath.Join(config.JobsDir, "more.yaml")
+	for _, dir := range []string{filepath.Dir(plain), linked.Dir} {
+		testkit.Put(t, filepath.Join(dir, more), "jobs:\n"+job("late", ""))
 	}
 	for _, p := range []*process{a, b} {
 		p.logged("job added", `"job":"late"`)
 	}
-	put(t, filepath.Join(filepath.Dir(plain), more), "jobs:\n"+job("late", "")+job("steady", ""))
+	testkit.Put(t, filepath.Join(filepath.Dir(plain), more), "jobs:\n"+job("late", "")+job("steady", ""))
 	a.logged("configuration refused", more, `"line":3`, `"setting":"jobs[5].name"`, plain+":3 already")
 	eitherLogged(a, b, "run ended", `"job":"late"`)
 	for _, p := range []*process{a, b} {

@@ -14,24 +14,26 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/config"
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/scheduler/metrics"
 )
 
 // reloadable returns a reloader over one node that does not run, and its log.
-func reloadable(t *testing.T, text string) (r *reloader, config string, said *bytes.Buffer) {
+func reloadable(t *testing.T, text string) (r *reloader, conf string, said *bytes.Buffer) {
 	t.Helper()
-	config = write(t, "redis: {url: 'redis://127.0.0.1:1'}\n"+text)
-	l, err := load(source{file: config})
+	conf = testkit.Write(t, "redis: {url: 'redis://127.0.0.1:1'}\n"+text)
+	l, err := config.Load(config.Source{File: conf})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := l.newClient()
+	client, err := l.NewClient()
 	if err != nil {
 		t.Fatal(err)
 	}
 	said = &bytes.Buffer{}
 	log := slog.New(slog.NewTextHandler(said, nil))
-	cfg := l.nodeConfig(log)
+	cfg := nodeConfig(l, log)
 	cfg.Name = "a"
 	slot, err := newNodeSlot(endpoint{client: client}, endpoint{}, l, cfg, metrics.New(metrics.Config{}))
 	if err != nil {
@@ -39,7 +41,7 @@ func reloadable(t *testing.T, text string) (r *reloader, config string, said *by
 	}
 	r, end := newReloader([]*nodeSlot{slot}, log)
 	t.Cleanup(func() { end(); slot.close() })
-	return r, config, said
+	return r, conf, said
 }
 
 // names are the jobs that the node has.
@@ -54,11 +56,11 @@ func (r *reloader) names() string {
 // TestLookWaitsForTheWriter reads a changing file once, when it has stopped changing.
 func TestLookWaitsForTheWriter(t *testing.T) {
 	t.Parallel()
-	r, config, said := reloadable(t, jobsOf("first"))
+	r, conf, said := reloadable(t, testkit.JobsOf("first"))
 	r.look(t.Context())
-	put(t, config, "jo")
+	testkit.Put(t, conf, "jo")
 	r.look(t.Context())
-	put(t, config, jobsOf("second"))
+	testkit.Put(t, conf, testkit.JobsOf("second"))
 	r.look(t.Context())
 	if said.Len() > 0 || r.names() != "first" {
 		t.Errorf("too early: %s %s", r.names(), said)
@@ -81,11 +83,11 @@ func TestLookWaitsForTheWriter(t *testing.T) {
 	if err := r.slots[0].node.Load().Remove("second"); err != nil {
 		t.Errorf("the node that goes on after a move: %v", err)
 	}
-	put(t, config, "jobs: [")
+	testkit.Put(t, conf, "jobs: [")
 	for range 4 {
 		r.look(t.Context())
 	}
-	if err := errors.Join(os.Remove(config), os.Mkdir(config, 0o700)); err != nil { // a fault without a line and a setting
+	if err := errors.Join(os.Remove(conf), os.Mkdir(conf, 0o700)); err != nil { // a fault without a line and a setting
 		t.Fatal(err)
 	}
 	if r.reload(t.Context()); !strings.Contains(said.String(), "directory") || strings.Contains(said.String(), "line=0") || strings.Contains(said.String(), `setting=""`) {
@@ -101,19 +103,19 @@ func TestLookWaitsForTheWriter(t *testing.T) {
 func TestReloadChangesAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, text, want string }{
-		{"a guard, and no locks for it", jobsOf("second") + "  - {name: x, schedule: '@hourly', guard: redis, exec: {command: [x]}}\n", `line=3 setting=jobs[x].guard error="no job had a guard when this process started`},
+		{"a guard, and no locks for it", testkit.JobsOf("second") + "  - {name: x, schedule: '@hourly', guard: redis, exec: {command: [x]}}\n", `line=3 setting=jobs[x].guard error="no job had a guard when this process started`},
 		{"a ttl for another max_skew", "jobs:\n  - {name: second, schedule: '@hourly', ttl: 3s, exec: {command: [x]}}\n", "must be at least three times max_skew"},
-		{"a name twice", jobsOf("second") + jobsOf("third")[6:] + jobsOf("second")[6:], `line=4 setting=jobs[2].name`},
+		{"a name twice", testkit.JobsOf("second") + testkit.JobsOf("third")[6:] + testkit.JobsOf("second")[6:], `line=4 setting=jobs[2].name`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r, config, said := reloadable(t, "node: {max_skew: 2s}\n"+jobsOf("first"))
-			put(t, config, tt.text)
+			r, conf, said := reloadable(t, "node: {max_skew: 2s}\n"+testkit.JobsOf("first"))
+			testkit.Put(t, conf, tt.text)
 			r.reload(t.Context())
 			if r.names() != "first" || !strings.Contains(said.String(), "level=ERROR") || !strings.Contains(said.String(), tt.want) {
 				t.Errorf("jobs %s: %s", r.names(), said)
 			}
-			put(t, config, "node: {max_skew: 2s}\n"+jobsOf("third"))
+			testkit.Put(t, conf, "node: {max_skew: 2s}\n"+testkit.JobsOf("third"))
 			if r.reload(t.Context()); r.names() != "third" {
 				t.Errorf("the next file is not read: jobs %s: %s", r.names(), said)
 			}
@@ -131,7 +133,7 @@ func TestHangUp(t *testing.T) {
 	}{{"no terminal", []bool{false, false}, false}, {"a terminal", []bool{true, true}, false}, {"one that is gone", []bool{true, false}, true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r, _, said := reloadable(t, jobsOf("first"))
+			r, _, said := reloadable(t, testkit.JobsOf("first"))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			r.terminal = func() bool {
@@ -163,16 +165,16 @@ func TestHangUp(t *testing.T) {
 // one reader is left behind and waited for.
 func TestReloadOfFilesThatHang(t *testing.T) {
 	t.Parallel()
-	r, config, said := reloadable(t, jobsOf("first"))
-	put(t, config, jobsOf("second"))
+	r, conf, said := reloadable(t, testkit.JobsOf("first"))
+	testkit.Put(t, conf, testkit.JobsOf("second"))
 	synctest.Test(t, func(t *testing.T) {
 		answer, calls := make(chan struct{}), new(atomic.Int32)
 		defer func(asked chan os.Signal) { r.asked = asked }(r.asked)
 		r.asked = make(chan os.Signal) // of the bubble
-		r.load = func(src source) (*loaded, error) {
+		r.load = func(src config.Source) (*config.Loaded, error) {
 			calls.Add(1)
 			<-answer
-			return load(src)
+			return config.Load(src)
 		}
 		r.reload(t.Context())
 		for range 3 {
@@ -203,7 +205,7 @@ func TestReloadOfFilesThatHang(t *testing.T) {
 func TestCalendarFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	job := "jobs:\n  - {name: first, schedule: '@daily', except: [free], exec: {command: [x]}}\n"
-	r, config, said := reloadable(t, "calendars: {free: [2026-12-24]}\n"+job)
+	r, conf, said := reloadable(t, "calendars: {free: [2026-12-24]}\n"+job)
 	calendar := func(lines ...string) string {
 		return "BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VEVENT\n" + strings.Join(lines, "\n") + "\nEND:VEVENT\nEND:VCALENDAR\n"
 	}
@@ -213,23 +215,23 @@ func TestCalendarFilesAreReadAgain(t *testing.T) {
 		}
 	}
 	except := func() string { return strings.Join(r.slots[0].jobs[0].Except, " ") }
-	file := filepath.Join(filepath.Dir(config), "free.ics")
-	put(t, config, "redis: {url: 'redis://127.0.0.1:1'}\ncalendars: {free: [2026-12-24, free.ics]}\n"+job)
+	file := filepath.Join(filepath.Dir(conf), "free.ics")
+	testkit.Put(t, conf, "redis: {url: 'redis://127.0.0.1:1'}\ncalendars: {free: [2026-12-24, free.ics]}\n"+job)
 	looks()
 	if !strings.Contains(said.String(), "there is no file") {
 		t.Errorf("an absent file: %s", said)
 	}
-	put(t, file, calendar("SUMMARY:x", "DTSTART:20270101", "RRULE:FREQ=HOURLY"))
+	testkit.Put(t, file, calendar("SUMMARY:x", "DTSTART:20270101", "RRULE:FREQ=HOURLY"))
 	looks()
 	if !strings.Contains(said.String(), "file="+file+" line=6") || except() != "2026-12-24" {
 		t.Errorf("a bad file: except %s: %s", except(), said)
 	}
-	put(t, file, calendar("DTSTART:20270101"))
+	testkit.Put(t, file, calendar("DTSTART:20270101"))
 	looks()
 	if except() != "2026-12-24 2027-01-01" || strings.Count(said.String(), "configuration reloaded") != 1 {
 		t.Errorf("a good file: except %s: %s", except(), said)
 	}
-	put(t, file, calendar("DTSTART:20270101", "DTEND:20270103"))
+	testkit.Put(t, file, calendar("DTSTART:20270101", "DTEND:20270103"))
 	looks()
 	if except() != "2026-12-24 2027-01-01..2027-01-02" || strings.Count(said.String(), "configuration reloaded") != 2 {
 		t.Errorf("a changed file: except %s: %s", except(), said)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler"
@@ -19,7 +20,7 @@ func (a *app) runCommand() *cobra.Command {
 			return err
 		}
 		log := newLogger(a.stderr, l.Log)
-		cfg := l.nodeConfig(log)
+		cfg := nodeConfig(l, log)
 		cfg.WaitForRedis = waitForRedis
 		return runNode(l, cfg, supervisorOf(a.env))
 	})
@@ -35,37 +36,37 @@ there, in the same process, as soon as move open has opened it.`
 }
 
 // runNode runs the one node of a process, and reports its state to the supervisor.
-func runNode(l *loaded, cfg scheduler.Config, told *supervisor) error {
-	client, err := l.newClient()
+func runNode(l *config.Loaded, cfg scheduler.Config, told *supervisor) error {
+	client, err := l.NewClient()
 	if err != nil {
 		return err
 	}
-	next, err := l.nextEndpoint()
+	next, err := nextEndpoint(l)
 	if err != nil {
 		return err
 	}
-	guards, end, err := l.guards(cfg.Logger, l.newClient)
+	guards, end, err := l.Guards(cfg.Logger, l.NewClient)
 	if err != nil {
 		return err
 	}
 	defer end()
 	cfg.Guards = guards
 	f := fleet{supervisor: told}
-	if err := f.add(endpoint{client, l.redisName()}, next, l, cfg); err != nil {
+	if err := f.add(endpoint{client, l.RedisName()}, next, l, cfg); err != nil {
 		return err
 	}
 	log := cfg.Logger
-	if len(l.jobs) == 0 {
-		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.from.file)
+	if len(l.JobList) == 0 {
+		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.From.File)
 	}
 	err = f.run(l.HTTP, log, func(url string) {
-		log.Info("node starting", "node", f.slots[0].Name(), "redis", l.redisName(), "http", url)
+		log.Info("node starting", "node", f.slots[0].Name(), "redis", l.RedisName(), "http", url)
 	})
-	return l.explained(err, "wait for it with --wait-for-redis")
+	return l.Explained(err, "wait for it with --wait-for-redis")
 }
 
 // nextEndpoint is redis.next.
-func (l *loaded) nextEndpoint() (endpoint, error) {
+func nextEndpoint(l *config.Loaded) (endpoint, error) {
 	if l.Redis.Next == "" {
 		return endpoint{}, nil
 	}
@@ -76,55 +77,33 @@ func (l *loaded) nextEndpoint() (endpoint, error) {
 	return endpoint{a.Client(), a.String()}, nil
 }
 
-// confirmReplicas is the value of redis.confirm that is not none.
-const confirmReplicas = "replicas"
-
-// confirm returns how many replicas must have a grant; ConfirmMajority counts them at run time.
-func (l *loaded) confirm() int {
-	switch {
-	case l.Redis.Confirm != confirmReplicas:
-		return 0
-	case l.Redis.Replicas > 0:
-		return (l.Redis.Replicas + 1) / 2
-	}
-	return scheduler.ConfirmMajority
-}
-
 // nodeConfig is the library's form of the node's settings.
-func (l *loaded) nodeConfig(log *slog.Logger) scheduler.Config {
+func nodeConfig(l *config.Loaded, log *slog.Logger) scheduler.Config {
 	b := thisBuild()
-	ahead, _ := l.Node.ahead() // checked when it was loaded
+	ahead, _ := l.Node.Ahead() // checked when it was loaded
 	return scheduler.Config{
 		Namespace: l.Namespace, Partitions: l.Redis.Partitions,
 		Name: l.Node.Name, Version: b.Version, Revision: l.Node.Revision, Generation: l.Node.Generation,
 		Labels: l.Node.Labels, Weight: l.Node.Weight, MaxRunning: l.Node.MaxRunning,
 		Grace: l.Node.Grace, ClaimAhead: ahead, SweepEvery: l.Node.SweepEvery,
 		MaxSkew: l.Node.MaxSkew, MaxStep: l.Node.MaxStep, FailoverHold: l.Node.FailoverHold, DrainTimeout: l.Node.DrainTimeout,
-		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor, Confirm: l.confirm(),
+		HistoryKeep: l.History.Keep, HistoryKeepFor: l.History.KeepFor, Confirm: l.Confirm(),
 		Logger: log,
 	}
 }
 
 // registry registers jobs of the configuration.
-func (l *loaded) registry(list []jobs.Job) (*jobs.Registry, error) {
+func registry(l *config.Loaded, list []jobs.Job) (*jobs.Registry, error) {
 	reg := jobs.NewRegistry()
-	for name, f := range l.handlers {
+	for name, f := range l.HandlerFuncs {
 		if err := reg.Handle(name, f); err != nil {
-			return nil, l.refused(err)
+			return nil, l.Refused(err)
 		}
 	}
 	for _, j := range list {
 		if err := reg.Add(j); err != nil {
-			return nil, l.refused(err)
+			return nil, l.Refused(err)
 		}
 	}
 	return reg, nil
-}
-
-// refused is the library's refusal of a configuration that load let pass: still a
-// fault of the configuration, without a line.
-func (l *loaded) refused(err error) error {
-	var faults faultList
-	faults.add(place{file: l.from.file}, "", "%v", err)
-	return faults.err()
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -38,7 +39,7 @@ jobs:
 func startNode(t *testing.T, redis *redistest.Server, jobs string, args ...string) (p *process, env []string) {
 	t.Helper()
 	env = []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1"}
-	p = start(t, env, append([]string{"run", "--config", write(t, jobs)}, args...)...)
+	p = start(t, env, append([]string{"run", "--config", testkit.Write(t, jobs)}, args...)...)
 	p.logged("node started")
 	p.logged("without a revision, the definition registered last wins")
 	return p, env
@@ -156,7 +157,7 @@ func TestWaitForRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
-	p := start(t, env, "run", "--config", write(t, sampleJobs), "--wait-for-redis")
+	p := start(t, env, "run", "--config", testkit.Write(t, sampleJobs), "--wait-for-redis")
 	p.logged("Redis does not answer")
 	if code, body := get(t, p.field("node starting", "http")+"/readyz"); code != http.StatusServiceUnavailable || body == "" {
 		t.Errorf("/readyz without Redis: %d %s", code, body)
@@ -178,7 +179,7 @@ func TestDev(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		jobs += "  - {name: " + name + ", schedule: \"@every 500ms\", exec: {command: [\"true\"]}}\n"
 	}
-	p := start(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://127.0.0.1:1"}, "dev", "--redis", "", "--config", write(t, jobs))
+	p := start(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://127.0.0.1:1"}, "dev", "--redis", "", "--config", testkit.Write(t, jobs))
 	p.await(p.stdout, "40 ticks", func(lines []string) bool { return len(lines) > 40 })
 	lines, _, _ := p.stdout.seen()
 	url := lines[0]
@@ -211,7 +212,7 @@ func TestDev(t *testing.T) {
 		t.Error("something went wrong")
 	}
 
-	p = start(t, []string{"ESCAPEMENT_HTTP_LISTEN=" + redistest.Start(t).Addr()}, "dev", "--config", write(t, jobs))
+	p = start(t, []string{"ESCAPEMENT_HTTP_LISTEN=" + redistest.Start(t).Addr()}, "dev", "--config", testkit.Write(t, jobs))
 	p.exits(exitFailed)
 	if text := p.stderr.text(); !strings.Contains(text, "address already in use") || !strings.Contains(text, "http.listen") {
 		t.Errorf("a taken port: %s", text)

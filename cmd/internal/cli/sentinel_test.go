@@ -7,51 +7,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
-
-// TestSentinelOptions expects a client that the library accepts, with the master's settings from
-// the URL.
-func TestSentinelOptions(t *testing.T) {
-	r := Redis{Mode: modeSentinel, Addrs: []string{"10.0.0.1:26379"}, MasterName: "main"}
-	for text, want := range map[string]redis.FailoverOptions{
-		"":                             {},
-		"redis://u:p@/2":               {Username: "u", Password: "p", DB: 2},
-		"redis://:p%40@?db=3":          {Password: "p@", DB: 3},
-		"rediss:///1?read_timeout=3s":  {DB: 1, ReadTimeout: 3 * time.Second},
-		"rediss://:p@/0?skip_verify=1": {Password: "p"},
-	} {
-		r.URL = text
-		a, err := r.several()
-		o := a.Sentinel
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if o.Username != want.Username || o.Password != want.Password || o.DB != want.DB || o.PoolSize != want.PoolSize || o.ClientName != want.ClientName {
-			t.Errorf("%s: got %+v", text, o)
-		}
-		if o.SentinelPassword != "" || o.SentinelUsername != "" {
-			t.Errorf("%s: the master's password is told to the sentinels", text)
-		}
-		if tls := strings.HasPrefix(text, "rediss"); tls != (o.TLSConfig != nil) || tls && o.TLSConfig.ServerName != "" {
-			t.Errorf("%s: TLS %+v", text, o.TLSConfig)
-		}
-		if o.DialTimeout != max(redisconn.CallTimeout, want.DialTimeout) || o.ReadTimeout != max(redisconn.CallTimeout, want.ReadTimeout) || o.WriteTimeout != redisconn.CallTimeout {
-			t.Errorf("%s: timeouts %s, %s, %s", text, o.DialTimeout, o.ReadTimeout, o.WriteTimeout)
-		}
-		client := redis.NewFailoverClient(o)
-		if err := redisconn.Check(client); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
-		_ = client.Close()
-	}
-}
 
 // TestRunWithSentinel runs a node that finds the master by real sentinels, and the tools beside it.
 func TestRunWithSentinel(t *testing.T) {
@@ -61,7 +22,7 @@ func TestRunWithSentinel(t *testing.T) {
 		"ESCAPEMENT_REDIS_MODE=sentinel", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(s.Addrs(), ","), "ESCAPEMENT_REDIS_MASTER_NAME=" + s.MasterName(),
 		"ESCAPEMENT_REDIS_URL=redis:///1", "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1",
 	}
-	p := start(t, env, "run", "--config", write(t, sampleJobs))
+	p := start(t, env, "run", "--config", testkit.Write(t, sampleJobs))
 	p.logged("run ended", `"job":"often"`)
 	if said, want := p.field("node starting", "redis"), "the master "+s.MasterName()+" of the sentinels "+strings.Join(s.Addrs(), ","); said != want {
 		t.Errorf("the node says it uses %q, want %q", said, want)
@@ -82,7 +43,7 @@ func TestRunWithSentinel(t *testing.T) {
 	if code, _, stderr := call(unknown, "", "jobs", "list"); code != exitConfig || !strings.Contains(stderr, "ESCAPEMENT_REDIS_MASTER_NAME: the sentinels "+s.Addrs()[0]) {
 		t.Errorf("a master that nobody knows: exit %d, %s", code, stderr)
 	}
-	start(t, unknown, "run", "--config", write(t, sampleJobs)).exits(exitConfig)
+	start(t, unknown, "run", "--config", testkit.Write(t, sampleJobs)).exits(exitConfig)
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,32 +120,5 @@ func guard(t *testing.T, addr, password string) {
 	defer client.Close()
 	if err := client.Do(t.Context(), "acl", "setuser", "default", "resetpass", ">"+password).Err(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestSentinelPasswordIsForSentinels expects a fault for a password that is not used.
-func TestSentinelPasswordIsForSentinels(t *testing.T) {
-	for text, want := range map[string]string{
-		"redis: {url: \"redis://h\", sentinel_password: hunter2}":                                            "redis.sentinel_password: is for sentinels, and none are asked with redis.mode: standalone",
-		"redis: {mode: cluster, addrs: [\"h:1\"], sentinel_password: hunter2}":                               "redis.sentinel_password: is for sentinels, and none are asked with redis.mode: cluster",
-		"redis: {mode: sentinel, addrs: [\"h:1\"], master_name: m, sentinel_user: u}":                        "redis.sentinel_user: has no password; set redis.sentinel_password too",
-		"redis: {mode: sentinel, addrs: [\"h:1\"], master_name: m, sentinel_user: u, sentinel_password: pw}": "",
-		"redis: {url: \"redis+sentinel://h:1/0?master_name=m\", sentinel_user: u, sentinel_password: pw}":    "",
-	} {
-		l, err := load(source{file: write(t, text)})
-		if want == "" {
-			a, none := l.address()
-			if err != nil || none != nil || a.Sentinel.SentinelUsername != "u" || a.Sentinel.SentinelPassword != "pw" || a.Sentinel.Password != "" {
-				t.Errorf("%s: %v, %v", text, err, none)
-			}
-			var out strings.Builder
-			if err := printConfig(&out, &l.Config); err != nil || !strings.Contains(out.String(), "sentinel_password: '***'") {
-				t.Errorf("%s: printed as %s, %v", text, out.String(), err)
-			}
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }

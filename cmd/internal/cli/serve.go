@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -28,7 +29,7 @@ type server struct {
 
 // startServer binds the address at once, so that a taken port is known before
 // anything else begins, and serves until stop. No address, no server: nil.
-func startServer(cfg HTTP, handler http.Handler, log *slog.Logger) (*server, error) {
+func startServer(cfg config.HTTP, handler http.Handler, log *slog.Logger) (*server, error) {
 	if cfg.Listen == "" {
 		return nil, nil //nolint:nilnil // no server is a choice, and stop and wait know it
 	}

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/escapement/escapement/cmd/internal/config"
 )
 
 // fakeNode is ready while err is nil.
@@ -61,7 +63,7 @@ func TestHealth(t *testing.T) {
 
 func TestServer(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	s, err := startServer(HTTP{Listen: "0.0.0.0:0"}, healthHandler([]*fakeNode{}), log)
+	s, err := startServer(config.HTTP{Listen: "0.0.0.0:0"}, healthHandler([]*fakeNode{}), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,7 @@ func TestServer(t *testing.T) {
 	}
 
 	taken := s.listener.Addr().String()
-	if _, err := startServer(HTTP{Listen: taken}, nil, log); err == nil ||
+	if _, err := startServer(config.HTTP{Listen: taken}, nil, log); err == nil ||
 		!strings.Contains(err.Error(), taken[strings.LastIndex(taken, ":"):]) || !strings.Contains(err.Error(), "ESCAPEMENT_HTTP_LISTEN") {
 		t.Errorf("a taken port: got %v, want the port and how to choose another", err)
 	}
@@ -99,7 +101,7 @@ func TestServer(t *testing.T) {
 }
 
 func TestNoServer(t *testing.T) {
-	s, err := startServer(HTTP{}, nil, nil)
+	s, err := startServer(config.HTTP{}, nil, nil)
 	if s != nil || err != nil {
 		t.Fatalf("got %v, %v", s, err)
 	}
@@ -113,7 +115,7 @@ func TestNoServer(t *testing.T) {
 
 // TestBasePath: health, API and console are served below the base path, and without it.
 func TestBasePath(t *testing.T) {
-	h := fleetOf(t, false, aJob, "n").handler(HTTP{BasePath: "/ops"})
+	h := fleetOf(t, false, aJob, "n").handler(config.HTTP{BasePath: "/ops"})
 	for _, prefix := range []string{"", "/ops"} {
 		for path, has := range map[string]string{"/healthz": "ok", "/readyz": "n", "/version": `"go"`, "/metrics": "# HELP", "/api/v1/me": `"node":"n"`, "/": "app.js", "/app.css": "body"} {
 			w := httptest.NewRecorder()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
@@ -149,7 +150,7 @@ func (a *app) jobsExportCommand() *cobra.Command {
 		if a.json() {
 			return errors.Join(print.JSON(a.stdout, file), err)
 		}
-		text, bad := yamlOf(file)
+		text, bad := config.YAML(file)
 		if bad == nil {
 			_, bad = io.WriteString(a.stdout, print.Printable(string(text), print.IsTerminal(a.stdout)))
 		}

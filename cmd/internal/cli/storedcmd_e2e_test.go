@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -16,7 +17,7 @@ func TestHandlersOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
-	config := write(t, "handlers:\n  report: {exec: {command: [sh, -c, 'echo \"of $ESCAPEMENT_PAYLOAD\"']}}\n")
+	config := testkit.Write(t, "handlers:\n  report: {exec: {command: [sh, -c, 'echo \"of $ESCAPEMENT_PAYLOAD\"']}}\n")
 	node := start(t, env, "run", "--config", config)
 	node.logged("node started")
 	eventually(t, "the handler is declared", func() bool {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -143,7 +144,7 @@ func TestRunTellsSystemd(t *testing.T) {
 	systemd := listenAsSystemd(t, name)
 	redis := redistest.Start(t)
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1", notifySocket + "=" + name}
-	p := start(t, env, "run", "--config", write(t, `
+	p := start(t, env, "run", "--config", testkit.Write(t, `
 jobs:
   - name: sees
     schedule: "@every 500ms"

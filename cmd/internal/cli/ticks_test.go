@@ -6,6 +6,7 @@ import (
 
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/scheduler"
 )
 
@@ -32,7 +33,7 @@ func TestLogFormats(t *testing.T) {
 		"console": "INF hello after=1.234ms lag=1.5s",
 	} {
 		var out strings.Builder
-		log := newLogger(&out, Log{Level: "info", Format: format})
+		log := newLogger(&out, config.Log{Level: "info", Format: format})
 		log.Debug("hidden")
 		log.With("after", 1234*time.Microsecond).Info("hello", "lag", 1500*time.Millisecond)
 		if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "hidden") || strings.Contains(out.String(), "\x1b") {

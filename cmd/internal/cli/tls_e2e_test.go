@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -31,12 +32,12 @@ func TestRedisOverTLS(t *testing.T) {
 		"cluster":              "mode: cluster, addrs: [" + cluster.Addr() + "], tls: " + tlsOf(c),
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := write(t, "redis: {"+redis+"}\n")
+			file := testkit.Write(t, "redis: {"+redis+"}\n")
 			says(t, nil, exitNotFound, "has never been used", "jobs", "list", "--config", file)
 			says(t, nil, exitDone, "", "lock", "a", "--config", file, "--", "true")
 		})
 	}
-	p := start(t, nil, "run", "--config", write(t, `
+	p := start(t, nil, "run", "--config", testkit.Write(t, `
 redis: {url: 'rediss://:hunter2@`+one.Addr()+`/0', tls: `+tlsOf(c)+`}
 http: {listen: ""}
 jobs: [{name: often, schedule: "@every 500ms", exec: {command: ["true"]}}]
@@ -67,7 +68,7 @@ func TestTLSRefused(t *testing.T) {
 		"locks: {password: hunter2}":                                                          ":1: locks.password: is for locks.servers, which is empty",
 		"locks: {tls: " + tlsOf(c) + "}":                                                      ":1: locks.tls: is for locks.servers, which is empty",
 	} {
-		code, _, words := call(nil, "", "config", "validate", write(t, text))
+		code, _, words := call(nil, "", "config", "validate", testkit.Write(t, text))
 		if code != exitConfig || !strings.Contains(words, want) || strings.Contains(words, "hunter2") {
 			t.Errorf("%s: exit %d, %s; want %q", text, code, words, want)
 		}
@@ -96,6 +97,6 @@ func TestLockWithCredentials(t *testing.T) {
 	}
 	// A store that a flag names does not get the credentials of the configuration's store.
 	other := redistest.Start(t)
-	text := write(t, "locks: {driver: redlock, servers: ['redis://a','redis://b','redis://c'], user: u, password: hunter2}\n")
+	text := testkit.Write(t, "locks: {driver: redlock, servers: ['redis://a','redis://b','redis://c'], user: u, password: hunter2}\n")
 	says(t, env[:1], exitDone, "", "lock", "a", "--config", text, "--driver", "redis", "--servers", "redis://"+other.Addr(), "--", "true")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/console"
 	"github.com/escapement/escapement/scheduler/metrics"
@@ -32,12 +33,12 @@ type fleet struct {
 }
 
 // add makes one more node. The clients are closed by run.
-func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
+func (f *fleet) add(at, next endpoint, l *config.Loaded, cfg scheduler.Config) error {
 	labels := prometheus.Labels{}
 	if f.several {
 		labels[metrics.NodeLabel] = cfg.Name
 	}
-	s, err := newNodeSlot(at, next, l, cfg, metrics.New(metrics.Config{Jobs: l.HTTP.jobsWithMetrics(), JobHistograms: l.HTTP.MetricsHistograms == "job", Labels: labels}))
+	s, err := newNodeSlot(at, next, l, cfg, metrics.New(metrics.Config{Jobs: l.HTTP.JobsWithMetrics(), JobHistograms: l.HTTP.MetricsHistograms == "job", Labels: labels}))
 	if err == nil {
 		f.slots = append(f.slots, s)
 	}
@@ -46,8 +47,8 @@ func (f *fleet) add(at, next endpoint, l *loaded, cfg scheduler.Config) error {
 
 // handler serves health of all nodes, and API and console of the namespace, below the base path and
 // without it.
-func (f *fleet) handler(cfg HTTP) http.Handler {
-	mux, all, access := http.NewServeMux(), http.NewServeMux(), f.slots[0].l.HTTP.access()
+func (f *fleet) handler(cfg config.HTTP) http.Handler {
+	mux, all, access := http.NewServeMux(), http.NewServeMux(), f.slots[0].l.HTTP.Access()
 	health := healthHandler(f.slots)
 	all.Handle("/healthz", health) // by any name: it only shows that a server listens
 	all.Handle("/", access.Named(mux))
@@ -66,12 +67,12 @@ func (f *fleet) handler(cfg HTTP) http.Handler {
 // run serves the health endpoints and runs the nodes until a signal, a node's end
 // or the server's. started is called with the address before the nodes begin. After
 // a second signal nothing is closed: the nodes still run, and the process ends.
-func (f *fleet) run(cfg HTTP, log *slog.Logger, started func(url string)) error {
+func (f *fleet) run(cfg config.HTTP, log *slog.Logger, started func(url string)) error {
 	srv, err := startServer(cfg, f.handler(cfg), log)
 	if err != nil {
 		return err
 	}
-	if words := cfg.exposed(); words != "" {
+	if words := cfg.Exposed(); words != "" {
 		log.Warn("the HTTP address is open", "listen", cfg.Listen, "why", words)
 	}
 	url := srv.url()

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -27,10 +28,10 @@ func (a *app) inspect(f func(tool) error) func(*cobra.Command, []string) error {
 		if address := a.apiAddress(cmd); address != "" {
 			return a.overAPI(address, cmd.Flags().Changed("redis"), args, f)
 		}
-		return a.reach(cmd, func(l *loaded, client redis.UniversalClient) error {
+		return a.reach(cmd, func(l *config.Loaded, client redis.UniversalClient) error {
 			in, err := ops.New(client, l.Namespace)
 			if err != nil {
-				return l.refused(err)
+				return l.Refused(err)
 			}
 			ctx, stop := a.interruptible()
 			defer stop()
@@ -55,7 +56,7 @@ func (a *app) elsewhere(ctx context.Context, in *ops.Client, err error) {
 }
 
 // reach connects a command to the Redis of its configuration.
-func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.UniversalClient) error) error {
+func (a *app) reach(cmd *cobra.Command, f func(l *config.Loaded, client redis.UniversalClient) error) error {
 	if cmd.Flags().Changed("api") {
 		return usagef("%s works on Redis itself, which the API does not pass on: use --redis", cmd.CommandPath())
 	}
@@ -63,7 +64,7 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	if err != nil {
 		return err
 	}
-	client, err := l.newClient()
+	client, err := l.NewClient()
 	if err != nil {
 		if a.apiAddress(cmd) != "" {
 			err = fmt.Errorf("%s works on Redis itself, which the API does not pass on: %w", cmd.CommandPath(), err)
@@ -73,12 +74,12 @@ func (a *app) reach(cmd *cobra.Command, f func(l *loaded, client redis.Universal
 	defer client.Close()
 	otherwise := "name another with --redis"
 	switch {
-	case l.Redis.Mode != modeStandalone:
+	case l.Redis.Mode != config.ModeStandalone:
 		otherwise = "name another configuration with --config"
 	case cmd.Flags().Changed("redis"):
 		otherwise = ""
 	}
-	return l.explained(f(l, client), otherwise)
+	return l.Explained(f(l, client), otherwise)
 }
 
 // sayUnheard prints, after the output about one job or node, that masters of a Cluster do not

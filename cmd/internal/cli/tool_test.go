@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -21,7 +22,7 @@ func TestTools(t *testing.T) {
 
 	t.Run("jobs list", func(t *testing.T) {
 		_, stdout, _ := call(env, "", "jobs", "list", "-o", "json")
-		golden(t, "testdata/jobs.want", scrub(stdout))
+		testkit.Golden(t, "testdata/jobs.want", scrub(stdout))
 		jobs := decode[[]map[string]any](t, env, "jobs", "list")
 		if len(jobs) != 3 || jobs[0]["name"] != "fails" || jobs[0]["owner"] != "a1" {
 			t.Errorf("got %v", jobs)
@@ -29,7 +30,7 @@ func TestTools(t *testing.T) {
 	})
 	t.Run("jobs get", func(t *testing.T) {
 		_, stdout, _ := call(env, "", "jobs", "get", "yearly", "-o", "json")
-		golden(t, "testdata/job.want", scrub(stdout))
+		testkit.Golden(t, "testdata/job.want", scrub(stdout))
 		if code, stdout, _ := call(env, "", "jobs", "get", "yearly"); code != exitDone || !strings.Contains(stdout, "time zone     Europe/Berlin\n") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
@@ -39,7 +40,7 @@ func TestTools(t *testing.T) {
 		if code != exitDone {
 			t.Fatalf("exit %d, %s", code, stderr)
 		}
-		golden(t, "testdata/run.want", scrub(stdout))
+		testkit.Golden(t, "testdata/run.want", scrub(stdout))
 
 		code, stdout, stderr = call(env, "", "jobs", "run", "fails", "--wait")
 		id := strings.TrimSpace(stdout)
@@ -75,7 +76,7 @@ func TestTools(t *testing.T) {
 	})
 	t.Run("nodes list", func(t *testing.T) {
 		_, stdout, _ := call(env, "", "nodes", "list", "-o", "json")
-		golden(t, "testdata/nodes.want", scrub(stdout))
+		testkit.Golden(t, "testdata/nodes.want", scrub(stdout))
 		if code, stdout, _ := call(env, "", "nodes", "list"); code != exitDone || !strings.Contains(stdout, "\na1    active") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
@@ -97,7 +98,7 @@ func TestTools(t *testing.T) {
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
-		other := start(t, append(env, "ESCAPEMENT_REDIS_PARTITIONS=4"), "run", "--config", write(t, sampleJobs))
+		other := start(t, append(env, "ESCAPEMENT_REDIS_PARTITIONS=4"), "run", "--config", testkit.Write(t, sampleJobs))
 		other.exits(exitRefused)
 		if !strings.Contains(other.stderr.text(), "created with 1 partition") {
 			t.Error("it does not say why")
