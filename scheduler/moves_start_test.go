@@ -144,7 +144,7 @@ func TestJobsOfASealedNamespaceAreNotWithoutNode(t *testing.T) {
 		if n := c.logs.count(words); n != 1 {
 			t.Errorf("said %d times when the move is undone, want once", n)
 		}
-		if n := c.logs.count("none that holds it has its labels disk=slow"); n != 1 {
+		if n := c.logs.count("no living node that holds it has its labels disk=slow"); n != 1 {
 			t.Errorf("said %d times which labels it wants", n)
 		}
 	})

@@ -26,9 +26,9 @@ func (v *LatestView) Living() []sharding.Node {
 	return nil
 }
 
-// Runs is View.Runs of the latest view.
-func (v *LatestView) Runs(job, digest string, labels map[string]string) bool {
-	return v.Load().Runs(job, digest, labels)
+// NoNode is View.NoNode of the latest view.
+func (v *LatestView) NoNode(job, digest string, labels map[string]string) string {
+	return v.Load().NoNode(job, digest, labels)
 }
 
 // Digests is View.Digests of the latest view.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,13 +43,41 @@ func (c *View) Knows(name string) bool {
 	})
 }
 
-// Runs reports whether a living node that is not on standby holds a job in this definition and has
-// these labels, or may hold the job in a record that this version cannot read.
-func (c *View) Runs(name, digest string, labels map[string]string) bool {
-	return slices.ContainsFunc(c.Nodes, func(n sharding.Node) bool {
-		held, known := c.Sets[n.Set].Digest(name)
-		return !c.standby[n.ID] && (!known || held == digest && sharding.Matches(labels, n.Labels))
-	})
+// NoNode returns why no living node can run a job in this definition with these labels. "": a node
+// can, or may hold the job in a record that this version cannot read. Nodes on standby cannot.
+func (c *View) NoNode(name, digest string, labels map[string]string) string {
+	var standby, other, unlabelled bool
+	for _, n := range c.Nodes {
+		switch held, known := c.Sets[n.Set].Digest(name); {
+		case known && held == "":
+		case c.standby[n.ID]:
+			standby = true
+		case !known || held == digest && sharding.Matches(labels, n.Labels):
+			return ""
+		case held == digest:
+			unlabelled = true
+		default:
+			other = true
+		}
+	}
+	switch {
+	case unlabelled:
+		return "no living node that holds it has its labels " + labelWords(labels)
+	case other:
+		return "no living node holds the stored definition"
+	case standby:
+		return "only nodes on standby hold it"
+	}
+	return "no living node holds it"
+}
+
+// labelWords are labels by name: "disk=fast, zone=a".
+func labelWords(labels map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, name+"="+labels[name])
+	}
+	return strings.Join(words, ", ")
 }
 
 // Digests are the definitions in which living nodes that are not on standby hold a job; nil when

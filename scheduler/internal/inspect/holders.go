@@ -55,7 +55,7 @@ func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some 
 			first, can = sharding.Owner(j.Name, c.Holders(j))
 		}
 		if h.Owner = first.Name; !can {
-			h.NoNode = noNode(c, j, h)
+			h.NoNode = cmp.Or(around.NoNode(j.Name, j.Digest, j.Labels), "the living nodes that can run it are about to end")
 		}
 		held[j.Name] = h
 	}
@@ -84,21 +84,6 @@ func names(some []ledger.Stored) []string {
 		list[i] = s.Job
 	}
 	return list
-}
-
-// noNode is the reason why none of the living nodes can run a job.
-func noNode(c *cluster.View, j *work.Job, h Holding) string {
-	switch held := c.Digests(j.Name); {
-	case slices.Contains(held, j.Digest) && !c.Runs(j.Name, j.Digest, j.Labels):
-		return "no living node that holds it has its labels"
-	case slices.Contains(held, j.Digest):
-		return "the living nodes that can run it are about to end"
-	case len(h.Standby) > 0:
-		return "no living node of its generation holds it"
-	case len(held) > 0:
-		return "no living node holds the stored definition"
-	}
-	return "no living node holds it"
 }
 
 // HeldBy are the names of the living nodes that hold a job and may register it, in whatever

@@ -64,8 +64,11 @@ type node struct {
 }
 
 func (w *node) Living() []sharding.Node { return []sharding.Node{{ID: "n1"}} }
-func (w *node) Runs(_, digest string, _ map[string]string) bool {
-	return slices.Contains(w.Digests(""), digest)
+func (w *node) NoNode(_, digest string, _ map[string]string) string {
+	if slices.Contains(w.Digests(""), digest) {
+		return ""
+	}
+	return "no living node holds it"
 }
 func (w *node) Digests(string) (all []string) {
 	w.note(func() { all = w.digests })

@@ -29,11 +29,11 @@ const TakeoverMax = 10
 // Nodes are the living nodes in this node's view.
 type Nodes interface {
 	Living() []sharding.Node
-	// Runs reports whether a living node that may claim holds a job in this definition and has
-	// these labels, or may do so.
-	Runs(job, digest string, labels map[string]string) bool
-	// Digests are the definitions in which those nodes hold a job; nil when the answer of one of
-	// them is not known.
+	// NoNode returns why no living node can run a job in this definition with these labels; "" when
+	// one can, or may.
+	NoNode(job, digest string, labels map[string]string) string
+	// Digests are the definitions in which living nodes that may claim hold a job; nil when the
+	// answer of one of them is not known.
 	Digests(job string) []string
 	// Owns reports whether this node owns a job.
 	Owns(j *work.Job) bool

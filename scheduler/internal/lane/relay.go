@@ -179,5 +179,5 @@ func (r *relay) logUnheld(e ledger.Event, job string, now int64) {
 	if len(r.nodes.Digests(job)) > 0 {
 		held = "another definition than the stored one; `generations list` shows whose that is, and `generations promote` changes it"
 	}
-	r.log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute, then this job has missed the tick; start a node that has it, or remove it with `jobs remove`", "job", job, "follows", e.Upstream, "held", held)
+	r.log.Warn("no living node holds this job, which follows another one: each success of that one waits half a minute, then this job has missed the tick; start a node that has it, or delete the job with `jobs delete`", "job", job, "follows", e.Upstream, "held", held)
 }

@@ -50,19 +50,10 @@ func TestUnrunnable(t *testing.T) {
 		w.eventually("the job has no node", func() bool { return w.NoNodes() == 1 })
 		time.Sleep(5 * time.Minute)
 		w.eventually("its ticks are missed", func() bool { return w.noted(func() bool { return w.skipped > 0 }) })
-		if !strings.Contains(w.logged(), `why="none holds it"`) || !slices.Contains(w.rows("a"), "missed") {
+		if !strings.Contains(w.logged(), `why="no living node holds it"`) || !slices.Contains(w.rows("a"), "missed") {
 			t.Errorf("%v, the log:\n%s", w.rows("a"), w.logged())
 		}
-		w.holdIn("another")
-		if why := w.of(0).sweep.unrunnable.why("a", own.Definition()); !strings.Contains(why, "stored definition") {
-			t.Error(why)
-		}
-		labelled := own.Definition()
-		labelled.Labels = map[string]string{"zone": "a", "disk": "fast"}
-		w.holdIn(append(held, labelled.Digest())...)
-		if why := w.of(0).sweep.unrunnable.why("a", labelled); !strings.HasSuffix(why, "disk=fast, zone=a") {
-			t.Error(why)
-		}
+		w.holdIn(held...)
 		w.eventually("the job has a node again", func() bool { return w.NoNodes() == 0 })
 	})
 }
@@ -177,7 +168,7 @@ func TestTurnsOfARelay(t *testing.T) {
 // living are nodes that hold no job.
 type living []sharding.Node
 
-func (l living) Living() []sharding.Node                   { return l }
-func (living) Runs(string, string, map[string]string) bool { return false }
-func (living) Digests(string) []string                     { return nil }
-func (living) Owns(*work.Job) bool                         { return false }
+func (l living) Living() []sharding.Node                       { return l }
+func (living) NoNode(string, string, map[string]string) string { return "no living node holds it" }
+func (living) Digests(string) []string                         { return nil }
+func (living) Owns(*work.Job) bool                             { return false }

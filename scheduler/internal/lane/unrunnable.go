@@ -2,11 +2,9 @@ package lane
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +70,7 @@ func (u *unrunnable) runnableAgain(ctx context.Context, calls *masterCalls) {
 	budget := noNodesMax
 	for _, name := range slices.Sorted(maps.Keys(u.noNode)) {
 		n := u.noNode[name]
-		if !u.nodes.Runs(name, n.digest, n.labels) {
+		if u.nodes.NoNode(name, n.digest, n.labels) != "" {
 			continue
 		}
 		if budget--; budget < 0 {
@@ -116,7 +114,7 @@ func (u *unrunnable) drop(ctx context.Context, calls *masterCalls, late []ledger
 // run it.
 func (u *unrunnable) runnableHere(name string) bool {
 	j := u.jobs.Named(name)
-	return j != nil && u.cursors.IsRegistered(j) && u.nodes.Runs(name, j.Digest, j.Labels)
+	return j != nil && u.cursors.IsRegistered(j) && u.nodes.NoNode(name, j.Digest, j.Labels) == ""
 }
 
 // check reports whether no living node can run an overdue job. If so, it gives up its late
@@ -130,7 +128,8 @@ func (u *unrunnable) check(ctx context.Context, calls *masterCalls, l ledger.Lat
 		return err
 	})
 	d, err := jobs.ParseDefinition(stored.Definition)
-	if !read || err != nil || u.nodes.Runs(l.Job, stored.Digest, d.Labels) {
+	why := u.nodes.NoNode(l.Job, stored.Digest, d.Labels)
+	if !read || err != nil || why == "" {
 		if len(u.hasNode) < noNodesKnown {
 			u.hasNode[l.Job] = time.Now()
 		}
@@ -147,8 +146,8 @@ func (u *unrunnable) check(ctx context.Context, calls *masterCalls, l ledger.Lat
 	n.cursor, n.digest, n.labels = stored.Cursor, stored.Digest, d.Labels
 	if time.Since(n.logged) >= noNodeLongest {
 		n.logged = time.Now()
-		u.log.Warn("no living node can run this job; it is checked more and more rarely until one can, or until `jobs remove`",
-			"job", l.Job, "why", u.why(l.Job, d), "overdue_since", time.UnixMilli(n.cursor).UTC())
+		u.log.Warn("no living node can run this job; it is checked more and more rarely until one can, or until `jobs delete`",
+			"job", l.Job, "why", why, "overdue_since", time.UnixMilli(n.cursor).UTC())
 	}
 	if time.Since(n.since) >= noNodeSure {
 		n.cursor = u.giveUp(ctx, calls, stored, d, now)
@@ -163,26 +162,6 @@ func (u *unrunnable) check(ctx context.Context, calls *masterCalls, l ledger.Lat
 		calls.ask(ctx, l.Job, func(ctx context.Context) error { return u.home.ledger.Postpone(ctx, seen, n.until) })
 	}
 	return true
-}
-
-// why returns why no living node can run a job.
-func (u *unrunnable) why(job string, d jobs.Definition) string {
-	switch held := u.nodes.Digests(job); {
-	case len(held) == 0:
-		return "none holds it"
-	case len(d.Labels) > 0 && slices.Contains(held, d.Digest()):
-		return "none that holds it has its labels " + labelWords(d.Labels)
-	}
-	return fmt.Sprintf("none holds the stored definition, of generation %q", d.Generation)
-}
-
-// labelWords are labels by name: "disk=fast, zone=a".
-func labelWords(labels map[string]string) string {
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		words = append(words, name+"="+labels[name])
-	}
-	return strings.Join(words, ", ")
 }
 
 // giveUp records the late ticks of a job that no living node can run as missed, and returns the
