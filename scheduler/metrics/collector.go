@@ -115,37 +115,12 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	if n == nil {
 		return
 	}
-	set := func(of family, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(c.descs[of], described[of].kind, value, labels...)
+	state := nodeState{n.Stats(), n.Ready() == nil}
+	for f, d := range described {
+		if d.read != nil {
+			d.read(state, func(value float64, labels ...string) {
+				ch <- prometheus.MustNewConstMetric(c.descs[f], d.kind, value, labels...)
+			})
+		}
 	}
-	s := n.Stats()
-	for answer, n := range s.Claims {
-		set(claims, float64(n), answer)
-	}
-	set(clockOffset, s.ClockOffset.Seconds())
-	set(hooksDropped, float64(s.HooksDropped))
-	for _, of := range []struct {
-		state string
-		count int
-	}{
-		{"all", s.Jobs.All}, {"no_node", s.Jobs.NoNode}, {"owned", s.Jobs.Owned},
-		{"standby", s.Jobs.Standby}, {"superseded", s.Jobs.Superseded}, {"unregistered", s.Jobs.Unregistered},
-	} {
-		set(nodeJobs, float64(of.count), of.state)
-	}
-	set(leaseLost, float64(s.LeasesLost))
-	set(stalled, float64(s.Stalled))
-	set(nodeReady, truth(n.Ready() == nil))
-	for _, m := range s.Masters {
-		set(redisUp, truth(m.Up), m.Addr)
-	}
-	set(slots, float64(max(0, s.Slots-s.SlotsUsed)), "free")
-	set(slots, float64(s.SlotsUsed), "running")
-}
-
-func truth(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }

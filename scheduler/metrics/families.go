@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/escapement/escapement/scheduler"
 )
 
 // JobLabel is the label of a job's series, NodeLabel the label that the program adds where a
@@ -48,29 +50,92 @@ const (
 	families // how many there are
 )
 
-// described is every family's name, help, type and labels.
+// set adds a series of a node's state to a family.
+type set func(value float64, labels ...string)
+
+// described is every family: its name, help, type and labels, and the source of its series. A new
+// family is a constant above, a row here, and a row in docs/metrics.md.
 var described = [families]struct {
 	name, help string
 	kind       prometheus.ValueType // 0 where the series are kept between scrapes
 	labels     []string
+	read       func(n nodeState, set set) // as kind
 }{
-	claims:       {"escapement_claims_total", "Answers to the node's claims.", prometheus.CounterValue, []string{"answer"}},
-	clockOffset:  {"escapement_clock_offset_seconds", "How far the clock of Redis is ahead of the node's own.", prometheus.GaugeValue, nil},
-	hooksDropped: {"escapement_hooks_dropped_total", "Events that the hooks did not get, because their queue was full or a hook panicked.", prometheus.CounterValue, nil},
+	claims: {
+		"escapement_claims_total", "Answers to the node's claims.", prometheus.CounterValue, []string{"answer"},
+		func(n nodeState, set set) {
+			for answer, count := range n.Claims {
+				set(float64(count), answer)
+			}
+		},
+	},
+	clockOffset: {
+		"escapement_clock_offset_seconds", "How far the clock of Redis is ahead of the node's own.", prometheus.GaugeValue, nil,
+		func(n nodeState, set set) { set(n.ClockOffset.Seconds()) },
+	},
+	hooksDropped: {
+		"escapement_hooks_dropped_total", "Events that the hooks did not get, because their queue was full or a hook panicked.", prometheus.CounterValue, nil,
+		func(n nodeState, set set) { set(float64(n.HooksDropped)) },
+	},
 	lastSuccess: {
 		"escapement_job_last_success_timestamp_seconds", "When a run of the job last succeeded, as far as this node knows; 0 for never.",
-		0, []string{JobLabel},
+		0, []string{JobLabel}, nil,
 	},
-	nodeJobs:    {"escapement_jobs", "Jobs by their state on the node. A job may count in more than one.", prometheus.GaugeValue, []string{"state"}},
-	leaseLost:   {"escapement_lease_lost_total", "Runs that lost their leases while their functions were running.", prometheus.CounterValue, nil},
-	nodeReady:   {"escapement_node_ready", "Whether the node has registered its jobs and may claim.", prometheus.GaugeValue, nil},
-	redisCall:   {"escapement_redis_call_seconds", "Duration of calls to Redis, by script or command. A pipeline is one call.", 0, []string{"verb"}},
-	redisUp:     {"escapement_redis_up", "Whether the Redis master answers and takes writes.", prometheus.GaugeValue, []string{"master"}},
-	runDuration: {"escapement_run_duration_seconds", "Duration of runs that were started.", 0, []string{JobLabel}},
-	runLag:      {"escapement_run_lag_seconds", "How late runs were started, from the tick.", 0, []string{JobLabel}},
-	slots:       {"escapement_slots", "Slots for runs on the node, by state.", prometheus.GaugeValue, []string{"state"}},
-	stalled:     {"escapement_stalled_total", "How often a run made no progress for its job's stall_after.", prometheus.CounterValue, nil},
-	ticks:       {"escapement_ticks_total", "Ticks and runs that this node recorded, by outcome.", 0, []string{JobLabel, "outcome"}},
+	nodeJobs: {
+		"escapement_jobs", "Jobs by their state on the node. A job may count in more than one.", prometheus.GaugeValue, []string{"state"},
+		func(n nodeState, set set) {
+			set(float64(n.Jobs.All), "all")
+			set(float64(n.Jobs.NoNode), "no_node")
+			set(float64(n.Jobs.Owned), "owned")
+			set(float64(n.Jobs.Standby), "standby")
+			set(float64(n.Jobs.Superseded), "superseded")
+			set(float64(n.Jobs.Unregistered), "unregistered")
+		},
+	},
+	leaseLost: {
+		"escapement_lease_lost_total", "Runs that lost their leases while their functions were running.", prometheus.CounterValue, nil,
+		func(n nodeState, set set) { set(float64(n.LeasesLost)) },
+	},
+	nodeReady: {
+		"escapement_node_ready", "Whether the node has registered its jobs and may claim.", prometheus.GaugeValue, nil,
+		func(n nodeState, set set) { set(truth(n.ready)) },
+	},
+	redisCall: {"escapement_redis_call_seconds", "Duration of calls to Redis, by script or command. A pipeline is one call.", 0, []string{"verb"}, nil},
+	redisUp: {
+		"escapement_redis_up", "Whether the Redis master answers and takes writes.", prometheus.GaugeValue, []string{"master"},
+		func(n nodeState, set set) {
+			for _, m := range n.Masters {
+				set(truth(m.Up), m.Addr)
+			}
+		},
+	},
+	runDuration: {"escapement_run_duration_seconds", "Duration of runs that were started.", 0, []string{JobLabel}, nil},
+	runLag:      {"escapement_run_lag_seconds", "How late runs were started, from the tick.", 0, []string{JobLabel}, nil},
+	slots: {
+		"escapement_slots", "Slots for runs on the node, by state.", prometheus.GaugeValue, []string{"state"},
+		func(n nodeState, set set) {
+			set(float64(max(0, n.Slots-n.SlotsUsed)), "free")
+			set(float64(n.SlotsUsed), "running")
+		},
+	},
+	stalled: {
+		"escapement_stalled_total", "How often a run made no progress for its job's stall_after.", prometheus.CounterValue, nil,
+		func(n nodeState, set set) { set(float64(n.Stalled)) },
+	},
+	ticks: {"escapement_ticks_total", "Ticks and runs that this node recorded, by outcome.", 0, []string{JobLabel, "outcome"}, nil},
+}
+
+// nodeState is the state of a node at a scrape.
+type nodeState struct {
+	scheduler.Stats
+	ready bool
+}
+
+func truth(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // Names are the names of all metrics, in order.
