@@ -102,23 +102,16 @@ func (a *app) ask(cmd *cobra.Command, list func(t tool) ([]string, error)) (foun
 	return found
 }
 
-// complete lets shells complete the names in a command's first argument, and the flags that take
-// such names.
+// complete lets shells complete the name or run that a command takes first, by its group, and the
+// flags that take such names.
 func (a *app) complete(root *cobra.Command) {
-	byArgument := map[string]completer{
-		"jobs get": a.names(jobNames), "jobs run": a.names(jobNames), "jobs pause": a.names(jobNames), "jobs resume": a.names(jobNames),
-		"jobs remove": a.names(jobNames), "jobs rewind": a.names(jobNames),
-		"jobs backfill": a.names(jobNames), "jobs backfills": a.names(jobNames), "jobs backfill-cancel": a.names(jobNames),
-		"runs get": a.names(runIDs), "runs cancel": a.names(runIDs), "runs rerun": a.names(runIDs), "runs logs": a.names(runIDs),
-		"nodes drain": a.names(nodeNames), "nodes resume": a.names(nodeNames),
-		"locks get": a.names(lockNames), "locks release": a.names(lockNames),
-		"generations promote": a.names(generationNames),
+	ofGroup := map[string]completer{
+		"jobs": a.names(jobNames), "runs": a.names(runIDs), "nodes": a.names(nodeNames), "locks": a.names(lockNames), "generations": a.names(generationNames),
 	}
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {
-		_, path, _ := strings.Cut(c.CommandPath(), " ")
-		if f := byArgument[path]; f != nil {
-			c.ValidArgsFunction = f
+		if words := strings.Fields(c.Use); c.HasParent() && len(words) > 1 && slices.Contains([]string{"NAME", "RUN", "[NAME]", "[NAME...]"}, words[1]) {
+			c.ValidArgsFunction = ofGroup[c.Parent().Name()]
 		}
 		for flag, f := range map[string]completer{"job": a.names(jobNames), "outcome": words(append([]string{ops.OutcomePending}, outcomes...))} {
 			if c.Flags().Lookup(flag) != nil {

@@ -38,6 +38,8 @@ func TestCompletion(t *testing.T) {
 	}{
 		{"jobs get re", "reload report"},
 		{"jobs get report ", ""},
+		{"jobs delete o", "other"},
+		{"jobs export o", "other"},
 		{"runs get ", run},
 		{"runs list --job o", "other"},
 		{"runs list --outcome s", "succeeded skipped superseded"},
