@@ -143,6 +143,7 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"retry": {"timeout": "1s"}}`:      "1 retry.timeout: unknown key; did you mean try_timeout",
 		`{"retry": 3}`:                      "1 retry: want a section with max, backoff, max_backoff, try_timeout, on, found 3",
 		`{"ttl": 15}`:                       "1 ttl: 15 has no unit; did you mean 15s",
+		`{"ttl": 90000}`:                    "1 ttl: 90000 has no unit; did you mean 1m30s",
 		`{"ttl": "106752d"}`:                "1 ttl: 106752d is too long; the longest duration is 2562047h",
 		`{"ttl": "9223372036854775808ns"}`:  "1 ttl: 9223372036854775808ns is too long; the longest duration is 2562047h",
 		`{"ttl": ["15s"]}`:                  "1 ttl: want a duration such as 90s, 5m or 2d, found a list",

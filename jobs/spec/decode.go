@@ -90,7 +90,7 @@ func (b *Binding[T]) keys(section string) (keys []string) {
 // meant suggests the settings that an unknown key may stand for.
 func (b *Binding[T]) meant(section, key string, value *Node) string {
 	if plain, cut := strings.CutSuffix(key, "_ms"); cut && slices.Contains(b.keys(section), plain) {
-		return fmt.Sprintf("; a duration has its unit: write %s: %s", plain, milliseconds(value.Text))
+		return fmt.Sprintf("; a duration has its unit: write %s: %s", plain, Milliseconds(value.Text))
 	}
 	hint := DidYouMean(key, b.keys(section))
 	for _, near := range b.keys(section) {
@@ -110,8 +110,8 @@ func (b *Binding[T]) meant(section, key string, value *Node) string {
 	return hint
 }
 
-// milliseconds writes a number of milliseconds as a duration; a value that is none as an example.
-func milliseconds(text string) string {
+// Milliseconds writes a number of milliseconds as a duration; a value that is none as an example.
+func Milliseconds(text string) string {
 	d, err := ParseDuration(text + "ms")
 	if err != nil {
 		return "90s"

@@ -40,8 +40,12 @@ func ParseDuration(text string) (time.Duration, error) {
 }
 
 func durationFault(text string) error {
-	if _, err := strconv.Atoi(text); err == nil {
-		return fmt.Errorf("%s has no unit; did you mean %ss", Clip(text), Clip(text))
+	if n, err := strconv.Atoi(text); err == nil {
+		meant := text + "s"
+		if d, err := ParseDuration(text + "ms"); err == nil && n%1000 == 0 { // a number of milliseconds
+			meant = FormatDuration(d)
+		}
+		return fmt.Errorf("%s has no unit; did you mean %s", Clip(text), Clip(meant))
 	}
 	if longForm.MatchString(text) {
 		return fmt.Errorf("%s is too long; the longest duration is %dh", Clip(text), int(time.Duration(math.MaxInt64).Hours()))
