@@ -45,7 +45,7 @@ func (c *Client) who() Actor {
 // The method's result is valid.
 var ErrNotAudited = errors.New("it is done, but is not in the audit")
 
-// ActionView is an operator's act, done or refused, as tools and the API show it.
+// ActionView is an operator's act, done or refused, as tools and the API show it. See Encode for its JSON.
 type ActionView struct {
 	At     time.Time `json:"at"`
 	Who    string    `json:"who"`
@@ -66,9 +66,6 @@ type ActionFilter struct {
 }
 
 func listActions(ctx context.Context, c *conn, f ActionFilter) (Page[ActionView], error) {
-	if f.Limit < 0 {
-		return Page[ActionView]{}, fmt.Errorf("%w: list the audit: a limit of %d; use 0 for all", ErrRefused, f.Limit)
-	}
 	before, err := placeOf(f.After)
 	if err != nil {
 		return Page[ActionView]{}, err

@@ -167,7 +167,7 @@ func (o BackfillOptions) detail(plan BackfillPlan) string {
 	return fmt.Sprintf("%s: %d ticks, %s", plan.ID, plan.Ticks, words)
 }
 
-// BackfillView is a backfill, as tools and the API show it.
+// BackfillView is a backfill, as tools and the API show it. See Encode for its JSON.
 type BackfillView struct {
 	ID       string                 `json:"id"`
 	Job      string                 `json:"job"`

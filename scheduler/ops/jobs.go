@@ -74,9 +74,6 @@ type JobFilter struct {
 }
 
 func listJobs(ctx context.Context, c *conn, f JobFilter) (Page[JobView], error) {
-	if f.Limit < 0 {
-		return Page[JobView]{}, fmt.Errorf("%w: list jobs: a limit of %d; use 0 for all", ErrRefused, f.Limit)
-	}
 	l, err := c.open(ctx)
 	if err != nil {
 		return Page[JobView]{}, err

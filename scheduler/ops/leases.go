@@ -11,7 +11,7 @@ import (
 	"github.com/escapement/escapement/sharding"
 )
 
-// LeaseView is the lease of a run that is going, as tools and the API show it.
+// LeaseView is the lease of a run that is going, as tools and the API show it. See Encode for its JSON.
 type LeaseView struct {
 	Name   string `json:"name"` // the job, of a shard "job#2", counted from 0
 	Job    string `json:"job"`

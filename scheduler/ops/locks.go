@@ -23,6 +23,7 @@ const (
 var ErrUnknownLock = errors.New("nobody holds it")
 
 // LockView is a held lock, as tools and the API show it: taken by its name, or the lease of a run.
+// See Encode for its JSON.
 type LockView struct {
 	Name    string        `json:"name"` // of a run: its job, "job#2" for a shard
 	Kind    string        `json:"kind"` // LockKind or RunKind
@@ -57,9 +58,6 @@ func lockDrivers(c *conn) (*redislock.Driver, *locking.Locker) {
 }
 
 func listLocks(ctx context.Context, c *conn, f LockFilter) (Page[LockView], error) {
-	if f.Limit < 0 {
-		return Page[LockView]{}, fmt.Errorf("%w: list locks: a limit of %d; use 0 for all", ErrRefused, f.Limit)
-	}
 	limit := f.Limit
 	if limit == 0 {
 		limit = maxInt

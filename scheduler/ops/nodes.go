@@ -17,7 +17,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
-// NodeView is a node, as tools and the API show it.
+// NodeView is a node, as tools and the API show it. See Encode for its JSON.
 type NodeView struct {
 	ID          string        `json:"id"`
 	Name        string        `json:"name"`

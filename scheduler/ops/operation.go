@@ -3,6 +3,8 @@ package ops
 import (
 	"context"
 	"errors"
+
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
 // Role is what the caller of an operation may do over HTTP.
@@ -61,6 +63,9 @@ type Row interface {
 	New() (in, out any)
 	// Call carries the operation out with an input of New.
 	Call(ctx context.Context, c *Client, in any) (out any, err error)
+	// Refuse notes in the audit why a request was not carried out, with the readable part of its
+	// input, and returns the reason.
+	Refuse(ctx context.Context, c *Client, in any, reason error) error
 }
 
 // About describes the operation.
@@ -75,6 +80,12 @@ func (o *Operation[In, Out]) Call(ctx context.Context, c *Client, in any) (any, 
 	return &out, err
 }
 
+// Refuse notes in the audit why a request was not carried out, and returns the reason.
+func (o *Operation[In, Out]) Refuse(ctx context.Context, c *Client, in any, reason error) error {
+	var none Out
+	return o.audited(ctx, c, *in.(*In), none, reason)
+}
+
 // Remote carries operations out elsewhere: package opshttp has one. Do fills in the output, which
 // may be valid also with an error, as on Redis.
 type Remote interface {
@@ -83,17 +94,26 @@ type Remote interface {
 
 // call carries an operation out, and notes it in the audit where the client has an actor.
 func call[In, Out any](ctx context.Context, c *Client, o *Operation[In, Out], in In) (out Out, err error) {
-	if c.remote != nil {
+	_, paged := any(&out).(Listing)
+	switch err = wire.CheckNumbers(&in, paged); {
+	case err != nil:
+		err = &InputError{o.Path + ": " + err.Error()}
+	case c.remote != nil:
 		err = c.remote.Do(ctx, c.who(), o, &in, &out)
-		return out, err
+	default:
+		out, err = o.do(ctx, c.conn, in)
 	}
-	out, err = o.do(ctx, c.conn, in)
+	return out, o.audited(ctx, c, in, out, err)
+}
+
+// audited notes a result in the audit, and returns it.
+func (o *Operation[In, Out]) audited(ctx context.Context, c *Client, in In, out Out, result error) error {
 	if o.note == nil || o.dry != nil && o.dry(in) {
-		return out, err
+		return result
 	}
 	a := o.note(in, out)
 	a.Name = o.Audit
-	return out, c.Note(ctx, a, err)
+	return c.Note(ctx, a, result)
 }
 
 // read makes the row of an operation that changes nothing.

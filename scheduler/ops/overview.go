@@ -153,7 +153,7 @@ func bad(o jobs.Outcome) bool {
 	return o == jobs.OutcomeFailed || o == jobs.OutcomeTimedOut || o == jobs.OutcomeLost || o == jobs.OutcomeAbandoned
 }
 
-// EndView is how an attempt of a tick, or a range of ticks, ended.
+// EndView is how an attempt of a tick, or a range of ticks, ended. See Encode for its JSON.
 type EndView struct {
 	Run      string        `json:"run"` // "" of a range
 	Tick     time.Time     `json:"tick"`
@@ -168,13 +168,12 @@ type EndView struct {
 
 const (
 	endsJobs = 200    // bounds the jobs of one call of ListEnds
-	endsEach = 200    // how many ends of each
 	endsMost = 10_000 // and how many ends in all
 )
 
 func listEnds(ctx context.Context, c *conn, names []string, n int) (map[string][]EndView, error) {
-	if n < 1 || n > endsEach || len(names) > endsJobs || n*len(names) > endsMost {
-		return nil, fmt.Errorf("%w: list ends: %d of each of %d jobs; up to %d of each of up to %d, and %d in all", ErrRefused, n, len(names), endsEach, endsJobs, endsMost)
+	if len(names) > endsJobs || n*len(names) > endsMost {
+		return nil, fmt.Errorf("%w: list ends: %d of each of %d jobs; up to %d jobs, and %d ends in all", ErrRefused, n, len(names), endsJobs, endsMost)
 	}
 	l, err := c.open(ctx)
 	if err != nil {

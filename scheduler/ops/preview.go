@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
@@ -39,8 +38,6 @@ type FaultView struct {
 }
 
 const (
-	// PreviewMost is the largest number of ticks of a Preview.
-	PreviewMost = 20
 	// exampleName is the name of a job that has none yet; it decides H and the offset of jitter.
 	exampleName = "example"
 	// changesMost bounds the clock changes of a Preview, and changeTicks the ticks of each.
@@ -53,9 +50,6 @@ const (
 )
 
 func previewSchedule(ctx context.Context, c *conn, j jobs.Job, n int) (Preview, error) {
-	if n < 1 || n > PreviewMost {
-		return Preview{}, fmt.Errorf("%w: preview: %d ticks; from 1 to %d", ErrRefused, n, PreviewMost)
-	}
 	now, err := redisNow(ctx, c)
 	if err != nil {
 		return Preview{}, err

@@ -99,8 +99,7 @@ var rowPreview = &Operation[previewIn, Preview]{
 // Preview lists the next n ticks of a job with a schedule, by Redis' time, whether such a job
 // exists or not, and the effect of the clock's changes. It reads the settings that decide the
 // ticks, and the name, in place of which an example is used when it is empty. Faults of these
-// settings are a part of the answer. It returns ErrRefused for an n that is not from 1 to
-// PreviewMost.
+// settings are a part of the answer. It returns ErrRefused for an n that is not from 1 to 20.
 func (c *Client) Preview(ctx context.Context, j jobs.Job, n int) (Preview, error) {
 	return call(ctx, c, rowPreview, previewIn{j.Schedule, j.TimeZone, j.Name, j.Except, j.Only, j.StartAt, j.EndAt, j.Jitter, n})
 }

@@ -16,6 +16,7 @@ import (
 )
 
 // RunView is a run, or a range of ticks that did not run, as tools and the API show it.
+// See Encode for its JSON.
 type RunView struct {
 	Run    string    `json:"run"`
 	Job    string    `json:"job"`

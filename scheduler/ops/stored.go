@@ -114,18 +114,15 @@ func putJobs(ctx context.Context, c *conn, list []jobs.Job, o PutOptions) (store
 	return stored, nil
 }
 
-// notePut notes in the audit which jobs were stored, and returns err. Unchanged jobs have no note,
-// except one note where all are unchanged.
+// notePut notes in the audit which jobs were stored, and which one was refused, and returns err.
+// Unchanged jobs have no note, except one note where all are unchanged.
 func (c *Client) notePut(ctx context.Context, list []jobs.Job, stored []StoredJob, o PutOptions, err error) error {
 	name := rowPutJob.Audit
 	if o.DryRun || len(list) == 0 {
 		return err
 	}
-	if len(stored) == 0 {
-		return c.Note(ctx, Action{Name: name, Target: list[0].Name, Detail: list[0].Schedule}, err)
-	}
 	changed := slices.DeleteFunc(slices.Clone(stored), func(s StoredJob) bool { return s.unchanged })
-	if len(changed) == 0 {
+	if len(changed) == 0 && err == nil {
 		detail := "unchanged"
 		if len(stored) > 1 {
 			detail = fmt.Sprintf("unchanged, and %d more", len(stored)-1)
@@ -135,7 +132,11 @@ func (c *Client) notePut(ctx context.Context, list []jobs.Job, stored []StoredJo
 	for _, s := range changed {
 		_ = c.Note(ctx, Action{Name: name, Target: s.Name, Detail: s.Schedule}, nil)
 	}
-	return err
+	if err != nil {
+		refused := list[len(stored)]
+		return c.Note(ctx, Action{Name: name, Target: refused.Name, Detail: refused.Schedule}, err)
+	}
+	return nil
 }
 
 // openCatalog opens the ledger for a change of the catalog. It returns ErrClosed when a move has

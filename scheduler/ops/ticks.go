@@ -8,7 +8,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 )
 
-// TickView is an instant at which a job's schedule is due, as tools and the API show it.
+// TickView is an instant at which a job's schedule is due, as tools and the API show it. See Encode
+// for its JSON.
 type TickView struct {
 	Tick  time.Time `json:"tick" wire:"set"`
 	Local string    `json:"local"` // in the schedule's zone, RFC 3339
@@ -20,13 +21,7 @@ func tickView(s *jobs.Schedule, tick time.Time) TickView {
 	return TickView{tick, tick.In(s.Zone()).Format(time.RFC3339Nano), s.Note(tick), s.NoteWords(tick)}
 }
 
-// ticksMost bounds ListTicks.
-const ticksMost = 1000
-
 func listTicks(ctx context.Context, c *conn, name string, after time.Time, n int) ([]TickView, error) {
-	if n < 1 || n > ticksMost {
-		return nil, fmt.Errorf("%w: list ticks: %d of them; from 1 to %d", ErrRefused, n, ticksMost)
-	}
 	l, err := c.open(ctx)
 	if err != nil {
 		return nil, err

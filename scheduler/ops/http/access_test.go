@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -210,6 +211,48 @@ func TestWhoIsInTheAudit(t *testing.T) {
 	}
 	if _, err := w.client.Audit(context.Background(), ops.ActionFilter{Limit: -1}); err == nil {
 		t.Error("a negative limit was taken")
+	}
+}
+
+// Each refused request leaves a row in the audit, also one that cannot be read, or that comes while
+// too many are open. A dry run leaves none.
+func TestRefusalsAreAudited(t *testing.T) {
+	w := begin(t, Config{})
+	for i := range slowMost {
+		if _, err := w.server.slow.begin(fmt.Sprint("other ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range []struct{ method, path, body, want string }{
+		{"PUT", "jobs/tenant", "no JSON", "jobs put tenant: the body is not JSON"},
+		{"PUT", "jobs/tenant", `{"handler": "mail", "schedule": "@daily", "catch_up": 7}`, `jobs put tenant: put job tenant: catch_up: "7" is not one of latest, all, none`},
+		{"PUT", "jobs/tenant?new=maybe", "{}", `jobs put tenant: new is "maybe"; it must be true or false`},
+		{"PUT", "jobs/tenant", strings.Repeat(" ", bodyMax+1), "jobs put tenant: http: request body too large"},
+		{"PUT", "jobs/tenant?dry_run=true", "no JSON", ""},
+		{"DELETE", "jobs/tenant?was=once", "", `jobs delete tenant: was is "once"; it must be a time such as 2026-12-01T06:00:00Z`},
+		{"POST", "jobs/slow/pause", `{"reson": "x"}`, `jobs pause slow: the body: there is no member "reson" here`},
+		{"POST", "jobs/slow/backfill", `{"dry_run": true}`, ""},
+		{"POST", "generations/green/promote", "{}", "generations promote green: 4 such requests are open"},
+	} {
+		before, err := w.client.Audit(t.Context(), ops.ActionFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, body, _ := w.ask(r.method, Prefix+r.path, r.body); code < 400 {
+			t.Errorf("%s %s: %d %s", r.method, r.path, code, body)
+		}
+		after, err := w.client.Audit(t.Context(), ops.ActionFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if len(after.Items) > len(before.Items) {
+			a := after.Items[0]
+			got = a.Action + " " + a.Target + ": " + a.Error
+		}
+		if !strings.HasPrefix(got, r.want) || got != "" && r.want == "" {
+			t.Errorf("%s %s: the audit has %q; want %q", r.method, r.path, got, r.want)
+		}
 	}
 }
 

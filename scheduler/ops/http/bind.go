@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,13 +19,11 @@ import (
 )
 
 // bind reads a request into the input of an operation, a pointer, by the tags of its fields. It
-// refuses parameters and members that the input does not have.
+// refuses parameters and members that the input does not have; the input has the path and the
+// readable rest then, for the audit.
 func bind(r *http.Request, in any) error {
 	v := reflect.ValueOf(in).Elem()
 	fields := wire.Fields(v.Type())
-	if err := bindQuery(r.URL.Query(), fields, v); err != nil {
-		return err
-	}
 	body := false
 	for _, f := range fields {
 		switch f.Source {
@@ -35,8 +35,8 @@ func bind(r *http.Request, in any) error {
 			body = true
 		}
 	}
-	if !body {
-		return nil
+	if err := bindQuery(r.URL.Query(), fields, v); err != nil || !body {
+		return err
 	}
 	if err := bindBody(r, fields, v, in); err != nil {
 		return err
@@ -51,27 +51,36 @@ func bind(r *http.Request, in any) error {
 
 func bindQuery(q url.Values, fields []wire.Field, v reflect.Value) error {
 	known := make(map[string]bool)
+	var faults []string
 	for _, f := range fields {
 		if f.Source != wire.Query {
 			continue
 		}
 		known[f.Name] = true
-		if err := parameter(q, f, v.FieldByIndex(f.Index)); err != nil {
-			return err
+		if fault := parameter(q, f, v.FieldByIndex(f.Index)); fault != "" {
+			faults = append(faults, fault)
 		}
 	}
-	for name := range q {
+	for _, name := range slices.Sorted(maps.Keys(q)) {
 		if plain, is := strings.CutSuffix(name, "_ms"); is && known[plain] && !known[name] {
-			return badRequest{fmt.Sprintf("there is no parameter %q here; a duration has its unit: write %s=90s", name, plain)}
+			faults = append(faults, fmt.Sprintf("there is no parameter %q here; a duration has its unit: write %s=%s", name, plain, spec.Milliseconds(q.Get(name))))
 		} else if !known[name] {
-			return badRequest{fmt.Sprintf("there is no parameter %q here", name)}
+			faults = append(faults, fmt.Sprintf("there is no parameter %q here", name))
 		}
 	}
-	return nil
+	return badRequests("", faults)
 }
 
-// parameter reads one parameter of a query.
-func parameter(q url.Values, f wire.Field, v reflect.Value) error {
+// badRequests is the error of a request with these faults; nil without one.
+func badRequests(where string, faults []string) error {
+	if faults == nil {
+		return nil
+	}
+	return badRequest{where + strings.Join(faults, "; ")}
+}
+
+// parameter reads one parameter of a query, and returns its fault, "" for none.
+func parameter(q url.Values, f wire.Field, v reflect.Value) (fault string) {
 	text, bad := q.Get(f.Name), ""
 	switch of := v.Addr().Interface().(type) {
 	case *string:
@@ -104,31 +113,26 @@ func parameter(q url.Values, f wire.Field, v reflect.Value) error {
 		}
 		d, err := spec.ParseDuration(text)
 		if *of = d; err != nil {
-			return badRequest{fmt.Sprintf("%s: %v", f.Name, err)}
+			return fmt.Sprintf("%s: %v", f.Name, err)
 		}
 	}
 	if bad != "" {
-		return badRequest{fmt.Sprintf("%s is %q; it must be %s", f.Name, text, bad)}
+		return fmt.Sprintf("%s is %q; it must be %s", f.Name, text, bad)
 	}
-	return nil
+	return ""
 }
 
 // number reads a whole number within the bounds of its field; bad names the wanted form.
 func number(text string, f wire.Field) (n int, bad string) {
-	least, most := tagNumber(f, "min"), tagNumber(f, "max")
+	least, most := f.Number("min"), f.Number("max")
 	if text == "" {
-		return tagNumber(f, "default"), ""
+		return f.Number("default"), ""
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
 		return 0, fmt.Sprintf("a number from %d to %d", least, most)
 	}
 	return n, ""
-}
-
-func tagNumber(f wire.Field, name string) int {
-	n, _ := strconv.Atoi(f.Tag.Get(name)) // 0 without one
-	return n
 }
 
 // bindBody reads the body, a JSON object with known members only; an empty one is an object without
@@ -156,6 +160,7 @@ func bindBody(r *http.Request, fields []wire.Field, v reflect.Value, in any) err
 	if err := json.Unmarshal(body, &members); err != nil {
 		return badRequest{"the body is no JSON object: " + strings.TrimPrefix(err.Error(), "json: ")}
 	}
+	var faults []string
 	for _, f := range fields {
 		member, there := members[f.Name]
 		if f.Source != wire.Body || !there {
@@ -163,13 +168,13 @@ func bindBody(r *http.Request, fields []wire.Field, v reflect.Value, in any) err
 		}
 		delete(members, f.Name)
 		if err := f.Decode(member, v); err != nil {
-			return badRequest{"the body: " + err.Error()}
+			faults = append(faults, err.Error())
 		}
 	}
-	for name := range members {
-		return badRequest{fmt.Sprintf("the body: there is no member %q here", name)}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		faults = append(faults, fmt.Sprintf("there is no member %q here", name))
 	}
-	return nil
+	return badRequests("the body: ", faults)
 }
 
 // bindWhole reads the whole body into one field. An input that takes the faults of its body gets

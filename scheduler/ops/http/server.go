@@ -129,12 +129,6 @@ func (s *Server) answering(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		limit := callTimeout
 		if r.Long {
-			end, err := s.slow.begin(s.callerOf(req))
-			if err != nil {
-				writeProblem(w, s.problemOf(req, err))
-				return
-			}
-			defer end()
 			limit = longTimeout
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + time.Second))
 		}
@@ -149,15 +143,23 @@ func (s *Server) answering(r route) http.Handler {
 // operate carries an operation out, and answers its output.
 func (s *Server) operate(o ops.Row, w http.ResponseWriter, r *http.Request) {
 	in, out := o.New()
-	err := bind(r, in)
-	if err == nil {
-		client := s.clientOf(r)
-		if q, is := in.(*ops.RunQuery); is {
-			v, failed := s.run(r, client, q)
-			out, err = &v, failed
-		} else {
-			out, err = o.Call(r.Context(), client, in)
+	client, err := s.clientOf(r), bind(r, in)
+	if err == nil && o.About().Long {
+		var end func()
+		if end, err = s.slow.begin(s.callerOf(r)); err == nil {
+			defer end()
 		}
+	}
+	q, waits := in.(*ops.RunQuery)
+	switch {
+	case err != nil:
+		err = o.Refuse(r.Context(), client, in, err)
+	case waits:
+		var v ops.RunView
+		v, err = s.run(r, client, q)
+		out = &v
+	default:
+		out, err = o.Call(r.Context(), client, in)
 	}
 	s.reply(w, r, out, err)
 }

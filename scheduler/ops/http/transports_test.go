@@ -110,6 +110,36 @@ func TestTransports(t *testing.T) {
 		"ends": func(ctx context.Context, c *ops.Client) (any, error) {
 			return pick(c.ListEnds(ctx, []string{"fails/often", "nope"}, 2))
 		},
+		"no ticks": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListTicks(ctx, "shards", time.Time{}, 0))
+		},
+		"too many": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListTicks(ctx, "shards", time.Time{}, 1001))
+		},
+		"no preview": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Preview(ctx, jobs.Job{Schedule: "@yearly"}, 0))
+		},
+		"no ends": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListEnds(ctx, []string{"shards"}, 0))
+		},
+		"jobs, -1": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListJobs(ctx, ops.JobFilter{Limit: -1}))
+		},
+		"runs, -1": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListRuns(ctx, ops.RunFilter{Limit: -1}))
+		},
+		"locks, -1": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ListLocks(ctx, ops.LockFilter{Limit: -1}))
+		},
+		"audit, -1": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.Audit(ctx, ops.ActionFilter{Limit: -1}))
+		},
+		"no token": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.ReleaseLock(ctx, "nope", 0, ops.ReleaseOptions{}))
+		},
+		"deleted": func(ctx context.Context, c *ops.Client) (any, error) {
+			return pick(c.DeleteJobs(ctx, []ops.StoredJob{{Job: jobs.Job{Name: "slow"}}, {Job: jobs.Job{Name: "nope"}}}))
+		},
 		"audit": func(ctx context.Context, c *ops.Client) (any, error) {
 			return pick(c.Audit(ctx, ops.ActionFilter{Who: "nobody", Limit: 5}))
 		},

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -41,6 +43,29 @@ func (f *Field) Optional() bool { return f.omit }
 
 // Token reports whether the field is a number that JSON has as a string.
 func (f *Field) Token() bool { return f.text }
+
+// Number is the number in a tag of the field; 0 without one.
+func (f *Field) Number(tag string) int {
+	n, _ := strconv.Atoi(f.Tag.Get(tag))
+	return n
+}
+
+// CheckNumbers refuses numbers of a query outside of their bounds in an input, a pointer. The limit
+// of a list in pages is 0 for all, and has no bound: the tags are about one page.
+func CheckNumbers(in any, paged bool) error {
+	v := reflect.ValueOf(in).Elem()
+	for _, f := range Fields(v.Type()) {
+		n, is := v.FieldByIndex(f.Index).Interface().(int)
+		switch least, most := f.Number("min"), f.Number("max"); {
+		case !is || f.Source != Query:
+		case paged && n < 0:
+			return fmt.Errorf("%s is %d; use 0 for all", f.Name, n)
+		case !paged && (n < least || n > most):
+			return fmt.Errorf("%s is %d; it must be a number from %d to %d", f.Name, n, least, most)
+		}
+	}
+	return nil
+}
 
 var known sync.Map // reflect.Type -> []Field
 
