@@ -250,7 +250,7 @@ func TestStoredJobsRefused(t *testing.T) {
 		if all := must[[]ops.StoredJob](t)(c.ops().StoredJobs(t.Context())); len(all) > 0 {
 			t.Errorf("stored are %+v", all)
 		}
-		if err := second(c.ops().DeleteJobs(t.Context(), []ops.StoredJob{{Job: jobs.Job{Name: "code"}}})); !errors.Is(err, ops.ErrUnknownJob) || !strings.Contains(err.Error(), "it is a program's") {
+		if err := second(c.ops().DeleteJobs(t.Context(), []ops.StoredJob{{Job: jobs.Job{Name: "code"}}})); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "delete job code: held by") {
 			t.Errorf("a program's job is deleted: %v", err)
 		}
 	})

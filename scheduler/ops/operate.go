@@ -134,11 +134,7 @@ func rerunRun(ctx context.Context, c *conn, id string) (next, job string, err er
 }
 
 // removeJob deletes a job of a program, or the remains of a stored one, that no living node holds.
-func removeJob(ctx context.Context, c *conn, name string) (err error) {
-	l, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
+func removeJob(ctx context.Context, c *conn, l *ledger.Ledger, name string) error {
 	s, err := l.Job(ctx, name)
 	if err != nil {
 		return err
@@ -149,20 +145,20 @@ func removeJob(ctx context.Context, c *conn, name string) (err error) {
 	}
 	d, _ := jobs.ParseDefinition(s.Definition) // an unreadable one names no job that it follows
 	if len(nodes) > 0 && d.Stored > 0 {
-		return fmt.Errorf("%w: remove %s: it is a stored job, which nodes hold", ErrRefused, name)
+		return fmt.Errorf("%w: delete job %s: it is a stored job, which nodes hold", ErrRefused, name)
 	}
 	if len(nodes) > 0 {
-		return fmt.Errorf("%w: remove %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, generations.Some(nodes))
+		return fmt.Errorf("%w: delete job %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, generations.Some(nodes))
 	}
 	if unclear > 0 {
-		return fmt.Errorf("%w: remove %s: what %d of the living nodes hold cannot be read by this version; use the newest one (a node that is up drops those which are gone)", ErrRefused, name, unclear)
+		return fmt.Errorf("%w: delete job %s: what %d of the living nodes hold cannot be read by this version; use the newest one (a node that is up drops those which are gone)", ErrRefused, name, unclear)
 	}
 	if err := l.Remove(ctx, name); err != nil {
 		return err
 	}
 	for _, upstream := range d.After {
 		if err := l.Unfollow(ctx, upstream, name); err != nil {
-			return fmt.Errorf("job %s is removed; that it followed %s is still noted, which does no harm: %w", name, upstream, err)
+			return fmt.Errorf("job %s is deleted; that it followed %s is still noted, which does no harm: %w", name, upstream, err)
 		}
 	}
 	return nil

@@ -231,7 +231,7 @@ func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.H
 	} else if len(definition.After) > 0 {
 		severity = diagnose.Error
 	}
-	cure := "start a node that has it, or `jobs remove` what nobody wants any more"
+	cure := "start a node that has it, or `jobs delete` what nobody wants any more"
 	switch {
 	case len(h.Standby) > 0:
 		cure = "start a node of its generation, or promote the one that is there (`generations list`)"

@@ -17,12 +17,7 @@ type deleteIn struct {
 var rowDeleteJob = &Operation[deleteIn, None]{
 	Info: Info{Method: "DELETE", Path: "jobs/{name}", Role: Operator, Audit: "jobs delete", Summary: "delete a stored job, or one that no node holds, with its history"},
 	do: func(ctx context.Context, c *conn, in deleteIn) (None, error) {
-		_, err := storedJobs(ctx, c, in.Name)
-		if errors.Is(err, ErrUnknownJob) {
-			return done(removeJob(ctx, c, in.Name))
-		}
-		failed := deleteStored(ctx, c, []StoredJob{{Job: jobs.Job{Name: in.Name}, Version: in.Was}})
-		return done(failed[in.Name])
+		return done(deleteJobs(ctx, c, []StoredJob{{Job: jobs.Job{Name: in.Name}, Version: in.Was}})[in.Name])
 	},
 	note: func(in deleteIn, _ None) Action { return Action{Target: in.Name} },
 }
@@ -42,12 +37,12 @@ func (c *Client) Delete(ctx context.Context, name string, was time.Time) error {
 	return err
 }
 
-// DeleteJobs deletes many stored jobs, each by its name, and in its Version alone. It returns the
+// DeleteJobs is Delete for many jobs, each by its name, and in its Version alone. It returns the
 // names of jobs that are deleted with their history; the error is about the rest.
 func (c *Client) DeleteJobs(ctx context.Context, list []StoredJob) (deleted []string, err error) {
 	failed := make(map[string]error)
 	if c.remote == nil {
-		failed = deleteStored(ctx, c.conn, list)
+		failed = deleteJobs(ctx, c.conn, list)
 	}
 	var faults []error
 	for _, j := range list {
@@ -77,7 +72,7 @@ func (in *putIn) Unread(err error) { in.unread = err }
 var rowPutJob = &Operation[putIn, StoredJob]{
 	Info: Info{Method: "PUT", Path: "jobs/{name}", Role: Operator, Audit: "jobs put", Summary: "store a job that names a handler, or replace a stored one"},
 	do:   putOne,
-	dry:  func(in putIn) bool { return in.DryRun || in.unread != nil },
+	dry:  func(in putIn) bool { return in.DryRun },
 	note: func(in putIn, out StoredJob) Action {
 		if out.unchanged {
 			return Action{Target: in.Name, Detail: "unchanged"}

@@ -23,9 +23,8 @@ const (
 	heldEvery = 250 * time.Millisecond
 )
 
-// deleteStored deletes stored jobs, and returns why some were not deleted, or not with their
-// history.
-func deleteStored(ctx context.Context, c *conn, list []StoredJob) map[string]error {
+// deleteJobs deletes jobs, and returns why some were not deleted, or not with their history.
+func deleteJobs(ctx context.Context, c *conn, list []StoredJob) map[string]error {
 	l, closed := c.openCatalog(ctx)
 	why := make(map[string]error)
 	for some := range slices.Chunk(list, ledger.CatalogPage) {
@@ -34,15 +33,21 @@ func deleteStored(ctx context.Context, c *conn, list []StoredJob) map[string]err
 			failed = dropStored(ctx, l, some)
 		}
 		for _, j := range some {
-			if why[j.Name] = cmp.Or(closed, failed[j.Name]); why[j.Name] == nil {
-				why[j.Name] = removeDropped(ctx, c, l, j.Name, began)
+			err := cmp.Or(closed, failed[j.Name])
+			switch {
+			case err == nil:
+				err = removeDropped(ctx, c, l, j.Name, began)
+			case errors.Is(err, ErrUnknownJob):
+				err = removeJob(ctx, c, l, j.Name)
 			}
+			why[j.Name] = err
 		}
 	}
 	return why
 }
 
-// dropStored takes jobs out of the catalog, and returns why it did not take some.
+// dropStored takes jobs out of the catalog, and returns why it did not take some: ErrUnknownJob for
+// a job that is not there.
 func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed map[string]error) {
 	failed = make(map[string]error)
 	was := make(map[string]string, len(list))
@@ -63,7 +68,7 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 	var changes []ledger.CatalogChange
 	for _, f := range found {
 		if f.Definition == "" {
-			failed[f.Job] = notStored(ctx, l, f.Job)
+			failed[f.Job] = ErrUnknownJob
 			continue
 		}
 		changes = append(changes, ledger.CatalogChange{Job: f.Job, Was: was[f.Job]})
@@ -81,18 +86,6 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 		}
 	}
 	return failed
-}
-
-// notStored is the error about a job that is not in the catalog. It names a registration by a
-// program.
-func notStored(ctx context.Context, l *ledger.Ledger, name string) error {
-	entries, _ := l.Named(ctx, []string{name}) // an unreadable entry adds nothing to the error
-	for _, s := range entries {
-		if d, err := jobs.ParseDefinition(s.Definition); s.Err == nil && err == nil && d.Stored == 0 {
-			return fmt.Errorf("%w: no job %s is stored: it is a program's; take it out of the program, then jobs remove deletes its history", ErrUnknownJob, name)
-		}
-	}
-	return fmt.Errorf("%w: no job %s is stored", ErrUnknownJob, name)
 }
 
 // removeDropped removes what the namespace has of a job that was taken out of the catalog, when no

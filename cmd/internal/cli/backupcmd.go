@@ -155,7 +155,7 @@ func (a *app) restore(l *config.Loaded, client redis.UniversalClient, file strin
 		if o.DryRun {
 			not, stay = errWouldExist, "would stay"
 		}
-		return fmt.Errorf("%w: %s %s as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs remove` it first",
+		return fmt.Errorf("%w: %s %s as they are, for the namespace has them: %s; to restore one, stop the nodes that hold it and `jobs delete` it first",
 			not, print.Many(int64(len(r.Exists)), "job"), stay, firstNames(r.Exists))
 	}
 	return nil

@@ -56,8 +56,6 @@ escapement jobs backfills
 escapement jobs backfills settle-orders -o wide`,
 	"jobs backfill-cancel": `
 escapement jobs backfill-cancel settle-orders --reason "wrong range"`,
-	"jobs remove": `
-escapement jobs remove settle-orders`,
 	"jobs graph": `
 escapement jobs graph
 escapement jobs graph -o json`,
@@ -73,6 +71,7 @@ escapement jobs apply -f tenants.yaml --reason "tenants of December"`,
 escapement jobs export > tenants.yaml
 escapement jobs export report/tenant-7 -o json`,
 	"jobs delete": `
+escapement jobs delete settle-orders
 escapement jobs delete report/tenant-7 --reason "the tenant left"`,
 	"runs list": `
 escapement runs list --job settle-orders --since 2d

@@ -20,7 +20,7 @@ var (
 		"jobs put a --handler h --schedule @daily", "jobs apply -f FILE", "jobs delete a", "runs rerun RUN", "generations promote g", "restore BACKUP",
 	}
 	sealedServed = []string{
-		"jobs list", "jobs get", "jobs graph", "jobs export", "jobs backfills", "jobs resume", "jobs remove", "jobs backfill-cancel", "runs list",
+		"jobs list", "jobs get", "jobs graph", "jobs export", "jobs backfills", "jobs resume", "jobs backfill-cancel", "runs list",
 		"runs get", "runs logs", "runs cancel", "nodes list", "nodes drain", "nodes resume", "locks list", "locks get", "locks release", "locks bootstrap", "generations list",
 		"ledger verify", "doctor", "backup", "audit list", "lock", "notify test",
 		"move plan", "move seal", "move copy", "move open", "move status", "move abort",

@@ -172,7 +172,7 @@ func (a *app) sayPromoted(p ops.Promotion) {
 		if p.Orphaned.Count == 1 {
 			are, them = "is", "it"
 		}
-		a.say("%s of another generation %s nobody's now; when the old nodes are stopped, `jobs remove` takes %s away", print.Many(int64(p.Orphaned.Count), "job"), are, them)
+		a.say("%s of another generation %s nobody's now; when the old nodes are stopped, `jobs delete` takes %s away", print.Many(int64(p.Orphaned.Count), "job"), are, them)
 	}
 	if p.UnknownFormat.Count > 0 {
 		a.say("left alone: %s that this version cannot read", print.Many(int64(p.UnknownFormat.Count), "job"))

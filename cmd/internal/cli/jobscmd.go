@@ -33,7 +33,7 @@ A page reads the names of all jobs, and of the jobs on it all that is shown.`
 	limitFlag(list, &filter.Limit)
 	get := a.command("get NAME", "show one job", wants("NAME"), a.inspectJob(a.jobsGet))
 	return a.group("jobs COMMAND", "list, show, run and operate jobs", list, get, a.jobsRunCommand(),
-		a.jobsPauseCommand(), a.jobsResumeCommand(), a.jobsRewindCommand(), a.jobsRemoveCommand(), a.jobsGraphCommand(),
+		a.jobsPauseCommand(), a.jobsResumeCommand(), a.jobsRewindCommand(), a.jobsGraphCommand(),
 		a.jobsBackfillCommand(), a.jobsBackfillsCommand(), a.jobsBackfillCancelCommand(),
 		a.jobsPutCommand(), a.jobsApplyCommand(), a.jobsExportCommand(), a.jobsDeleteCommand())
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"time"
-
 	"cmp"
 	"context"
 	"fmt"
@@ -157,30 +155,6 @@ func (a *app) jobsRewind(t tool, back when) error {
 	}
 	a.say("job %s begins again with that tick", t.args[0])
 	return nil
-}
-
-// removedJSON is the output of jobs remove.
-type removedJSON struct {
-	Name    string `json:"name"`
-	Removed bool   `json:"removed"`
-}
-
-func (a *app) jobsRemoveCommand() *cobra.Command {
-	remove := a.command("remove NAME [--reason TEXT]", "remove a job that no node holds, with its history", wants("NAME"), a.inspectJob(func(t tool) error {
-		if err := t.in.Delete(t.ctx, t.args[0], time.Time{}); err != nil {
-			return err
-		}
-		if a.json() {
-			return print.JSON(a.stdout, removedJSON{t.args[0], true})
-		}
-		a.say("job %s is removed, with its history", t.args[0])
-		return nil
-	}))
-	a.reasonFlag(remove)
-	remove.Long = `Removes all that is stored of a job. Refused while a living node holds it, which
-would register it anew: take it out of the configuration of all nodes first. Refused
-also while a run of it is in flight.`
-	return remove
 }
 
 // operated prints the state of a job: in words, or as in jobs get.

@@ -114,7 +114,7 @@ func TestOperateJobs(t *testing.T) {
 	p.wants(exitRefused, "", "a rewind only goes back", "jobs", "rewind", "minutely", "--to", "2099-01-01T00:00:00Z")
 	p.wants(exitRefused, "", "follows minutely", "jobs", "rewind", "follower", "--to", "-1m")
 	p.wants(exitNotFound, "", `"minutly" in namespace escapement; `+"`jobs list` shows what there is; did you mean minutely", "jobs", "get", "minutly")
-	for _, args := range [][]string{{"run"}, {"pause", "--reason", "x"}, {"resume"}, {"remove"}, {"rewind", "--to", "-1m"}} {
+	for _, args := range [][]string{{"run"}, {"pause", "--reason", "x"}, {"resume"}, {"delete"}, {"rewind", "--to", "-1m"}} {
 		p.wants(exitNotFound, "", "did you mean minutely", append([]string{"jobs", args[0], "minutly"}, args[1:]...)...)
 	}
 	p.wants(exitNotFound, "", "did you mean minutely", "runs", "list", "--job", "minutly")
@@ -136,9 +136,9 @@ func TestOperateJobs(t *testing.T) {
 		t.Errorf("the cursor stands at %s", j.Next)
 	}
 
-	p.wants(exitDone, "", "job follower is removed", "jobs", "remove", "follower")
+	p.wants(exitDone, "", "job follower is deleted, with its history", "jobs", "delete", "follower")
 	id := p.granted(minutely, "1")
-	p.wants(exitRefused, "", "in flight", "jobs", "remove", "minutely")
+	p.wants(exitRefused, "", "in flight", "jobs", "delete", "minutely")
 	p.wants(exitRefused, "", "in flight", "jobs", "rewind", "minutely", "--to", "-1m")
 	p.settle("minutely", id, jobs.OutcomeSucceeded, "")
 	if got := decode[removedJSON](t, p.env, "jobs", "remove", "minutely"); !got.Removed || got.Name != "minutely" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -104,10 +105,16 @@ func inUse(j *jobs.Job, s spec.Setting) bool {
 	return s.With == "" || known && jobs.Settings.Given(j, with)
 }
 
+// removedJSON is the output of jobs delete.
+type removedJSON struct {
+	Name    string `json:"name"`
+	Removed bool   `json:"removed"`
+}
+
 func (a *app) jobsDeleteCommand() *cobra.Command {
-	remove := a.command("delete NAME [--reason TEXT]", "delete a stored job, with its history", wants("NAME"), a.inspectJob(func(t tool) error {
+	remove := a.command("delete NAME [--reason TEXT]", "delete a job, with its history", wants("NAME"), a.inspectJob(func(t tool) error {
 		followers := followersOf(t)
-		if _, err := t.in.DeleteJobs(t.ctx, []ops.StoredJob{{Job: jobs.Job{Name: t.args[0]}}}); err != nil {
+		if err := t.in.Delete(t.ctx, t.args[0], time.Time{}); err != nil {
 			return err
 		}
 		if len(followers) > 0 {
@@ -120,8 +127,16 @@ func (a *app) jobsDeleteCommand() *cobra.Command {
 		return nil
 	}))
 	a.reasonFlag(remove)
-	remove.Long = `Deletes a job that was stored at run time. Nodes claim nothing more of it. A run that is in
-flight goes on; the history then stays until jobs remove deletes it. Jobs that follow it are named, and stay.`
+	remove.Aliases = []string{"remove"}
+	remove.Long = `Deletes all that Redis has of a job. Jobs that follow it are named, and stay.
+
+Nodes claim nothing more of a job that was stored at run time. The deletion waits for its runs
+in flight, for five seconds at most. When one goes on even then, the history stays: repeat the
+command later.
+
+A job of a configuration or a program is refused while a run of it is in flight, or a living
+node holds it: the node would register it anew. Take the job out of the configuration of all
+nodes first.`
 	return remove
 }
 

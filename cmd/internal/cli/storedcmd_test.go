@@ -57,7 +57,7 @@ func TestStoredJobs(t *testing.T) {
 	run(exitNotFound, "", "no job tenant/7 is stored", "jobs", "export", "tenant/7")
 	run(exitDone, "", "job tenant/7 is stored: version 2", put("tenant/7")...)
 	run(exitRefused, "", "put job tenant/7: it is there already: the version of 2", append(put("tenant/7"), "--new")...)
-	run(exitNotFound, "", "no job beat is stored: it is a program's; take it out of the program, then jobs remove deletes its history\n", "jobs", "delete", "beat")
+	run(exitRefused, "", "delete job beat: held by a; take the job out of their configuration", "jobs", "remove", "beat")
 	run(exitRefused, "", `handler: no node has declared a handler "nope"; declared are report`, "jobs", "put", "x", "--handler", "nope", "--schedule", "@hourly")
 	eventually(t, "it has run", func() bool {
 		_, out, _ := call(env, "", "runs", "list", "--job", "tenant/7", "--outcome", "succeeded", "-o", "json")
@@ -138,5 +138,5 @@ func TestStoredJobs(t *testing.T) {
 	run(exitRefused, "", "max_runs: -1", "jobs", "put", "x", "--handler", "report", "--schedule", "@hourly", "--max-runs", "-1")
 	run(exitDone, "", "job tenant/9 is deleted, with its history", "jobs", "delete", "tenant/9")
 	run(exitNotFound, "", "", "jobs", "get", "tenant/9")
-	run(exitNotFound, "", "no job tenant/9 is stored", "jobs", "delete", "tenant/9")
+	run(exitNotFound, "", "\"tenant/9\" in namespace escapement", "jobs", "delete", "tenant/9")
 }

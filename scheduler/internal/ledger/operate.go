@@ -213,8 +213,8 @@ type removeArgs struct {
 // more. The caller checks that no living node holds the job: such a node would register it again.
 // Remove returns ErrUnknownJob, or ErrRefused while the job runs.
 func (l *Ledger) Remove(ctx context.Context, job string) error {
-	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed"}, map[Status]error{
-		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
+	_, err := l.ask(ctx, "delete job "+job, job, removeScript, []Status{"removed"}, map[Status]error{
+		"held": fmt.Errorf("%w: delete job %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
 	}, removeArgs{Job: job})
 	return err
 }
@@ -222,8 +222,8 @@ func (l *Ledger) Remove(ctx context.Context, job string) error {
 // RemoveDefined is Remove for a job whose current definition has this digest, and reports whether
 // it has; any other job stays.
 func (l *Ledger) RemoveDefined(ctx context.Context, job, digest string) (bool, error) {
-	word, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed", "used"}, map[Status]error{
-		"held": fmt.Errorf("%w: remove %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
+	word, err := l.ask(ctx, "delete job "+job, job, removeScript, []Status{"removed", "used"}, map[Status]error{
+		"held": fmt.Errorf("%w: delete job %s: a run of it is in flight; cancel it or wait", ErrRefused, job),
 	}, removeArgs{Job: job, Digest: digest})
 	return word != "used", err
 }
@@ -231,7 +231,7 @@ func (l *Ledger) RemoveDefined(ctx context.Context, job, digest string) (bool, e
 // RemoveUnused is Remove for a job that has run no tick and passed none, and whose current
 // definition has this digest. Any other one stays, without an error.
 func (l *Ledger) RemoveUnused(ctx context.Context, job, digest string) error {
-	_, err := l.ask(ctx, "remove "+job, job, removeScript, []Status{"removed", "held", "used", "unknown", "foreign"}, nil, removeArgs{job, digest, true})
+	_, err := l.ask(ctx, "delete job "+job, job, removeScript, []Status{"removed", "held", "used", "unknown", "foreign"}, nil, removeArgs{job, digest, true})
 	return err
 }
 
