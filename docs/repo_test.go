@@ -19,6 +19,8 @@ var checks = map[string]func(*tree) []string{
 	"doc comments":     checkDocComments,
 	"race detector":    checkRaceTags,
 	"top level":        checkTopLevel,
+	"test names":       checkTestNames,
+	"reasons":          checkReasons,
 }
 
 // TestRepository holds this repository to its own documents.
@@ -58,6 +60,8 @@ func TestChecks(t *testing.T) {
 		{"file length", "a/a.go", "package a\n" + strings.Repeat("\n", maxLines), "a/a.go: 301 lines, at most 300"},
 		{"doc comments", "a/a.go", "package a\n\ntype T struct{}\n\nfunc (*T) F() {}\n", "a/a.go: T.F has no doc comment"},
 		{"top level", "internal/a/a.go", "package a\n", "internal/a/a.go: no Go code belongs below internal"},
+		{"test names", "README.md", "`TestOther`, `go test -run 'TestA|TestSlo'`\n", "README.md: TestA: no such test"},
+		{"reasons", "scheduler/internal/ledger/claim.go", "package claim\n\nconst ReasonA = \"a word\"\n", "no `a word`"},
 		{"race detector", "a/a_test.go", "//go:build !race\n\npackage a\n\nfunc TestSlow() {}\n", "a/a_test.go: is left out under the race detector"},
 	} {
 		root := fstest.MapFS{}

@@ -45,7 +45,7 @@ func TestSettings(t *testing.T) {
 func settingsTable() string {
 	var b strings.Builder
 	b.WriteString("\nThis is each setting of a job, with its name in config.yaml, in files of stored jobs, in the API and in `-o json`; `retry.max` is `retry: {max: ...}`. " +
-		"A duration\nis a number and a unit, such as `90s`, `5m` or `2d`, in whole milliseconds. A setting that goes with another one is refused without it.\n\n")
+		"A duration\nis a number and a unit, such as `90s`, `5m` or `2d`, in whole milliseconds. A setting that goes with another one is refused without it, unless it has its default value.\n\n")
 	b.WriteString("| setting | value | default | goes with | meaning |\n| --- | --- | --- | --- | --- |\n")
 	for _, s := range spec.All() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, valueWords(s), code(byDefault(s)), withWords(s), s.Sentence)

@@ -148,14 +148,14 @@ func ParseDocument(text []byte, other func(key, value *spec.Node) bool) (j Job, 
 	return j, documentFaults(read)
 }
 
-// ParseShown is ParseDocument for an object with all settings, null where a setting has no value,
-// and with other keys.
+// ParseShown is ParseDocument for an object with all settings that this version or a newer one has
+// written: null stands for no value, and unknown keys and words are left out.
 func ParseShown(text []byte) (j Job, err error) {
 	doc, err := spec.ParseJSON(text)
 	if err != nil {
 		return j, &FieldError{Field: "job", Msg: err.Error()}
 	}
-	return j, documentFaults(Settings.DecodeShown(doc, &j, func(_, _ *spec.Node) bool { return true }))
+	return j, documentFaults(Settings.DecodeShown(doc, &j))
 }
 
 func documentFaults(read spec.Decoded) error {

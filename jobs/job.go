@@ -24,7 +24,7 @@ type Job struct {
 	// Name names the job in the whole namespace: 1 to 128 characters, the first a letter
 	// or digit, then also . _ : / and -. Required.
 	Name string
-	// Schedule is the cron expression; see ParseSchedule. Required, and empty with After.
+	// Schedule is the cron expression; see package jobs/cron. Required, and empty with After.
 	Schedule string
 	// TimeZone is the zone of the schedule, such as Europe/Berlin. Default UTC. A job with After
 	// may name UTC only.

@@ -3,7 +3,6 @@ package jobs
 import (
 	"errors"
 	"fmt"
-	"github.com/escapement/escapement/jobs/cron"
 	"maps"
 	"regexp"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/jobs/spec"
 )
 

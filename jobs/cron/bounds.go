@@ -3,10 +3,11 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"github.com/escapement/escapement/jobs/spec"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // Bounds are a job's settings that leave out ticks of its schedule, and its jitter, which moves the ticks that are left. The text of a

@@ -3,12 +3,13 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"github.com/escapement/escapement/jobs/spec"
 	"math"
 	"slices"
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // MaxDates bounds the dates and ranges of Bounds.Except and Bounds.Only together.

@@ -3,10 +3,11 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"github.com/escapement/escapement/jobs/spec"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 var descriptors = map[string]string{

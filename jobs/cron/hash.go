@@ -3,12 +3,12 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"github.com/escapement/escapement/jobs/spec"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // hashForm matches a list element with H: alone, over a range, in steps, or both.

@@ -3,10 +3,10 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"github.com/escapement/escapement/jobs/spec"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // maxJitter bounds Bounds.Jitter.

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"github.com/escapement/escapement/jobs/spec"
 	"strings"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // maxScheduleLen bounds a schedule expression without its zone, in bytes.

@@ -3,8 +3,9 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"github.com/escapement/escapement/jobs/spec"
 	"strings"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // CheckSteps returns an error that names each step of the schedule which never steps, such as */60 in the minutes, and what to write

@@ -3,13 +3,14 @@ package cron
 import (
 	"bufio"
 	"fmt"
-	"github.com/escapement/escapement/jobs/spec"
 	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 	_ "time/tzdata" // zone rules in the program, for a machine without any
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 var zonePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,63}$`)

@@ -95,12 +95,17 @@ func (b *Binding[T]) of(name string) *row {
 	return &b.rows[i] // the callers have the name from the table
 }
 
-// given reports whether a setting has a value. An empty list or mapping is none.
+// given reports whether a setting has a value. An empty list or mapping is none, and neither is the
+// zero time of any zone.
 func given(v reflect.Value) bool {
-	if k := v.Kind(); k == reflect.Slice || k == reflect.Map {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
 		return v.Len() > 0
+	case reflect.Struct:
+		return !v.Interface().(time.Time).IsZero()
+	default:
+		return !v.IsZero()
 	}
-	return !v.IsZero()
 }
 
 // Given reports whether a setting of job differs from the zero value.

@@ -96,7 +96,7 @@ func (r *row) value(f reflect.Value) any {
 		}
 		return FormatDuration(time.Duration(f.Int()))
 	case Instant:
-		if f.IsZero() {
+		if !given(f) {
 			return nil
 		}
 		return f.Interface().(time.Time).UTC().Format(instantForm)

@@ -44,6 +44,7 @@ func (a *app) readJobs(path string) (list []jobs.Job, err error) {
 	for _, in := range found {
 		var j jobs.Job
 		got := jobs.Settings.Decode(in.node, &j, isVersion)
+		jobs.Settings.Idle(&j)
 		for _, f := range append(in.faults, got.Faults...) {
 			faults = append(faults, jobFault(in.node, f))
 		}

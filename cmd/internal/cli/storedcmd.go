@@ -32,6 +32,7 @@ func (a *app) jobsPutCommand() *cobra.Command {
 				return err
 			}
 			j.Name, j.Payload = args[0], text
+			jobs.Settings.Idle(&j)
 			resolve, err := bounds()
 			if err != nil {
 				return err

@@ -47,6 +47,7 @@ jobs:
     catch_up_max: 10
     on_crash: record
     rerun_max: 3
+    stall_after: 0s
     ttl: 15s
     retry: {max: 0, backoff: 1s, max_backoff: 1m}
     shards: 1

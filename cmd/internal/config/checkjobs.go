@@ -128,10 +128,11 @@ func (c *checker) moot(path string) map[string]bool {
 	return set
 }
 
-// zeroes refuses a written 0 where jobs takes 0 for "not given".
+// zeroes refuses a written 0 where jobs takes 0 for "not given". For a setting without a greatest
+// value 0 means never.
 func (c *checker) zeroes(path string, e jobEntry) {
 	for _, s := range spec.All() {
-		if at := path + "." + s.Name; s.Min > 0 && e.given(s.Name) && !jobs.Settings.Given(&e.settings, s) && !c.faults.has(at) {
+		if at := path + "." + s.Name; s.Min > 0 && s.Max > 0 && e.given(s.Name) && !jobs.Settings.Given(&e.settings, s) && !c.faults.has(at) {
 			c.fault(at, "0 is outside %s%s", s.Bounds(), s.LeaveOut())
 		}
 	}

@@ -43,7 +43,8 @@ type Config struct {
 	Clock    Clock
 	Jobs     *work.Jobs
 	Reporter *Reporter
-	// Restore writes again what Redis has lost of the control record, and of the gates and incarnations of some partitions.
+	// Restore writes the lost parts of the control record, and of the gates and incarnations of some partitions. nil: they are
+	// written, or the master of the control record does not answer, and Step calls again.
 	Restore    func(ctx context.Context, parts []int) error
 	Beat       chan<- struct{} // holds one signal: send a heartbeat now
 	Lost       chan<- struct{} // holds one signal: Redis may have lost data
@@ -65,13 +66,13 @@ type Config struct {
 //
 // Notice: an answer shows the id of another epoch, see ledger.EpochID. Scripts that grant, renew and settle refuse callers that name
 // another epoch, so no promise depends on who notices first. Assert: a run that has to wait for the report of an earlier tick by another
-// node is reported again until all nodes have reported. Hold: its time counts from when the server takes writes, because nothing can be
-// reported before; who is waited for are the nodes of the view, which does not shrink meanwhile. Account: runs that are still not in place
-// are reported with the gap before them, and ticks that no node was granted are recorded as missed.
+// node is reported again until all nodes have reported; the last report names the gap before the run. Hold: its time counts from when the
+// server takes writes, because nothing can be reported before; who is waited for are the nodes of the view, which does not shrink
+// meanwhile. Account: ticks that no node was granted are recorded as missed.
 //
 // A partition goes through this also when it gets another master. Other partitions of that master go on claiming; their lapsed leases are
 // reaped a ttl later. Each partition's state is an Epoch:
-// in Assert the state is Asserting, then Restoring; in Hold it is Waiting; Account ends with Open.
+// in Assert the state is Asserting; in Hold it is Restoring until all runs are in place, then Waiting; Account ends with Open.
 type Epochs struct {
 	Config
 	calls Master

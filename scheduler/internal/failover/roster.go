@@ -41,8 +41,8 @@ func (es *Epochs) Seen(members []roster.Member, nodes []sharding.Node) {
 			continue
 		}
 		i := slices.IndexFunc(members, func(m roster.Member) bool { return m.ID == x.ID })
-		mute := i >= 0 && members[i].Asserted == ""
-		es.allAsserted = es.allAsserted && (mute || i >= 0 && ledger.HasFingerprint(members[i].Asserted, here))
-		es.allRestored = es.allRestored && (mute || i >= 0 && ledger.HasFingerprint(members[i].Restored, here))
+		reportsNothing := i >= 0 && members[i].Asserted == ""
+		es.allAsserted = es.allAsserted && (reportsNothing || i >= 0 && ledger.HasFingerprint(members[i].Asserted, here))
+		es.allRestored = es.allRestored && (reportsNothing || i >= 0 && ledger.HasFingerprint(members[i].Restored, here))
 	}
 }

@@ -162,7 +162,7 @@ func (b *breaker) GrantsResumed() {
 	}
 }
 
-// overdue is how late something counts for the turns of nodes, see Health.overdue.
+// overdue is how late something counts for the order of takeovers, see Health.overdue.
 func (b *breaker) overdue(by time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

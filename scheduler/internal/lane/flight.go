@@ -33,7 +33,7 @@ func (s flightState) String() string {
 //	  │
 //	  │ MaxSkew after the first request
 //	  ▼
-//	asking ── granted, refused, or a no that is final ──► over
+//	asking ── granted, refused, a no that is final, or held or migrating before any request was in doubt ──► over
 //
 //	claiming, asking ── the node drains, 3 MaxSkew after the first request ──► over, with the last error
 //
@@ -81,6 +81,8 @@ func (f *flight) arrive(r reply, now time.Time, draining bool) flightState {
 	case held, migrating:
 		switch f.requests = 0; {
 		case f.Unanswered:
+		case r == held && f.state == asking: // nothing was carried out, and nothing can be granted any more
+			f.Err, f.state = work.ErrNotSent, over
 		case r == held:
 			f.state, f.FirstSent = unsent, time.Time{}
 		default:

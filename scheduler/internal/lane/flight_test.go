@@ -72,6 +72,8 @@ func TestFlightArrives(t *testing.T) {
 		"refused":                                   {claiming, 0, true, refused, stale, false, over},
 		"held, nothing was carried out":             {claiming, 0, false, held, stale, false, unsent},
 		"held, an earlier request is in doubt":      {claiming, 0, true, held, stale, false, claiming},
+		"a question is held, nothing was done":      {asking, 2 * skew, false, held, stale, false, over},
+		"a question migrates, nothing was done":     {asking, 2 * skew, false, migrating, stale, false, over},
 		"migrating, nothing was carried out":        {claiming, 0, false, migrating, stale, false, over},
 		"migrating, an earlier request is in doubt": {asking, 2 * skew, true, migrating, stale, false, asking},
 		"refused by the clock":                      {claiming, 0, false, clockRefused, stale, false, claiming},

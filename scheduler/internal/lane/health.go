@@ -18,7 +18,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
-// Roles whose calls matter for overdue and read-only servers. Sweeps and claims notice overdue
+// Roles whose calls count for Health.overdue and for a read-only server. Sweeps and claims notice overdue
 // jobs; a heartbeat writes in any case.
 const (
 	roleSweep = "sweep"
@@ -178,7 +178,7 @@ func (h *Health) outageOver() {
 // Failed claims wait for that long.
 const reclaimDelay = time.Second
 
-// overdue is how late something counts for the turns of nodes. During an outage everything becomes
+// overdue is how late something counts for the order of takeovers. During an outage everything becomes
 // late for all nodes alike, so turns start anew when the nodes can claim again. Only failed sweeps
 // and claims count as an outage: heartbeats that fail now and then would delay every turn.
 func (h *Health) overdue(by time.Duration) time.Duration {

@@ -143,7 +143,7 @@ func (n *Lanes) Hold(parent context.Context, part int, g locking.Grant) *locking
 // Blocked reports whether nothing is claimed from a partition.
 func (n *Lanes) Blocked(part int) bool { return n.link(part).blocked(part) }
 
-// Overdue is how late something of a partition counts for the turns of nodes.
+// Overdue is how late something of a partition counts for the order of takeovers.
 func (n *Lanes) Overdue(part int, by time.Duration) time.Duration {
 	return n.link(part).breaker.overdue(n.Health.overdue(by))
 }

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -195,5 +196,36 @@ func TestPartitionMoves(t *testing.T) {
 		w.eventually("the end is recorded", func() bool { return slices.Contains(w.rows("a"), "succeeded") })
 		w.eventually("the node claims again", func() bool { return !w.Blocked(g.Job.Part) })
 		w.run("a", "r2")
+	})
+}
+
+// TestDetachedBatchOfASilentMaster: batches that wait in its lane are of another master, and are not
+// returned.
+func TestDetachedBatchOfASilentMaster(t *testing.T) {
+	inNode(t, true, minutely, func(t *testing.T, w *node) {
+		time.Sleep(time.Until(time.UnixMilli(w.cursor("a"))))
+		f := &flight{Batch: w.claimOf("a", "r1"), skew: skew, detached: true}
+		current := w.of(f.Part)
+		for _, e := range w.redis {
+			if e.Addr() == current.addr {
+				e.Stop()
+			}
+		}
+		for _, l := range w.all() {
+			if l == current {
+				continue
+			}
+			waiting := make(chan *work.Batch, 1)
+			waiting <- &work.Batch{}
+			s := *l.sender
+			s.claims, s.answers = waiting, make(chan *work.Batch, 1)
+			draining, drain := context.WithCancel(t.Context())
+			drain() // the batch is given up after 3 MaxSkew
+			f.state, f.FirstSent = claiming, time.Now()
+			if !s.send(draining, f) || f.Err == nil || !f.SlotsFreed || len(waiting) != 1 {
+				t.Errorf("%v; %d batches wait", f.Err, len(waiting))
+			}
+			return
+		}
 	})
 }

@@ -64,8 +64,8 @@ func (r *reaper) reapable(ctx context.Context, lapsed []ledger.Run) []ledger.Run
 			reapable = append(reapable, l)
 		}
 	}
-	for run, sight := range r.seen {
-		if now.Sub(sight.at) > keepLapsed {
+	for run, seen := range r.seen {
+		if now.Sub(seen.at) > keepLapsed {
 			delete(r.seen, run)
 		}
 	}
@@ -99,7 +99,7 @@ func (r *reaper) writtenFor(ctx context.Context, part int) time.Duration {
 
 // reap settles runs as abandoned.
 func (r *reaper) reap(ctx context.Context, calls *masterCalls, reapable []ledger.Run) {
-	foreign := 0
+	unknown := 0
 	partOf := func(l ledger.Run) int { return r.home.ledger.Partition(l.Job) }
 	slices.SortStableFunc(reapable, func(a, b ledger.Run) int { return partOf(a) - partOf(b) })
 	for batch := range work.Batches(reapable, ledger.BatchMax, partOf) {
@@ -110,7 +110,7 @@ func (r *reaper) reap(ctx context.Context, calls *masterCalls, reapable []ledger
 			}
 			statuses, err := r.home.ledger.Reap(ctx, r.clock.Now().UnixMilli(), server, batch)
 			if err == nil {
-				foreign += r.reaped(batch, statuses)
+				unknown += r.reaped(batch, statuses)
 			}
 			return err
 		})
@@ -119,12 +119,12 @@ func (r *reaper) reap(ctx context.Context, calls *masterCalls, reapable []ledger
 			return
 		}
 	}
-	r.unknown.Note(foreign, "entries or histories of jobs whose runs have lapsed")
+	r.unknown.Note(unknown, "entries or histories of jobs whose runs have lapsed")
 }
 
 // reaped logs the abandoned runs, frees their jobs in the agenda, and returns how many records have
 // an unknown format.
-func (r *reaper) reaped(batch []ledger.Run, statuses []ledger.Status) (foreign int) {
+func (r *reaper) reaped(batch []ledger.Run, statuses []ledger.Status) (unknown int) {
 	var free []*work.Job
 	for i, l := range batch {
 		switch statuses[i] {
@@ -137,7 +137,7 @@ func (r *reaper) reaped(batch []ledger.Run, statuses []ledger.Status) (foreign i
 				"tick", time.UnixMilli(l.Tick).UTC(), "run", l.ID, "node", l.NodeName, "token", l.Token)
 			r.listener.Abandoned(l)
 		case ledger.StatusUnknownFormat:
-			foreign++
+			unknown++
 			r.ignore(l.ID)
 		default: // renewed or ended meanwhile
 		}
@@ -145,5 +145,5 @@ func (r *reaper) reaped(batch []ledger.Run, statuses []ledger.Status) (foreign i
 	if len(free) > 0 {
 		r.inbox.Send(agenda.Reaped{Jobs: free})
 	}
-	return foreign
+	return unknown
 }

@@ -27,7 +27,7 @@ type settling struct {
 type reportFlight struct {
 	batch    []settling
 	reports  []ledger.Report
-	failures int  // since the batch was last held; for the backoff
+	failures int  // replies since the last held one, itself included; for settleTries and the backoff
 	detached bool // the batch has a goroutine of its own, and follows its partition to other masters
 
 	statuses []ledger.Status // the answers

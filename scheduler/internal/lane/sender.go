@@ -99,7 +99,9 @@ func (s *sender) send(draining context.Context, f *flight) (done bool) {
 				doubt.end()
 			} else {
 				doubt.begin(k.breaker)
-				s.returnUnsent()
+				if !f.detached { // behind a detached batch wait those of another master
+					s.returnUnsent()
+				}
 			}
 		}
 		wait.For(context.Background(), wait.Backoff(s.by.ID+f.Claims[0].Run, max(0, f.requests-1)))

@@ -105,7 +105,7 @@ func (s *settler) next(all bool) (batch []settling, left time.Duration) {
 		delete(s.queues, p.part)
 	}
 	if len(s.queues) > 0 {
-		wait.Signal(s.wake) // for the other carrier
+		wait.Signal(s.wake) // for the other goroutine of the settler
 	}
 	return batch, 0
 }
@@ -196,7 +196,7 @@ func (s *settler) send(giveUp context.Context, f *reportFlight) (done bool) {
 			doubt.begin(k.breaker)
 			s.freeSlots(f, !f.detached)
 		}
-		if !wait.For(giveUp, wait.Backoff(f.reports[0].Run, max(0, f.failures-1))) {
+		if !wait.For(giveUp, wait.Backoff(f.reports[0].Run, f.failures-1)) {
 			f.err = errors.Join(errStopped, f.err)
 			return true
 		}

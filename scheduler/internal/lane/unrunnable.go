@@ -172,13 +172,13 @@ func (u *unrunnable) giveUp(ctx context.Context, calls *masterCalls, stored ledg
 	if err != nil || schedule == nil {
 		return stored.Cursor
 	}
-	passes, next := agenda.NoNode(j, schedule, stored.Cursor, stored.Pause, now)
-	if len(passes) == 0 {
+	skipped, next := agenda.NoNode(j, schedule, stored.Cursor, stored.Pause, now)
+	if len(skipped) == 0 {
 		return stored.Cursor
 	}
 	c := ledger.Claim{
 		Job: stored.Job, Digest: stored.Digest, Run: u.by.ID + " gives up", TTL: time.Second, Overlap: j.Overlap, Attempts: 1,
-		From: stored.Cursor, Skipped: passes, Next: next, MaxRuns: j.MaxRuns,
+		From: stored.Cursor, Skipped: skipped, Next: next, MaxRuns: j.MaxRuns,
 	}
 	cursor = stored.Cursor
 	calls.ask(ctx, stored.Job, func(ctx context.Context) error {
@@ -192,9 +192,9 @@ func (u *unrunnable) giveUp(ctx context.Context, calls *masterCalls, stored ledg
 		}
 		cursor = next
 		if got[0].Detail == ledger.ReasonMaxRuns {
-			cursor, passes = 0, nil
+			cursor, skipped = 0, nil
 		}
-		for _, p := range passes {
+		for _, p := range skipped {
 			u.log.Warn("ticks not run: no living node can run the job", "job", stored.Job, "tick", time.UnixMilli(p.First).UTC(),
 				"until", time.UnixMilli(p.Last).UTC(), "count", p.Count, "outcome", p.Outcome.String(), "reason", p.Reason)
 			u.listener.Skipped(stored.Job, p)

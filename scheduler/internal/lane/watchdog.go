@@ -44,9 +44,9 @@ type watchdog struct {
 
 // finding is how long something has been found with the same value.
 type finding struct {
-	value       int64
-	since, last time.Time
-	leftAlone   bool // its job's record has an unknown format: it is left alone
+	value         int64
+	since, last   time.Time
+	unknownFormat bool // of its job's record: the run is left alone
 }
 
 func newWatchdog(may func(string) (string, bool), read func(context.Context, string) (ledger.Stored, error), log *slog.Logger) *watchdog {
@@ -101,7 +101,7 @@ func (w *watchdog) sweep(ctx context.Context, f ledger.ScanResult) {
 // ignore notes that a lapsed run is not reaped because its job's record has an unknown format.
 func (w *watchdog) ignore(run string) {
 	if f := w.lapsed[run]; f != nil {
-		f.leftAlone = true
+		f.unknownFormat = true
 	}
 }
 
@@ -140,7 +140,7 @@ func (w *watchdog) unclaimed(ctx context.Context, now time.Time) error {
 func (w *watchdog) unreaped(lapsed []ledger.Run, now time.Time) error {
 	for _, l := range lapsed {
 		f, ttl := w.lapsed[l.ID], redisconn.Duration(l.TTL, time.Millisecond)
-		if f != nil && !f.leftAlone && now.Sub(f.since) > max(stallAfter, 3*min(ttl, 24*time.Hour)) {
+		if f != nil && !f.unknownFormat && now.Sub(f.since) > max(stallAfter, 3*min(ttl, 24*time.Hour)) {
 			return fmt.Errorf("run %s of job %s has lapsed, and nobody has reaped it for %s: Redis' clock does not run steadily, or its master has taken no writes for a ttl of %s",
 				l.ID, l.Job, now.Sub(f.since).Round(time.Second), ttl)
 		}

@@ -112,21 +112,21 @@ func TestWatchdogAfterAnOutage(t *testing.T) {
 // A lease that was seen lapsed for three times its ttl, and is not reaped, is trouble, unless it is
 // left alone.
 func TestWatchdogOfLapsedLeases(t *testing.T) {
-	for _, leftAlone := range []bool{false, true} {
+	for _, unknownFormat := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWatchdog(func(string) (string, bool) { return "", false }, nil, slog.New(slog.DiscardHandler))
 			lapsed := ledger.ScanResult{Lapsed: []ledger.Run{{ID: "r1", Job: "job", TTL: 15_000, Until: 100_000}}}
 			for second := range 60 {
-				if w.sweep(t.Context(), lapsed); leftAlone {
+				if w.sweep(t.Context(), lapsed); unknownFormat {
 					w.ignore("r1")
 				}
-				if err := w.err(); second < 44 && err != nil || leftAlone && err != nil {
+				if err := w.err(); second < 44 && err != nil || unknownFormat && err != nil {
 					t.Fatalf("after %d s: %v", second, err)
 				}
 				time.Sleep(time.Second)
 			}
-			if err := w.err(); (err == nil) != leftAlone {
-				t.Errorf("leftAlone %v: %v", leftAlone, err)
+			if err := w.err(); (err == nil) != unknownFormat {
+				t.Errorf("unknownFormat %v: %v", unknownFormat, err)
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func (w *world) tidyRecord(s *State, l *Record) {
 		switch sh := &l.Shards[i]; {
 		case sh.Phase == Leased:
 			sh.Until = max(sh.Until, -w.back(s.Left.Steps))
-			if l.Whole != 0 {
+			if l.TickID != 0 {
 				sh.Since = -ticks
 			} else {
 				sh.Since = w.tidySince(l, sh.Since)
@@ -65,7 +65,7 @@ func (w *world) tidyRecord(s *State, l *Record) {
 			sh.Since = -ticks
 		}
 	}
-	if l.Whole != 0 {
+	if l.TickID != 0 {
 		l.Since = w.tidySince(l, l.Since)
 	}
 	if w.Deploys == 0 {
@@ -235,7 +235,7 @@ func renumber(s *State) {
 		*run = names[*run]
 	}
 	for i := range s.Records {
-		name(&s.Records[i].Whole)
+		name(&s.Records[i].TickID)
 		for j := range s.Records[i].Shards {
 			name(&s.Records[i].Shards[j].Run)
 		}

@@ -25,7 +25,7 @@ func (w *world) check(s *State, c Command, a Answer) {
 			chain = w.checkLink(chain, r.Prev, r.Next)
 			w.account(s, l, moment(r.Tick), Open)
 			l.Opened = int8(r.Shards)
-		} else if r.IsOpenTick && l.Whole == 0 { // of a run that was handed back
+		} else if r.IsOpenTick && l.TickID == 0 { // of a run that was handed back
 			l.Opened = int8(r.Shards)
 			if r.Attempt > 1 {
 				w.breaks(P7, "tick %d has begun as one run and goes on as %d shards", moment(r.Tick), r.Shards)
@@ -105,7 +105,7 @@ func (w *world) checkClosed(l *Record, tick int8) {
 // since is when the run that holds the job was granted, or its tick opened.
 func (l *Record) since() int8 {
 	switch {
-	case l.Whole != 0:
+	case l.TickID != 0:
 		return l.Since
 	case l.Shards[0].Phase == Leased:
 		return l.Shards[0].Since

@@ -75,8 +75,8 @@ func (w *world) load(s *State) {
 		return
 	}
 	tick := ledger.Run{Job: theJob, Tick: instant(l.Tick), Shards: int(l.Count), Attempt: 1, Overlap: "s", Granted: instant(l.Since)}
-	if l.Whole != 0 {
-		tick.ID, tick.IsOpenTick = runID(l.Whole), true
+	if l.TickID != 0 {
+		tick.ID, tick.IsOpenTick = runID(l.TickID), true
 	} else {
 		tick.ID = runID(l.Shards[0].Run)
 	}
@@ -134,7 +134,7 @@ func (w *world) store(s *State, fresh int8) {
 	for _, r := range j.runs {
 		after.Tick, after.Count = moment(r.Tick), int8(r.Shards)
 		if r.IsOpenTick {
-			after.Whole, after.Since = number(r.ID), moment(r.Granted)
+			after.TickID, after.Since = number(r.ID), moment(r.Granted)
 			continue
 		}
 		sh := Shard{Phase: Pending, Attempt: int8(r.Attempt), Run: number(r.ID), Since: moment(r.Granted)}

@@ -86,7 +86,7 @@ func (w *world) requestClaims(s State, i int8) {
 	for j, sh := range l.Shards {
 		if sh.Phase == Pending {
 			c := w.command(s, i, ClaimPending)
-			c.Tick, c.Shard, c.Run, c.Attempt, c.Part = l.Tick, int8(j), sh.Run, sh.Attempt, l.Whole != 0
+			c.Tick, c.Shard, c.Run, c.Attempt, c.Part = l.Tick, int8(j), sh.Run, sh.Attempt, l.TickID != 0
 			w.request(s, c)
 		}
 	}
@@ -165,7 +165,7 @@ func freshRun(s *State) int8 {
 	most := int8(0)
 	for i := range s.Records {
 		l := &s.Records[i]
-		most = max(most, l.Whole, l.Shards[0].Run, l.Shards[1].Run)
+		most = max(most, l.TickID, l.Shards[0].Run, l.Shards[1].Run)
 	}
 	for i := range s.Nodes {
 		most = max(most, s.Nodes[i].Run, s.Flight[i].Run)

@@ -140,7 +140,7 @@ func (w *world) handleReply(s *State, c Command, a Answer, first bool) {
 }
 
 // handleClaim starts the run, or takes the no for an answer. While another copy may still be
-// granted, no answer is a no: not even moved, for a replaced definition may set the cursor back.
+// granted, no answer is a no: not even stale, for a replaced definition may set the cursor back.
 func (w *world) handleClaim(s *State, n *Node, c Command, a Answer, first bool) {
 	if a != Granted {
 		if first || a == Opened || !w.on(NoIsFinalLater) {

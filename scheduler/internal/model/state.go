@@ -8,7 +8,6 @@ const (
 	skew   = 1
 	ticks  = 3         // instants 1 to 3 may be ticks; Redis' clock stands still at the last
 	end    = ticks + 1 // a cursor behind the last tick
-	many   = 4         // see guardJump
 )
 
 // State is the whole world at one moment. All of it is small numbers, so that it is a key of a
@@ -51,7 +50,7 @@ type Record struct {
 	Digest    Digest
 	Tick      int8 // the open one, 0 for none
 	Count     int8 // its shards, pinned
-	Whole     int8 // the id of an open tick with shards, 0 for a run
+	TickID    int8 // the id of an open tick with shards, 0 for a run
 	Shards    [2]Shard
 	Since     int8    // Redis' time when an open tick with shards was opened
 	Busy      [2]int8 // the busy time of the job, from and to; 0 for none

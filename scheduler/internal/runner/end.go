@@ -37,13 +37,13 @@ type endedRun struct {
 }
 
 // Settled logs the answer to the report and removes the run.
-func (e endedRun) Settled(report ledger.Report, word ledger.Status, err error) {
+func (e endedRun) Settled(report ledger.Report, status ledger.Status, err error) {
 	r, g := e.r, e.l.g
-	recorded := err == nil && word == ledger.Settled
+	recorded := err == nil && status == ledger.Settled
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
 	succeeded := recorded && report.Outcome == jobs.OutcomeSucceeded
 	if level, shown := r.usual(duration > long); shown || !succeeded {
-		r.logEnd(g, report, word, err, level)
+		r.logEnd(g, report, status, err, level)
 	}
 	r.Listener.Settled(g.Lease, report, recorded)
 	r.leave(e.l)
@@ -166,23 +166,23 @@ func clip(s string, most int) string {
 }
 
 // logEnd logs the answer to a report.
-func (r *Runner) logEnd(g work.Grant, report ledger.Report, word ledger.Status, err error, usual slog.Level) {
+func (r *Runner) logEnd(g work.Grant, report ledger.Report, status ledger.Status, err error, usual slog.Level) {
 	log := r.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
 	switch {
 	case err != nil:
 		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)
-	case word == ledger.Settled && report.Outcome == jobs.OutcomeSucceeded:
+	case status == ledger.Settled && report.Outcome == jobs.OutcomeSucceeded:
 		log.Log(context.Background(), usual, "run ended", "duration", duration, "tries", report.Tries)
-	case word == ledger.Settled && report.RetryIn > 0:
+	case status == ledger.Settled && report.RetryIn > 0:
 		log.Warn("run failed; another node makes the next try", "duration", duration, "attempt", g.Lease.Attempt, "of", 1+g.Job.Retry.Max, "wait", report.RetryIn, "error", report.Error)
-	case word == ledger.Settled:
+	case status == ledger.Settled:
 		log.Warn("run ended", "duration", duration, "tries", report.Tries, "reason", report.Reason, "error", report.Error)
-	case word == ledger.Lost:
-		log.Warn("run ended too late: somebody else had ended it, this report is kept beside that outcome", "answer", string(word))
-	case word == ledger.NoSuchRun:
+	case status == ledger.Lost:
+		log.Warn("run ended too late: somebody else had ended it, this report is kept beside that outcome", "answer", string(status))
+	case status == ledger.NoSuchRun:
 		log.Error("run ended, and nobody knows it any more: Redis lost its record, its outcome is only here", "error", report.Error)
 	default:
-		log.Error("run ended, but a record of its job is not understood by this version and was left alone; its outcome is only here", "answer", string(word), "error", report.Error)
+		log.Error("run ended, but a record of its job is not understood by this version and was left alone; its outcome is only here", "answer", string(status), "error", report.Error)
 	}
 }

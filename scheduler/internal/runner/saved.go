@@ -33,7 +33,7 @@ type runStore struct {
 	log         *slog.Logger
 	grant       work.Grant
 	valid       func() bool     // the run's lease is valid
-	ctx         context.Context // the function's, of the try that is going
+	ctx         context.Context // the function's; set once, before its first call
 
 	calls sync.Mutex // held during a call of Redis: one call after another
 	known bool       // the earlier attempts' checkpoint has been read. The lock of calls guards it
@@ -187,11 +187,8 @@ func (s *runStore) text() string {
 	return ""
 }
 
-// called notes that the function is called with a context.
-func (s *runStore) called(ctx context.Context) {
-	s.ctx = ctx
-	s.progresses(time.Now())
-}
+// called notes that the function is called.
+func (s *runStore) called() { s.progresses(time.Now()) }
 
 // returned notes that the function has returned.
 func (s *runStore) returned() { s.progresses(time.Time{}) }

@@ -29,6 +29,7 @@ func (r *Runner) call(l *activeRun) {
 	if timeout := l.g.Job.Timeout; timeout > 0 {
 		l.ctx, l.cancel = context.WithTimeoutCause(l.ctx, timeout, jobs.ErrTimeout)
 	}
+	l.store.ctx = l.ctx
 	l.calling.Store(true)
 	r.logStarted(l)
 	r.Listener.Started(l.g.Lease, l.started)
@@ -98,7 +99,7 @@ func (r *Runner) tries(l *activeRun) {
 			l.writing.Store(l.run)
 		}
 		l.inFunction, l.err, l.called = true, errLeft, time.Now() // until it returns
-		l.store.called(l.ctx)
+		l.store.called()
 		l.err = r.invoke(l)
 		l.store.returned()
 		l.inFunction = false
