@@ -127,7 +127,7 @@ func (c *bookCheck) span(k step) {
 
 var outcomeOf = map[string]jobs.Outcome{
 	ledger.ReasonLate: jobs.OutcomeMissed, ledger.ReasonCatchUpMax: jobs.OutcomeMissed, ledger.ReasonStartWithin: jobs.OutcomeMissed, ledger.ReasonNoNode: jobs.OutcomeMissed, ledger.ReasonFailover: jobs.OutcomeMissed,
-	ledger.ReasonOverlap: jobs.OutcomeSkipped, ledger.ReasonUpstream: jobs.OutcomeSkipped, ledger.ReasonPaused: jobs.OutcomePaused,
+	ledger.ReasonOverlap: jobs.OutcomeSkipped, ledger.ReasonPaused: jobs.OutcomePaused,
 }
 
 // possible reports whether a definition's policies can lead to a reason.
