@@ -168,26 +168,23 @@ func TestLeases(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b, i, ctx := c.keepBooks(minutely), c.ops(), t.Context()
 		id := must[string](t)(i.Trigger(ctx, "job", ops.TriggerOptions{}))
-		if got := must[[]ops.LeaseView](t)(i.Leases(ctx, "")); got == nil || len(got) != 0 {
+		if got := must[ops.Page[ops.LockView]](t)(i.ListLocks(ctx, ops.LockFilter{})); got.Items == nil || len(got.Items) != 0 {
 			t.Errorf("a pending run has a lease: %+v", got)
 		}
 		b.grant(id)
-		for _, job := range []string{"", "job"} {
-			got := must[[]ops.LeaseView](t)(i.Leases(ctx, job))
-			if len(got) != 1 || got[0].Name != "job" || got[0].Job != "job" || got[0].Run != id || got[0].Node != "n1" || got[0].TTL != 5*time.Second ||
-				got[0].Token == 0 || time.Until(got[0].Until).Round(time.Millisecond) != 5*time.Second {
+		all := must[ops.Page[ops.LockView]](t)(i.ListLocks(ctx, ops.LockFilter{})).Items
+		for _, got := range append(all, must[ops.LockView](t)(i.GetLock(ctx, "job"))) {
+			if len(all) != 1 || got.Name != "job" || got.Kind != ops.RunKind || got.Run != id || got.Node != "n1" || got.TTL != 5*time.Second || got.Token == 0 {
 				t.Errorf("got %+v", got)
 			}
 		}
 		time.Sleep(6 * time.Second)
-		if got := must[[]ops.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 1 || got[0].TTL != 0 {
+		if got := must[ops.LockView](t)(i.GetLock(ctx, "job")); got.Run != id || got.TTL != 0 {
 			t.Errorf("lapsed, and nobody reaped it: %+v", got)
 		}
 		b.settle(id, jobs.OutcomeSucceeded, false)
-		if got := must[[]ops.LeaseView](t)(i.Leases(ctx, "job")); len(got) != 0 {
-			t.Errorf("settled: %+v", got)
+		for _, name := range []string{"job", "nope"} {
+			refused(t, second(i.GetLock(ctx, name)), ops.ErrUnknownLock, name)
 		}
-		_, err := i.Leases(ctx, "nope")
-		refused(t, err, ops.ErrUnknownJob, "nope")
 	})
 }

@@ -371,7 +371,7 @@ func TestPagesOfALargeNamespace(t *testing.T) {
 		refused(t, second(in.ListJobs(ctx, ops.JobFilter{Limit: -1})), ops.ErrRefused, "-1")
 		seen.since()
 		must[[]ops.NodeView](t)(in.ListNodes(ctx))
-		must[[]ops.LeaseView](t)(in.Leases(ctx, ""))
+		must[ops.Page[ops.LockView]](t)(in.ListLocks(ctx, ops.LockFilter{}))
 		within("nodes and leases", map[string]int{"lrange": 0, "hkeys": 0})
 	})
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
 // Actor is the person who operates a namespace, for the audit.
@@ -41,6 +43,30 @@ func (c *Client) who() Actor {
 	return *c.actor
 }
 
+// by is the author and the reason of an act: from the options, else from the client's actor.
+func (c *conn) by(author, reason string) (string, string) {
+	if c.actor == nil {
+		return author, reason
+	}
+	return cmp.Or(author, c.actor.Name), cmp.Or(reason, c.actor.Reason)
+}
+
+func author(s string) string { return cmp.Or(wire.OneLine(s), unknownAuthor) }
+
+// unknownAuthor is the default author.
+const unknownAuthor = "unknown"
+
+// utf8Only refuses an author or a reason that would be kept otherwise than it was given.
+func utf8Only(op, author, reason string) error {
+	switch {
+	case !utf8.ValidString(author):
+		return fmt.Errorf("%w: %s: the author %+.64q is not valid UTF-8", ErrRefused, op, author)
+	case !utf8.ValidString(reason):
+		return fmt.Errorf("%w: %s: the reason %+.256q is not valid UTF-8", ErrRefused, op, reason)
+	}
+	return nil
+}
+
 // ErrNotAudited is returned when an action was carried out, and could not be noted in the audit.
 // The method's result is valid.
 var ErrNotAudited = errors.New("it is done, but is not in the audit")
@@ -65,12 +91,20 @@ type ActionFilter struct {
 	After string    `query:"after"`                                  // the page begins behind this place: Next of the page before
 }
 
+var rowAudit = read("audit", "what operators did, the newest first", listActions)
+
+// Audit lists operators' acts, the newest first. The namespace keeps the last 2,000 actions. It
+// returns ErrUnknownNamespace, and ErrRefused for a negative limit and an After that is no place.
+func (c *Client) Audit(ctx context.Context, f ActionFilter) (Page[ActionView], error) {
+	return call(ctx, c, rowAudit, f)
+}
+
 func listActions(ctx context.Context, c *conn, f ActionFilter) (Page[ActionView], error) {
 	before, err := placeOf(f.After)
 	if err != nil {
 		return Page[ActionView]{}, err
 	}
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return Page[ActionView]{}, err
 	}
@@ -152,12 +186,12 @@ func (c *Client) Note(ctx context.Context, a Action, result error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
 	note := ledger.Action{
-		Author: author(cmp.Or(a.Author, c.actor.Name)), Via: c.actor.Via, Name: a.Name, Target: a.Target, Reason: oneLine(cmp.Or(a.Reason, c.actor.Reason)), Detail: a.Detail,
+		Author: author(cmp.Or(a.Author, c.actor.Name)), Via: c.actor.Via, Name: a.Name, Target: a.Target, Reason: wire.OneLine(cmp.Or(a.Reason, c.actor.Reason)), Detail: a.Detail,
 	}
 	if result != nil {
-		note.Error = oneLine(strings.TrimPrefix(result.Error(), ErrRefused.Error()+": "))
+		note.Error = wire.OneLine(strings.TrimPrefix(result.Error(), ErrRefused.Error()+": "))
 	}
-	l, err := c.conn.open(ctx)
+	l, err := c.conn.Open(ctx)
 	if err == nil {
 		err = l.Audit(ctx, note)
 	}

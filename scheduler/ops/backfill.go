@@ -40,12 +40,41 @@ type BackfillPlan struct {
 	Last  []time.Time `json:"last"`  // the last ticks, in order, without the ticks of First
 }
 
+type backfillIn struct {
+	Named
+	BackfillOptions
+	Reason string `json:"reason,omitempty"`
+}
+
+var rowBackfill = &Operation[backfillIn, BackfillPlan]{
+	Info: Info{Method: "POST", Path: "jobs/{name}/backfill", Role: Operator, Audit: "jobs backfill", Summary: "run the ticks that a job has in a range, beside its schedule"},
+	do: func(ctx context.Context, c *conn, in backfillIn) (BackfillPlan, error) {
+		return beginBackfill(ctx, c, in.Name, in.BackfillOptions)
+	},
+	dry: func(in backfillIn) bool { return in.DryRun },
+	note: func(in backfillIn, plan BackfillPlan) Action {
+		return Action{Target: in.Name, Author: in.Author, Reason: in.Reason, Detail: in.detail(plan)}
+	},
+}
+
+// Backfill runs the ticks that a job's schedule has in a range, each once, in their order, whether
+// they ran before or not, and moves no cursor. Its runs have the trigger backfill and the tick's
+// instant. They neither hold the job nor wait for a run that does; while the job is paused they
+// wait. A node that holds the job takes the backfill on, and it goes on when that node dies.
+//
+// Backfill returns ErrUnknownJob, and ErrRefused for a job that follows another, a range that is
+// empty, has no tick or more than 10,000, or lies in the future, a Parallel out of range, and while
+// another backfill of the job is under way.
+func (c *Client) Backfill(ctx context.Context, name string, o BackfillOptions) (BackfillPlan, error) {
+	return call(ctx, c, rowBackfill, backfillIn{Named: Named{name}, BackfillOptions: o})
+}
+
 func beginBackfill(ctx context.Context, c *conn, name string, o BackfillOptions) (plan BackfillPlan, err error) {
 	o.Author, _ = c.by(o.Author, "")
 	if err := o.check("backfill " + name); err != nil {
 		return BackfillPlan{}, err
 	}
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return BackfillPlan{}, err
 	}
@@ -188,8 +217,26 @@ type BackfillView struct {
 	Reason   string                 `json:"reason,omitempty"` // why it was cancelled
 }
 
+type backfillsIn struct {
+	Job string `query:"job"` // only this job
+}
+
+var rowBackfills = &Operation[backfillsIn, []BackfillView]{
+	Info: Info{Method: "GET", Path: "backfills", Role: Viewer, Summary: "the backfills that are under way, and the last ended one of each job"},
+	do: func(ctx context.Context, c *conn, in backfillsIn) ([]BackfillView, error) {
+		return listBackfills(ctx, c, in.Job)
+	},
+}
+
+// ListBackfills lists the running backfills and the last ended one of each job; of one job or, with
+// "", of all. It returns ErrUnknownJob for an unknown job. Records in an unknown format are counted
+// in an error that wraps ErrUnknownFormat and comes with the other backfills.
+func (c *Client) ListBackfills(ctx context.Context, name string) ([]BackfillView, error) {
+	return call(ctx, c, rowBackfills, backfillsIn{name})
+}
+
 func listBackfills(ctx context.Context, c *conn, name string) ([]BackfillView, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -223,20 +270,4 @@ func backfillView(b ledger.Backfill) BackfillView {
 		v.ETA = timeOf(b.Looked + int64(float64(b.Looked-b.Began)*float64(left)/float64(v.Ended)))
 	}
 	return v
-}
-
-func cancelBackfill(ctx context.Context, c *conn, name string, o CancelOptions) (v BackfillView, err error) {
-	o.Author, o.Reason = c.by(o.Author, o.Reason)
-	if err := utf8Only("cancel the backfill of "+name, o.Author, o.Reason); err != nil {
-		return v, err
-	}
-	l, err := c.open(ctx)
-	if err != nil {
-		return v, err
-	}
-	b, err := l.CancelBackfill(ctx, name, author(o.Author), oneLine(o.Reason))
-	if err != nil {
-		return v, err
-	}
-	return backfillView(b), nil
 }

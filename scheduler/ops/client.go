@@ -1,21 +1,27 @@
+// Package ops reads and operates a namespace from any process: it triggers a job and waits for its
+// outcome, lists, pauses, cancels. It needs no node.
+//
+//	client, err := scheduler.Connect("redis://localhost:6379")
+//	admin, err := ops.New(client, "escapement")
+//	id, err := admin.Trigger(ctx, "settle-orders", ops.TriggerOptions{})
+//	run, err := admin.WaitRun(ctx, id)
+//
+// Views hold times, durations and outcomes as Go has them. Encode writes their JSON, which
+// encoding/json does not: a duration is a number of milliseconds there.
 package ops
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
-
-	"github.com/escapement/escapement/scheduler/internal/roster"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking/redisconn"
-	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops/internal/space"
 )
 
 // Errors of a Client that a tool can distinguish.
@@ -59,6 +65,41 @@ func leftOut(list string, n int) error {
 	return fmt.Errorf("list %s: %d left out: %w", list, n, ErrUnknownFormat)
 }
 
+// Incomplete splits the error beside a list: partitions whose masters do not answer, records that
+// this version cannot read, and what else is wrong.
+func Incomplete(err error) (parts, unreadable []error, other error) {
+	var others []error
+	for _, e := range Causes(err) {
+		if errors.As(e, new(*UnreachableError)) {
+			parts = append(parts, e)
+			continue
+		}
+		//guard:list-whole P8 one record that cannot be read does not hide the others
+		if errors.Is(e, ErrUnknownFormat) {
+			unreadable = append(unreadable, e)
+			continue
+		}
+		others = append(others, e)
+	}
+	return parts, unreadable, errors.Join(others...)
+}
+
+// Causes are the errors that were joined into one. A wrapped error stays within its wrapper.
+func Causes(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, Causes(e)...)
+	}
+	return all
+}
+
 // Client reads and operates a namespace without being a node: for a command line, an API, a
 // console. It works on Redis (New) or over a node's HTTP API (package opshttp), with the same
 // methods and errors. It is safe for concurrent use. Every method wraps locking.ErrUnreachable when
@@ -80,76 +121,63 @@ func New(client redis.UniversalClient, namespace string) (*Client, error) {
 	if err := (ledger.Config{Namespace: namespace}).Validate(); err != nil {
 		return nil, err
 	}
-	return &Client{conn: &conn{client: client, namespace: cmp.Or(namespace, ledger.DefaultNamespace), clock: &nodesClock{}}}, nil
+	return &Client{conn: &conn{Conn: space.New(client, namespace)}}, nil
 }
 
 // NewRemote makes a client whose operations are carried out elsewhere.
 func NewRemote(r Remote) *Client { return &Client{remote: r} }
 
-// conn is a namespace in Redis. It holds no state.
+// conn is a namespace in Redis, and who acts on it.
 type conn struct {
-	client    redis.UniversalClient
-	namespace string
-	actor     *Actor // nil for a program's own client
-	clock     *nodesClock
-}
-
-func (c *conn) open(ctx context.Context) (*ledger.Ledger, error) {
-	return c.openWith(ctx, ledger.Config{Namespace: c.namespace})
-}
-
-// openWith opens the ledger for a caller that goes by the nodes' idea of Redis' time.
-func (c *conn) openWith(ctx context.Context, cfg ledger.Config) (*ledger.Ledger, error) {
-	l, err := ledger.OpenExisting(ctx, c.client, cfg)
-	if err != nil {
-		return nil, ledger.AtReplica(ctx, c.client, c.namespace, err)
-	}
-	return l.Believing(c.nodesTime), nil
-}
-
-// openAppend opens the ledger for calls that add history rows. They drop no rows, because only
-// nodes know how many to keep.
-func (c *conn) openAppend(ctx context.Context) (*ledger.Ledger, error) {
-	return c.openWith(ctx, ledger.Config{Namespace: c.namespace, Keep: math.MaxInt32, KeepFor: math.MaxInt64})
-}
-
-// roster is the namespace's roster. It is on the master of the control record, which open has
-// reached before in most calls.
-func (c *conn) roster() *roster.Roster {
-	return roster.New(c.client, roster.Config{Namespace: c.namespace, TTL: cluster.RosterTTL})
-}
-
-// redisNow is the time by which all ticks are due.
-func redisNow(ctx context.Context, c *conn) (time.Time, error) {
-	l, err := c.open(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return l.Now(ctx)
-}
-
-// closedWords reports in a few words that a move has closed the namespace, and where it is instead;
-// "" when none has.
-func closedWords(ctx context.Context, c *conn) (string, error) {
-	control, err := cluster.ControlAt(ctx, c.client, c.namespace)
-	if err != nil {
-		return "", err
-	}
-	m, unread := ledger.ParseMove(control.Move)
-	switch {
-	case unread != nil:
-		return "a move has left a note here that cannot be read by this version: the namespace may be elsewhere", nil //nolint:nilerr // the text is the result
-	case !m.Closes():
-		return "", nil
-	case m.State == ledger.MoveMoved:
-		return fmt.Sprintf("the namespace has moved to %s; this is what was here", m.Peer), nil
-	case m.Role == ledger.MoveFrom:
-		return fmt.Sprintf("the namespace is sealed by a move to %s: nothing starts here; see `move status`", m.Peer), nil
-	case m.State == ledger.MoveBurnt:
-		return fmt.Sprintf("a move from %s to here was undone: the namespace is there", m.Peer), nil
-	}
-	return fmt.Sprintf("the namespace is being moved here from %s, and is not open yet; see `move status`", m.Peer), nil
+	*space.Conn
+	actor *Actor // nil for a program's own client
 }
 
 // newID is a uuid v7, so ids sort by creation time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// Namespace is the name of the namespace, its time, and whether a move has closed it.
+type Namespace struct {
+	Name string    `json:"name"`
+	Now  time.Time `json:"now" wire:"set"` // Redis' time, by which ticks are due
+	// Closed is where a move has taken the namespace; "" when none has closed it here.
+	Closed string `json:"closed"`
+}
+
+var rowNamespace = &Operation[None, Namespace]{
+	Info: Info{Method: "GET", Path: "namespace", Role: Viewer, Summary: "Redis' time, and whether a move has closed the namespace"},
+	do: func(ctx context.Context, c *conn, _ None) (n Namespace, err error) {
+		n.Name = c.Namespace
+		if n.Closed, err = c.Closed(ctx); err != nil {
+			return Namespace{}, err
+		}
+		n.Now, err = c.Now(ctx)
+		return n, err
+	},
+}
+
+// Namespace is the name of the namespace, its time, and whether a move has closed it.
+func (c *Client) Namespace(ctx context.Context) (Namespace, error) {
+	return call(ctx, c, rowNamespace, None{})
+}
+
+// Now is the time by which all ticks are due: Redis', or the time of most living nodes while they
+// do not believe Redis' clock.
+func (c *Client) Now(ctx context.Context) (time.Time, error) {
+	if c.remote == nil {
+		return c.conn.Now(ctx)
+	}
+	n, err := c.Namespace(ctx)
+	return n.Now, err
+}
+
+// Closed reports in a few words that a move has closed the namespace here, and its new place; ""
+// when none has. Records that are read here may then be outdated. It returns ErrUnknownNamespace
+// when no node has ever run there.
+func (c *Client) Closed(ctx context.Context) (string, error) {
+	if c.remote == nil {
+		return c.conn.Closed(ctx)
+	}
+	n, err := c.Namespace(ctx)
+	return n.Closed, err
+}

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,30 +88,29 @@ type SettingsChange struct {
 	Fields []string `json:"fields"` // by their names: ttl, retry.max, ...
 }
 
-// Names are the first names of a list, in order.
-type Names struct {
-	Count int      `json:"count"`
-	First []string `json:"first"` // 20 at most
-}
-
-// namesMost bounds Names.First.
-const namesMost = 20
-
 // instantsMost bounds the instants of a ScheduleChange, for each schedule.
 const instantsMost = 5
 
-func namesOf(all []string) Names {
-	return Names{Count: len(all), First: append([]string{}, first(all)...)}
+var rowGenerations = &Operation[matchIn, []GenerationView]{
+	Info: Info{Method: "GET", Path: "generations", Role: Viewer, Summary: "the generations, and what promoting each would change"},
+	do: func(ctx context.Context, c *conn, in matchIn) ([]GenerationView, error) {
+		all, err := listGenerations(ctx, c)
+		return slices.DeleteFunc(all, func(g GenerationView) bool { return !matches(g.Name, in.Match) }), err
+	},
 }
 
-func first(names []string) []string { return names[:min(len(names), namesMost)] }
+// ListGenerations lists the generations of the namespace by name: each with living nodes, jobs, or
+// stored definitions. Each is compared with the active definitions. It returns ErrUnknownNamespace.
+func (c *Client) ListGenerations(ctx context.Context) ([]GenerationView, error) {
+	return call(ctx, c, rowGenerations, matchIn{})
+}
 
 func listGenerations(ctx context.Context, c *conn) ([]GenerationView, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k, err := generations.Read(ctx, l, c.roster())
+	k, err := generations.Read(ctx, l, c.Roster())
 	if err != nil {
 		return nil, err
 	}
@@ -237,17 +237,51 @@ func (p Promotion) Nothing() bool {
 	return !p.Resumed && p.Switched.Count+p.Created.Count+p.Orphaned.Count+p.Cancelled == 0
 }
 
+type promoteIn struct {
+	Generation string `path:"name" none:"-"`
+	PromoteOptions
+	Reason string `json:"reason,omitempty"`
+}
+
+var rowPromote = &Operation[promoteIn, Promotion]{
+	Info: Info{Method: "POST", Path: "generations/{name}/promote", Role: Operator, Long: true, Audit: "generations promote", Summary: "make a generation the one that runs; - is the one without a name"},
+	do: func(ctx context.Context, c *conn, in promoteIn) (Promotion, error) {
+		return promoteGeneration(ctx, c, in.Generation, in.PromoteOptions)
+	},
+	note: func(in promoteIn, _ Promotion) Action {
+		return Action{Target: in.Generation, Author: in.Author, Reason: in.Reason, Detail: in.detail()}
+	},
+}
+
+// Promote makes nodes run a generation's definitions: of all jobs, which makes the generation
+// active, or of the jobs that match a pattern. One script switches each job, so two generations can
+// never claim the same tick, and the generation's nodes claim within about 250 ms. A job with an
+// unchanged schedule goes on at its cursor. When the schedule changes, due ticks of the old one are
+// recorded as superseded, as in a deploy. Runs go on and hold their leases, unless CancelRunning is
+// set.
+//
+// A repeated call completes an interrupted promotion under the same epoch. Another promotion may
+// begin meanwhile; it replaces this one. To go back, promote the generation that was active before.
+// Promote returns ErrRefused for an unknown generation, a generation without a living node, a
+// generation whose nodes have just started, a pattern that is invalid or matches no job of the
+// generation, an author that is not UTF-8, and, together with ErrClosed, while a move has closed
+// the namespace. If Redis answers later than max_skew, or the clocks of a Cluster's masters differ
+// by more, it fails with both instants in the error; call it again.
+func (c *Client) Promote(ctx context.Context, generation string, o PromoteOptions) (Promotion, error) {
+	return call(ctx, c, rowPromote, promoteIn{Generation: generation, PromoteOptions: o})
+}
+
 func promoteGeneration(ctx context.Context, c *conn, generation string, o PromoteOptions) (done Promotion, err error) {
 	o.Author, _ = c.by(o.Author, "")
 	if err := utf8Only("promote "+generation, o.Author, ""); err != nil {
 		return Promotion{}, err
 	}
-	l, err := c.openAppend(ctx)
+	l, err := c.OpenAppend(ctx)
 	if err != nil {
 		return Promotion{}, err
 	}
 	o.Author = author(o.Author)
-	p, err := generations.Promote(ctx, l, c.roster(), generation, generations.Options{Pattern: o.Pattern, CancelRunning: o.CancelRunning, Force: o.Force, Author: o.Author})
+	p, err := generations.Promote(ctx, l, c.Roster(), generation, generations.Options{Pattern: o.Pattern, CancelRunning: o.CancelRunning, Force: o.Force, Author: o.Author})
 	return Promotion{
 		Generation: generation, Pattern: o.Pattern, Was: p.Was, Epoch: p.Epoch, Resumed: p.Resumed, Switched: namesOf(p.Switched), Created: namesOf(p.Created),
 		Orphaned: namesOf(p.Orphaned), LeftOut: namesOf(p.LeftOut), UnknownFormat: namesOf(p.UnknownFormat), Cancelled: p.Cancelled,

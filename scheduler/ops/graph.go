@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"time"
-
 	"bytes"
 	"cmp"
 	"context"
@@ -10,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
@@ -33,8 +32,17 @@ type GraphJob struct {
 // graphPage is how many definitions Graph has in memory at once.
 const graphPage = 10_000
 
+var rowGraph = read("graph", "the jobs that follow others, and those that others follow", plain(readGraph)).slow()
+
+// Graph reads which job follows which, by name: all upstreams and all followers. It reads all
+// definitions. Jobs in an unknown format are left out, and named in the error beside the other jobs
+// if they may belong to the graph.
+func (c *Client) Graph(ctx context.Context) ([]GraphJob, error) {
+	return call(ctx, c, rowGraph, None{})
+}
+
 func readGraph(ctx context.Context, c *conn) ([]GraphJob, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return nil, err
 	}

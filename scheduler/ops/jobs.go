@@ -73,8 +73,19 @@ type JobFilter struct {
 	Limit int    `query:"limit" default:"100" min:"1" max:"1000"` // how many at most; 0 is all
 }
 
+var rowListJobs = read("jobs", "the jobs by name", listJobs)
+
+// ListJobs lists jobs by name; it reads all names, and the records of the jobs on the page. Jobs in
+// an unknown format are left out and named in the error, which then wraps ErrUnknownFormat and
+// comes with the other jobs; and so does an UnreachableError. With more than 1,000 jobs and a
+// limit, the owner is found by hashing alone; see JobView.Owner. ListJobs returns
+// ErrUnknownNamespace when no node has ever run there, and ErrRefused for a negative limit.
+func (c *Client) ListJobs(ctx context.Context, f JobFilter) (Page[JobView], error) {
+	return call(ctx, c, rowListJobs, f)
+}
+
 func listJobs(ctx context.Context, c *conn, f JobFilter) (Page[JobView], error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return Page[JobView]{}, err
 	}
@@ -90,8 +101,16 @@ func listJobs(ctx context.Context, c *conn, f JobFilter) (Page[JobView], error) 
 	return Page[JobView]{Items: views, Next: next}, errors.Join(err, left)
 }
 
+var rowJobNames = read("job-names", "the names of all jobs, in order", plain(jobNames))
+
+// JobNames are the names of all jobs, in order. With an UnreachableError, the readable names are
+// returned too.
+func (c *Client) JobNames(ctx context.Context) ([]string, error) {
+	return call(ctx, c, rowJobNames, None{})
+}
+
 func jobNames(ctx context.Context, c *conn) ([]string, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +119,51 @@ func jobNames(ctx context.Context, c *conn) ([]string, error) {
 	return names, err
 }
 
+var rowGetJob = read("jobs/{name}", "one job", byName(getJob))
+
+// GetJob reads one job. It returns ErrUnknownJob when there is none of that name, and an error that
+// wraps ErrUnknownFormat for a job in an unknown format. With an UnreachableError the job is
+// returned too, and its owner may be another one: the owner depends on all jobs.
+func (c *Client) GetJob(ctx context.Context, name string) (JobView, error) {
+	return call(ctx, c, rowGetJob, Named{name})
+}
+
+func getJob(ctx context.Context, c *conn, name string) (JobView, error) {
+	l, err := c.Open(ctx)
+	if err != nil {
+		return JobView{}, err
+	}
+	s, err := l.Job(ctx, name)
+	if err != nil {
+		return JobView{}, err
+	}
+	rows, foreign, err := l.History(ctx, []string{name})
+	if err != nil {
+		return JobView{}, inspect.HistoryError(name, err)
+	}
+	around, err := inspect.Around(ctx, l, []string{name})
+	left, err := beside(err)
+	if err != nil {
+		return JobView{}, err
+	}
+	views, err := jobViews(ctx, c, l, []ledger.Stored{s}, around)
+	if err != nil {
+		return JobView{}, err
+	}
+	if foreign == 0 && audit.HistoryTrimmed(s.Entry, rows[name]) { // the entry was read before the rows
+		views[0].TrimmedTo = views[0].HistoryFrom
+	}
+	views[0].UnknownFormat = foreign
+	return views[0], left
+}
+
 // jobViews returns the views that could be made, and errors.Join of the faults of the rest.
 func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []ledger.Stored, around inspect.Page) ([]JobView, error) {
 	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	held, err := inspect.Holders(ctx, l, c.roster(), around)
+	held, err := inspect.Holders(ctx, l, c.Roster(), around)
 	if err != nil {
 		return nil, err
 	}
@@ -147,35 +204,6 @@ func addLatest(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, vie
 		}
 	}
 	return errors.Join(append(unread, err)...)
-}
-
-func getJob(ctx context.Context, c *conn, name string) (JobView, error) {
-	l, err := c.open(ctx)
-	if err != nil {
-		return JobView{}, err
-	}
-	s, err := l.Job(ctx, name)
-	if err != nil {
-		return JobView{}, err
-	}
-	rows, foreign, err := l.History(ctx, []string{name})
-	if err != nil {
-		return JobView{}, inspect.HistoryError(name, err)
-	}
-	around, err := inspect.Around(ctx, l, []string{name})
-	left, err := beside(err)
-	if err != nil {
-		return JobView{}, err
-	}
-	views, err := jobViews(ctx, c, l, []ledger.Stored{s}, around)
-	if err != nil {
-		return JobView{}, err
-	}
-	if foreign == 0 && audit.HistoryTrimmed(s.Entry, rows[name]) { // the entry was read before the rows
-		views[0].TrimmedTo = views[0].HistoryFrom
-	}
-	views[0].UnknownFormat = foreign
-	return views[0], left
 }
 
 func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) (JobView, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/escapement/escapement/locking"
@@ -47,6 +48,40 @@ const (
 	// lapses, after three seconds.
 	ReleaseLapses Released = "lapses"
 )
+
+type releaseIn struct {
+	Named
+	Token int64 `json:"token,string"` // the number of the grant that is to end
+	ReleaseOptions
+}
+
+var rowRelease = &Operation[releaseIn, Release]{
+	Info: Info{Method: "POST", Path: "locks/{name}/release", Role: Operator, Audit: "locks release", Summary: "ask the holder of a lock to end, by its token"},
+	do: func(ctx context.Context, c *conn, in releaseIn) (Release, error) {
+		if in.Token <= 0 {
+			return Release{}, &InputError{"token is " + strconv.FormatInt(in.Token, 10) + "; it must be the number of the grant that is to end, as a string"}
+		}
+		if c.actor != nil {
+			in.Holder = cmp.Or(in.Holder, "released over the API by "+c.actor.Name)
+		}
+		return releaseLock(ctx, c, in.Name, in.Token, in.ReleaseOptions)
+	},
+	note: func(in releaseIn, _ Release) Action {
+		detail := "token " + strconv.FormatInt(in.Token, 10)
+		if in.Force {
+			detail += ", by force"
+		}
+		return Action{Target: in.Name, Author: in.Author, Reason: in.Reason, Detail: detail}
+	},
+}
+
+// ReleaseLock ends one grant of a lock, or of a run's lease, by its token, so that no other grant
+// is ended by mistake. It does not wait for the end; GetLock shows it. It returns ErrUnknownLock
+// when the name has no lock and no lease, and ErrRefused when another grant holds it, or for a
+// run's lease with Force.
+func (c *Client) ReleaseLock(ctx context.Context, name string, token int64, o ReleaseOptions) (Release, error) {
+	return call(ctx, c, rowRelease, releaseIn{Named{name}, token, o})
+}
 
 func releaseLock(ctx context.Context, c *conn, name string, token int64, o ReleaseOptions) (r Release, err error) {
 	o.Author, o.Reason = c.by(o.Author, o.Reason)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/sharding"
 )
 
 // The kinds of locks.
@@ -53,8 +55,17 @@ const lockMargin = time.Second
 
 // lockDrivers are the driver of the locks outside of jobs, and a locker over it.
 func lockDrivers(c *conn) (*redislock.Driver, *locking.Locker) {
-	driver := redislock.NewDriver(c.client, redislock.Config{Namespace: c.namespace})
+	driver := redislock.NewDriver(c.Client, redislock.Config{Namespace: c.Namespace})
 	return driver, locking.New(driver, locking.Config{Margin: lockMargin})
+}
+
+var rowLocks = read("locks", "the locks, and the leases of runs, by name", listLocks)
+
+// ListLocks lists the locks of package redislock, and the leases of runs. It reads the name of
+// every key in Redis, a thousand at a time. With an UnreachableError, the readable locks are
+// returned too. It returns ErrRefused for a negative limit.
+func (c *Client) ListLocks(ctx context.Context, f LockFilter) (Page[LockView], error) {
+	return call(ctx, c, rowLocks, f)
 }
 
 func listLocks(ctx context.Context, c *conn, f LockFilter) (Page[LockView], error) {
@@ -91,12 +102,16 @@ func listLocks(ctx context.Context, c *conn, f LockFilter) (Page[LockView], erro
 	return list, unread
 }
 
-// matches reports whether a name has a part, in any case of letters.
-func matches(name, part string) bool {
-	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
-}
-
 const maxInt = int(^uint(0) >> 1)
+
+var rowLock = read("locks/{name}", "what is held by a name", byName(getLock))
+
+// GetLock finds the lock of a name, or else a lease of a run. Further grants are in Also, a
+// semaphore's too. It returns ErrUnknownLock when the name has no lock and no lease, and a
+// locking.InputError for a name that no lock can have.
+func (c *Client) GetLock(ctx context.Context, name string) (LockView, error) {
+	return call(ctx, c, rowLock, Named{name})
+}
 
 func getLock(ctx context.Context, c *conn, name string) (LockView, error) {
 	held, err := heldByName(ctx, c, name)
@@ -132,13 +147,39 @@ func leasesNamed(ctx context.Context, c *conn, name string) ([]LockView, error) 
 	if errors.Is(err, ErrUnknownJob) || errors.Is(err, ErrUnknownNamespace) {
 		return nil, nil
 	}
-	var found []LockView
-	for _, v := range views {
-		if name == job || v.Name == name {
-			found = append(found, LockView{Name: v.Name, Kind: RunKind, Owner: v.Run, Token: v.Token, TTL: v.TTL, Node: v.Node, Run: v.Run})
-		}
+	return slices.DeleteFunc(views, func(l LockView) bool { return name != job && l.Name != name }), err
+}
+
+// leases are the leases of the runs of a job, or with "" of all, by job, shard and token. Pending
+// runs have none.
+func leases(ctx context.Context, c *conn, job string) ([]LockView, error) {
+	l, parts, _, left, err := partsOf(ctx, c, job)
+	if err != nil {
+		return nil, err
 	}
-	return found, err
+	open, err := l.InFlightIn(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	now, err := l.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open = slices.DeleteFunc(open, func(r ledger.Run) bool { return r.Token == 0 || r.IsOpenTick || job != "" && r.Job != job })
+	slices.SortFunc(open, func(a, b ledger.Run) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Token, b.Token))
+	})
+	views := make([]LockView, len(open))
+	for i, r := range open {
+		views[i] = leaseView(r, now.UnixMilli())
+	}
+	return views, left
+}
+
+func leaseView(r ledger.Run, now int64) LockView {
+	return LockView{
+		Name: sharding.Part(r.Job, r.Shard, r.Shards), Kind: RunKind, Owner: r.ID, Token: r.Token, TTL: ms(max(0, r.Until-now)), Node: cmp.Or(r.NodeName, r.Node), Run: r.ID,
+	}
 }
 
 func lockView(o locking.Ownership) LockView {

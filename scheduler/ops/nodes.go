@@ -1,20 +1,20 @@
 package ops
 
 import (
-	"time"
-
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/work"
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
 // NodeView is a node, as tools and the API show it. See Encode for its JSON.
@@ -62,17 +62,32 @@ type RefusedView struct {
 	Text string    `json:"text"`
 }
 
+var rowNodes = &Operation[matchIn, []NodeView]{
+	Info: Info{Method: "GET", Path: "nodes", Role: Viewer, Summary: "the nodes by name"},
+	do: func(ctx context.Context, c *conn, in matchIn) ([]NodeView, error) {
+		all, err := listNodes(ctx, c)
+		return slices.DeleteFunc(all, func(n NodeView) bool { return !matches(n.Name, in.Match) }), err
+	},
+}
+
+// ListNodes lists the nodes in the roster by name, recently departed nodes too. Jobs of unreachable
+// partitions do not count as superseded or on standby. Records in an unknown format are counted in
+// an error that wraps ErrUnknownFormat and comes with the other nodes.
+func (c *Client) ListNodes(ctx context.Context) ([]NodeView, error) {
+	return call(ctx, c, rowNodes, matchIn{})
+}
+
 func listNodes(ctx context.Context, c *conn) ([]NodeView, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := c.roster().Look(ctx)
+	seen, err := c.Roster().Look(ctx)
 	if err != nil {
-		return nil, redisconn.Explain(c.client, c.namespace, redisconn.Classify("list nodes", err))
+		return nil, redisconn.Explain(c.Client, c.Namespace, redisconn.Classify("list nodes", err))
 	}
 	members := seen.Members
-	idle, err := inspect.IdleJobs(ctx, l, c.roster())
+	idle, err := inspect.IdleJobs(ctx, l, c.Roster())
 	left, err := beside(err)
 	if err != nil {
 		return nil, err
@@ -93,18 +108,25 @@ func listNodes(ctx context.Context, c *conn) ([]NodeView, error) {
 	return views, errors.Join(left, leftOut("nodes", seen.UnknownFormat))
 }
 
-// members reads the roster of an existing namespace.
-func readMembers(ctx context.Context, c *conn) (*ledger.Ledger, []roster.Member, error) {
-	l, err := c.open(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	members, err := c.roster().Members(ctx)
-	return l, members, redisconn.Classify("list nodes", err)
+var rowDrains = read("drains", "the drained names of nodes", plain(listDrains))
+
+// Drains lists the drained names, also names without a node at present.
+func (c *Client) Drains(ctx context.Context) (map[string]DrainView, error) {
+	return call(ctx, c, rowDrains, None{})
 }
 
-func named(members []roster.Member, name string) bool {
-	return slices.ContainsFunc(members, func(m roster.Member) bool { return m.Name == name })
+func listDrains(ctx context.Context, c *conn) (map[string]DrainView, error) {
+	drains, err := c.Roster().Drains(ctx)
+	if err != nil {
+		err = redisconn.Classify("read the drains", err)
+		redisconn.Refresh(ctx, c.Client, err)
+		return nil, err
+	}
+	views := make(map[string]DrainView, len(drains))
+	for name, d := range drains {
+		views[name] = DrainView{Since: timeOf(work.Millis(d.Since)), Author: d.Author, Reason: d.Reason}
+	}
+	return views, nil
 }
 
 // DrainOptions are who drains a node, and why. The zero value is useful.
@@ -113,6 +135,32 @@ type DrainOptions struct {
 	Author string
 	// Reason is for people who find the node drained; at most 256 bytes are kept. Default none.
 	Reason string `json:"reason,omitempty"`
+}
+
+type drainIn struct {
+	Named
+	DrainOptions
+}
+
+var rowDrain = &Operation[drainIn, None]{
+	Info: Info{Method: "POST", Path: "nodes/{name}/drain", Role: Operator, Audit: "nodes drain", Summary: "let the nodes of a name claim nothing new"},
+	do: func(ctx context.Context, c *conn, in drainIn) (None, error) {
+		return done(drainNode(ctx, c, in.Name, in.DrainOptions))
+	},
+	note: func(in drainIn, _ None) Action {
+		return Action{Target: in.Name, Author: in.Author, Reason: in.Reason}
+	},
+}
+
+// DrainNode drains the nodes of a name until ResumeNode: they claim nothing new, hand over the jobs
+// that they own within three seconds, finish their runs, and stay in the roster as draining. The
+// drain belongs to the name, so a process that starts with that name drains too. A repeated call
+// replaces the author and the reason. DrainNode does not wait; use NodeIdle. It returns
+// ErrUnknownNode unless a node of that name is in the roster or the name is drained, and ErrRefused
+// when too many names are drained and for a text that is not UTF-8.
+func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) error {
+	_, err := call(ctx, c, rowDrain, drainIn{Named{name}, o})
+	return err
 }
 
 func drainNode(ctx context.Context, c *conn, name string, o DrainOptions) (err error) {
@@ -131,11 +179,25 @@ func drainNode(ctx context.Context, c *conn, name string, o DrainOptions) (err e
 	if _, drained := drains[name]; !drained && !named(members, name) {
 		return unknownNode(name)
 	}
-	err = c.roster().Drain(ctx, name, roster.Drained{Author: author(o.Author), Reason: oneLine(o.Reason)})
+	err = c.Roster().Drain(ctx, name, roster.Drained{Author: author(o.Author), Reason: wire.OneLine(o.Reason)})
 	if errors.Is(err, roster.ErrTooManyDrains) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return redisconn.Classify("drain node", err)
+}
+
+var rowResumeNode = &Operation[Why, None]{
+	Info: Info{Method: "POST", Path: "nodes/{name}/resume", Role: Operator, Audit: "nodes resume", Summary: "end the drain of a name"},
+	do:   func(ctx context.Context, c *conn, in Why) (None, error) { return done(resumeNode(ctx, c, in.Name)) },
+	note: func(in Why, _ None) Action { return Action{Target: in.Name, Reason: in.Reason} },
+}
+
+// ResumeNode ends the drain of a name; its nodes claim again after their next heartbeat. It changes
+// nothing if the name is not drained. It returns ErrUnknownNode for a name that is neither drained
+// nor in the roster.
+func (c *Client) ResumeNode(ctx context.Context, name string) error {
+	_, err := call(ctx, c, rowResumeNode, Why{Named: Named{name}})
+	return err
 }
 
 func resumeNode(ctx context.Context, c *conn, name string) (err error) {
@@ -143,7 +205,7 @@ func resumeNode(ctx context.Context, c *conn, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	resumed, err := c.roster().Resume(ctx, name)
+	resumed, err := c.Roster().Resume(ctx, name)
 	if err != nil {
 		return redisconn.Classify("resume node", err)
 	}
@@ -151,6 +213,26 @@ func resumeNode(ctx context.Context, c *conn, name string) (err error) {
 		return unknownNode(name)
 	}
 	return nil
+}
+
+// Rests is whether the nodes of a name run nothing, and will run nothing until they are resumed.
+type Rests struct {
+	Rests bool `json:"rests"`
+}
+
+var rowIdle = &Operation[Named, Rests]{
+	Info: Info{Method: "GET", Path: "nodes/{name}/rests", Role: Viewer, Summary: "whether the nodes of a drained name run nothing any more"},
+	do: func(ctx context.Context, c *conn, in Named) (r Rests, err error) {
+		r.Rests, err = nodeIdle(ctx, c, in.Name)
+		return r, err
+	},
+}
+
+// NodeIdle reports whether the nodes of a name run nothing, and will run nothing until they are
+// resumed. Nodes that are gone are idle when the ledger has no run of theirs.
+func (c *Client) NodeIdle(ctx context.Context, name string) (bool, error) {
+	r, err := call(ctx, c, rowIdle, Named{name})
+	return r.Rests, err
 }
 
 func nodeIdle(ctx context.Context, c *conn, name string) (bool, error) {
@@ -180,18 +262,18 @@ func nodeIdle(ctx context.Context, c *conn, name string) (bool, error) {
 	return true, nil
 }
 
-func listDrains(ctx context.Context, c *conn) (map[string]DrainView, error) {
-	drains, err := c.roster().Drains(ctx)
+// members reads the roster of an existing namespace.
+func readMembers(ctx context.Context, c *conn) (*ledger.Ledger, []roster.Member, error) {
+	l, err := c.Open(ctx)
 	if err != nil {
-		err = redisconn.Classify("read the drains", err)
-		redisconn.Refresh(ctx, c.client, err)
-		return nil, err
+		return nil, nil, err
 	}
-	views := make(map[string]DrainView, len(drains))
-	for name, d := range drains {
-		views[name] = DrainView{Since: timeOf(work.Millis(d.Since)), Author: d.Author, Reason: d.Reason}
-	}
-	return views, nil
+	members, err := c.Roster().Members(ctx)
+	return l, members, redisconn.Classify("list nodes", err)
+}
+
+func named(members []roster.Member, name string) bool {
+	return slices.ContainsFunc(members, func(m roster.Member) bool { return m.Name == name })
 }
 
 func unknownNode(name string) error {
@@ -201,7 +283,7 @@ func unknownNode(name string) error {
 func nodeView(m roster.Member) NodeView {
 	return NodeView{
 		ID: m.ID, Name: m.Name, Generation: m.Generation, State: m.State, Jobs: m.Jobs, Owned: m.Owned, Running: m.Running,
-		ClockOffset: ms(m.OffsetMS), Trouble: oneLine(m.Trouble), Version: m.Version, Revision: m.Revision, ZoneData: m.ZoneData, Started: timeOf(work.Millis(m.Started)), Seen: timeOf(work.Millis(m.Seen)),
+		ClockOffset: ms(m.OffsetMS), Trouble: wire.OneLine(m.Trouble), Version: m.Version, Revision: m.Revision, ZoneData: m.ZoneData, Started: timeOf(work.Millis(m.Started)), Seen: timeOf(work.Millis(m.Seen)),
 		ConfigRefused: refusedView(m.Refused),
 	}
 }
@@ -210,5 +292,5 @@ func refusedView(r *roster.Refusal) *RefusedView {
 	if r == nil {
 		return nil
 	}
-	return &RefusedView{At: timeOf(r.At), Text: oneLine(r.Text)}
+	return &RefusedView{At: timeOf(r.At), Text: wire.OneLine(r.Text)}
 }

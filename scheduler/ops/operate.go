@@ -1,33 +1,16 @@
 package ops
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/scheduler/ops/internal/generations"
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
-
-// nobody is the default author.
-const nobody = "unknown"
-
-// instant is a time in ms, as the ledger takes it; 0 for the zero time.
-func instant(op string, t time.Time) (int64, error) {
-	if t.IsZero() {
-		return 0, nil
-	}
-	if ms := t.UnixMilli(); ms > 0 && t.UTC().Year() <= 9999 {
-		return ms, nil
-	}
-	return 0, fmt.Errorf("%w: %s: %s is outside the years 1970 to 9999", ErrRefused, op, t.UTC().Format(time.RFC3339))
-}
 
 // PauseOptions are who pauses a job, and why.
 type PauseOptions struct {
@@ -37,6 +20,30 @@ type PauseOptions struct {
 	Author string
 	// Until is when the pause ends, in whole milliseconds. Default: when the job is resumed.
 	Until time.Time `json:"until,omitempty"`
+}
+
+type pauseIn struct {
+	Named
+	PauseOptions
+}
+
+var rowPause = &Operation[pauseIn, None]{
+	Info: Info{Method: "POST", Path: "jobs/{name}/pause", Role: Operator, Audit: "jobs pause", Summary: "stop a job's schedule"},
+	do: func(ctx context.Context, c *conn, in pauseIn) (None, error) {
+		return done(pauseJob(ctx, c, in.Name, in.PauseOptions))
+	},
+	note: func(in pauseIn, _ None) Action {
+		return Action{Target: in.Name, Author: in.Author, Reason: in.Reason, Detail: untilWords(in.Until)}
+	},
+}
+
+// Pause pauses a job. Ticks that are not claimed yet, up to the end of the pause, are recorded as
+// paused and never run. A run in flight goes on, and runs by hand still start. A repeated call
+// replaces the end, the author and the reason. It returns ErrUnknownJob, and ErrRefused without a
+// reason, for a text that is not UTF-8, or for an end in the past of Redis' clock.
+func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) error {
+	_, err := call(ctx, c, rowPause, pauseIn{Named{name}, o})
+	return err
 }
 
 func pauseJob(ctx context.Context, c *conn, name string, o PauseOptions) (err error) {
@@ -52,131 +59,11 @@ func pauseJob(ctx context.Context, c *conn, name string, o PauseOptions) (err er
 	if err != nil {
 		return err
 	}
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return err
 	}
-	return l.Pause(ctx, name, ledger.Pause{Author: author(o.Author), Reason: oneLine(reason), Until: until})
-}
-
-func resumeJob(ctx context.Context, c *conn, name string) (err error) {
-	l, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	return l.Resume(ctx, name)
-}
-
-// CancelOptions are who cancels a run, and why. The zero value is useful.
-type CancelOptions struct {
-	// Author is who cancels it; at most 64 bytes are kept. Default "unknown".
-	Author string
-	// Reason is for readers of the history; at most 256 bytes are kept. Default none.
-	Reason string `json:"reason,omitempty"`
-}
-
-// Cancellation is the result of Cancel.
-type Cancellation string
-
-// The results of Cancel.
-const (
-	// CancelTold: the run is in flight. Its node ends its context within sweep_every, with the
-	// cause jobs.ErrCancelled. If the function returns before that, its own result counts.
-	CancelTold Cancellation = "told"
-	// CancelRecorded: the run was pending, and is recorded as cancelled, by this call or an earlier
-	// one.
-	CancelRecorded Cancellation = "recorded"
-)
-
-func cancelRun(ctx context.Context, c *conn, id string, o CancelOptions) (did Cancellation, job string, err error) {
-	o.Author, o.Reason = c.by(o.Author, o.Reason)
-	if err := utf8Only("cancel run "+id, o.Author, o.Reason); err != nil {
-		return "", job, err
-	}
-	l, err := c.openAppend(ctx)
-	if err != nil {
-		return "", job, err
-	}
-	r, err := locate(ctx, l, id)
-	if err != nil {
-		return "", job, cut(ctx, "cancel run "+id, err)
-	}
-	job = r.Job()
-	word, err := l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
-	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // it was handed back meanwhile, and goes on with another id
-		if r, _, err = inspect.Refresh(ctx, l, *r.Lease, id); err != nil {
-			return "", job, cut(ctx, "cancel run "+id, err)
-		}
-		word, err = l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), oneLine(o.Reason))
-	}
-	switch {
-	case err != nil:
-		return "", job, err
-	case word == ledger.Told:
-		return CancelTold, job, nil
-	default:
-		return CancelRecorded, job, nil
-	}
-}
-
-func rerunRun(ctx context.Context, c *conn, id string) (next, job string, err error) {
-	l, err := c.openAppend(ctx)
-	if err != nil {
-		return "", job, err
-	}
-	r, err := locate(ctx, l, id)
-	if err != nil {
-		return "", job, cut(ctx, "rerun "+id, err)
-	}
-	job = r.Job()
-	next, err = l.Rerun(ctx, r.Job(), r.ID())
-	return next, job, err
-}
-
-// removeJob deletes a job of a program, or the remains of a stored one, that no living node holds.
-func removeJob(ctx context.Context, c *conn, l *ledger.Ledger, name string) error {
-	s, err := l.Job(ctx, name)
-	if err != nil {
-		return err
-	}
-	nodes, unclear, err := inspect.HeldBy(ctx, l, c.roster(), name)
-	if err != nil {
-		return err
-	}
-	d, _ := jobs.ParseDefinition(s.Definition) // an unreadable one names no job that it follows
-	if len(nodes) > 0 && d.Stored > 0 {
-		return fmt.Errorf("%w: delete job %s: it is a stored job, which nodes hold", ErrRefused, name)
-	}
-	if len(nodes) > 0 {
-		return fmt.Errorf("%w: delete job %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, generations.Some(nodes))
-	}
-	if unclear > 0 {
-		return fmt.Errorf("%w: delete job %s: what %d of the living nodes hold cannot be read by this version; use the newest one (a node that is up drops those which are gone)", ErrRefused, name, unclear)
-	}
-	if err := l.Remove(ctx, name); err != nil {
-		return err
-	}
-	for _, upstream := range d.After {
-		if err := l.Unfollow(ctx, upstream, name); err != nil {
-			return fmt.Errorf("job %s is deleted; that it followed %s is still noted, which does no harm: %w", name, upstream, err)
-		}
-	}
-	return nil
-}
-
-// by is the author and the reason of an act: from the options, else from the client's actor.
-func (c *conn) by(author, reason string) (string, string) {
-	if c.actor == nil {
-		return author, reason
-	}
-	return cmp.Or(author, c.actor.Name), cmp.Or(reason, c.actor.Reason)
-}
-
-func ofJob(job string) string {
-	if job == "" {
-		return ""
-	}
-	return "of job " + job
+	return l.Pause(ctx, name, ledger.Pause{Author: author(o.Author), Reason: wire.OneLine(reason), Until: until})
 }
 
 func untilWords(until time.Time) string {
@@ -186,20 +73,172 @@ func untilWords(until time.Time) string {
 	return "until " + FormatTime(until)
 }
 
-func author(s string) string { return cmp.Or(oneLine(s), nobody) }
-
-// oneLine makes a text fit for one line.
-func oneLine(s string) string {
-	return strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
+var rowResume = &Operation[Why, None]{
+	Info: Info{Method: "POST", Path: "jobs/{name}/resume", Role: Operator, Audit: "jobs resume", Summary: "end a job's pause"},
+	do:   func(ctx context.Context, c *conn, in Why) (None, error) { return done(resumeJob(ctx, c, in.Name)) },
+	note: func(in Why, _ None) Action { return Action{Target: in.Name, Reason: in.Reason} },
 }
 
-// utf8Only refuses an author or a reason that would be kept otherwise than it was given.
-func utf8Only(op, author, reason string) error {
-	switch {
-	case !utf8.ValidString(author):
-		return fmt.Errorf("%w: %s: the author %+.64q is not valid UTF-8", ErrRefused, op, author)
-	case !utf8.ValidString(reason):
-		return fmt.Errorf("%w: %s: the reason %+.256q is not valid UTF-8", ErrRefused, op, reason)
+// Resume ends a job's pause: ticks from now on run again. It changes nothing if the job is not
+// paused. It returns ErrUnknownJob.
+func (c *Client) Resume(ctx context.Context, name string) error {
+	_, err := call(ctx, c, rowResume, Why{Named: Named{name}})
+	return err
+}
+
+func resumeJob(ctx context.Context, c *conn, name string) (err error) {
+	l, err := c.Open(ctx)
+	if err != nil {
+		return err
 	}
-	return nil
+	return l.Resume(ctx, name)
+}
+
+type rewindIn struct {
+	Named
+	To     time.Time `json:"to" wire:"set"` // the instant to go back to
+	Reason string    `json:"reason,omitempty"`
+}
+
+// Rewound names the tick with which a job begins again.
+type Rewound struct {
+	Tick time.Time `json:"tick" wire:"set"`
+}
+
+var rowRewind = &Operation[rewindIn, Rewound]{
+	Info: Info{Method: "POST", Path: "jobs/{name}/rewind", Role: Operator, Audit: "jobs rewind", Summary: "run a job's past ticks again"},
+	do: func(ctx context.Context, c *conn, in rewindIn) (Rewound, error) {
+		if in.To.IsZero() {
+			return Rewound{}, &InputError{"to is missing: the instant to go back to"}
+		}
+		tick, err := rewindJob(ctx, c, in.Name, in.To)
+		return Rewound{tick}, err
+	},
+	note: func(in rewindIn, _ Rewound) Action {
+		return Action{Target: in.Name, Reason: in.Reason, Detail: "to " + FormatTime(in.To)}
+	},
+}
+
+// Rewind sets a job's cursor back to the first tick of its schedule at or after an instant, and
+// returns that tick. Ticks from there on are claimed again under the job's catch-up policy, each as
+// a later attempt than any recorded one. It returns ErrUnknownJob, and ErrRefused while a run of
+// the job is in flight, for a job that follows another, for an instant before the recorded history
+// or not before the cursor, and when the cursor keeps moving. If the clocks of a Cluster's masters
+// differ by more than a second, it fails with both instants in the error.
+func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (tick time.Time, err error) {
+	r, err := call(ctx, c, rowRewind, rewindIn{Named: Named{name}, To: to})
+	return r.Tick, err
+}
+
+// rewindRounds is how often Rewind tries again when the cursor has moved meanwhile.
+const rewindRounds = 5
+
+func rewindJob(ctx context.Context, c *conn, name string, to time.Time) (tick time.Time, err error) {
+	if _, err := instant("rewind "+name, to); err != nil {
+		return time.Time{}, err
+	}
+	l, err := c.OpenAppend(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var clockErr error
+	for range rewindRounds {
+		tick, word, err := rewind(ctx, l, name, to)
+		if err == nil && word == ledger.Rewound {
+			return tick, nil
+		}
+		if err != nil && !errors.Is(err, ledger.ErrClock) {
+			return time.Time{}, err
+		}
+		clockErr = err
+	}
+	if clockErr != nil { // the clocks of the job's master and of the control partition's differ, or Redis answers very late
+		return time.Time{}, fmt.Errorf("rewind %s: %w", name, clockErr)
+	}
+	return time.Time{}, fmt.Errorf("%w: rewind %s: its cursor kept moving; pause the job first", ErrRefused, name)
+}
+
+func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (time.Time, ledger.Status, error) {
+	s, err := l.Job(ctx, name)
+	if err == nil {
+		err = s.Err
+	}
+	if err != nil {
+		return time.Time{}, "", err
+	}
+	d, err := jobs.ParseDefinition(s.Definition)
+	if err != nil {
+		return time.Time{}, "", fmt.Errorf("rewind %s: %w", name, err)
+	}
+	if len(d.After) > 0 {
+		return time.Time{}, "", fmt.Errorf("%w: rewind %s: it has no schedule, it follows %s; rewind that one", ErrRefused, name, strings.Join(d.After, ", "))
+	}
+	schedule, err := d.ParsedSchedule()
+	if err != nil {
+		return time.Time{}, "", fmt.Errorf("rewind %s: %w", name, err)
+	}
+	tick := schedule.Next(to.Add(-time.Nanosecond))
+	if tick.IsZero() {
+		return tick, "", fmt.Errorf("%w: rewind %s: %s has no tick from %s on", ErrRefused, name, schedule, to.UTC().Format(time.RFC3339))
+	}
+	if at := time.UnixMilli(s.Cursor); s.Cursor != 0 && s.HolderRun == "" && !tick.Before(at) {
+		return tick, "", fmt.Errorf("%w: rewind %s to %s: its cursor is at %s, which is not later; a rewind only goes back", ErrRefused, name, FormatTime(tick), FormatTime(at))
+	}
+	now, err := l.Now(ctx)
+	if err != nil {
+		return tick, "", err
+	}
+	word, err := l.Rewind(ctx, now.UnixMilli(), ledger.Rewind{Job: name, Digest: s.Digest, From: s.Cursor, To: tick.UnixMilli()})
+	return tick, word, err
+}
+
+// instant is a time in ms, as the ledger takes it; 0 for the zero time.
+func instant(op string, t time.Time) (int64, error) {
+	if t.IsZero() {
+		return 0, nil
+	}
+	if ms := t.UnixMilli(); ms > 0 && t.UTC().Year() <= 9999 {
+		return ms, nil
+	}
+	return 0, fmt.Errorf("%w: %s: %s is outside the years 1970 to 9999", ErrRefused, op, t.UTC().Format(time.RFC3339))
+}
+
+type cancelBackfillIn struct {
+	Named
+	Reason string `query:"reason"` // why, for the audit and the history
+	author string
+}
+
+var rowCancelBackfill = &Operation[cancelBackfillIn, BackfillView]{
+	Info: Info{Method: "DELETE", Path: "jobs/{name}/backfill", Role: Operator, Audit: "jobs backfill-cancel", Summary: "cancel the backfill of a job that is under way"},
+	do: func(ctx context.Context, c *conn, in cancelBackfillIn) (BackfillView, error) {
+		return cancelBackfill(ctx, c, in.Name, CancelOptions{Author: in.author, Reason: in.Reason})
+	},
+	note: func(in cancelBackfillIn, v BackfillView) Action {
+		return Action{Target: in.Name, Author: in.author, Reason: in.Reason, Detail: v.ID}
+	},
+}
+
+// CancelBackfill cancels the backfill of a job that is under way: no further tick of it gets a run.
+// Its pending runs are recorded as cancelled, and those in flight end as Cancel ends them. It
+// returns the backfill as it was then, without waiting for the ends. It returns ErrRefused when
+// none is under way, and for a text that is not UTF-8.
+func (c *Client) CancelBackfill(ctx context.Context, name string, o CancelOptions) (BackfillView, error) {
+	return call(ctx, c, rowCancelBackfill, cancelBackfillIn{Named{name}, o.Reason, o.Author})
+}
+
+func cancelBackfill(ctx context.Context, c *conn, name string, o CancelOptions) (v BackfillView, err error) {
+	o.Author, o.Reason = c.by(o.Author, o.Reason)
+	if err := utf8Only("cancel the backfill of "+name, o.Author, o.Reason); err != nil {
+		return v, err
+	}
+	l, err := c.Open(ctx)
+	if err != nil {
+		return v, err
+	}
+	b, err := l.CancelBackfill(ctx, name, author(o.Author), wire.OneLine(o.Reason))
+	if err != nil {
+		return v, err
+	}
+	return backfillView(b), nil
 }

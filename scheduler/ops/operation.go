@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
@@ -66,6 +67,19 @@ type Row interface {
 	// Refuse notes in the audit why a request was not carried out, with the readable part of its
 	// input, and returns the reason.
 	Refuse(ctx context.Context, c *Client, in any, reason error) error
+}
+
+// Operations returns the table of all operations, in the order of openapi.json.
+func Operations() []Row {
+	return []Row{
+		rowNamespace, rowOverview, rowEnds, rowListJobs, rowJobNames, rowGraph, rowStoredJobs, rowHandlers, rowPreview,
+		rowGetJob, rowPutJob, rowDeleteJob, rowTicks, rowTrigger, rowPause, rowResume, rowRewind,
+		rowBackfill, rowCancelBackfill, rowBackfills,
+		rowListRuns, rowGetRun, rowCancel, rowRerun,
+		rowNodes, rowDrains, rowDrain, rowResumeNode, rowIdle,
+		rowLocks, rowLock, rowRelease,
+		rowGenerations, rowPromote, rowVerify, rowProblems, rowAudit,
+	}
 }
 
 // About describes the operation.
@@ -140,6 +154,26 @@ func byName[Out any](f func(context.Context, *conn, string) (Out, error)) func(c
 // done is the result of an operation without an output.
 func done(err error) (None, error) { return None{}, err }
 
+// Named names a job or the name of nodes.
+type Named struct {
+	Name string `path:"name"`
+}
+
+// Why is the body of an action that takes no more than a reason.
+type Why struct {
+	Named
+	Reason string `json:"reason,omitempty"`
+}
+
+type matchIn struct {
+	Match string `query:"q"` // a part of the name, in any case of letters
+}
+
+// matches reports whether a name has a part, in any case of letters.
+func matches(name, part string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
+}
+
 // Page is a part of a list.
 type Page[T any] struct {
 	Items         []T
@@ -159,6 +193,21 @@ type Listing interface {
 func (p *Page[T]) Part() (items any, next *string, unknown *int) {
 	return &p.Items, &p.Next, &p.UnknownFormat
 }
+
+// Names are the first names of a list, in order.
+type Names struct {
+	Count int      `json:"count"`
+	First []string `json:"first"` // 20 at most
+}
+
+// namesMost bounds Names.First.
+const namesMost = 20
+
+func namesOf(all []string) Names {
+	return Names{Count: len(all), First: append([]string{}, first(all)...)}
+}
+
+func first(names []string) []string { return names[:min(len(names), namesMost)] }
 
 // InputError is returned for an input that no namespace would take. It wraps ErrRefused.
 type InputError struct{ Text string }

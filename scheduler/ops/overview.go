@@ -49,6 +49,15 @@ const (
 	overviewMost  = 1 << 12 // lines of that list that are read at most
 )
 
+var rowOverview = read("overview", "what runs, what is late, what comes next, and how the last day's ticks ended", plain(readOverview))
+
+// Overview reads running and waiting runs, the jobs that are due first, and recent ends: as many as
+// it takes for a day, or about a thousand. With an UnreachableError, the readable part is returned
+// too.
+func (c *Client) Overview(ctx context.Context) (Overview, error) {
+	return call(ctx, c, rowOverview, None{})
+}
+
 func readOverview(ctx context.Context, c *conn) (Overview, error) {
 	l, parts, n, left, err := partsOf(ctx, c, "")
 	if err != nil {
@@ -171,11 +180,30 @@ const (
 	endsMost = 10_000 // and how many ends in all
 )
 
+type endsIn struct {
+	Jobs []string `query:"job" max:"200"`                       // one of the jobs; once for each
+	Each int      `query:"each" default:"20" min:"1" max:"200"` // how many ends of each job, from 1 to 200; of all jobs 10,000 at most
+}
+
+var rowEnds = &Operation[endsIn, map[string][]EndView]{
+	Info: Info{Method: "GET", Path: "ends", Role: Viewer, Summary: "how the latest ticks of some jobs ended, the oldest first"},
+	do: func(ctx context.Context, c *conn, in endsIn) (map[string][]EndView, error) {
+		return listEnds(ctx, c, in.Jobs, in.Each)
+	},
+}
+
+// ListEnds lists how the latest ticks of some jobs ended, the oldest first, at most n of each;
+// shards of a tick are not listed. Jobs that are not there have none. It returns ErrRefused for
+// more than 200 jobs, for an n that is not from 1 to 200, and for more than 10,000 ends in all.
+func (c *Client) ListEnds(ctx context.Context, names []string, n int) (map[string][]EndView, error) {
+	return call(ctx, c, rowEnds, endsIn{names, n})
+}
+
 func listEnds(ctx context.Context, c *conn, names []string, n int) (map[string][]EndView, error) {
 	if len(names) > endsJobs || n*len(names) > endsMost {
 		return nil, fmt.Errorf("%w: list ends: %d of each of %d jobs; up to %d jobs, and %d ends in all", ErrRefused, n, len(names), endsJobs, endsMost)
 	}
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -193,4 +221,30 @@ func listEnds(ctx context.Context, c *conn, names []string, n int) (map[string][
 		return true
 	})
 	return all, errors.Join(append(unread, err)...)
+}
+
+// LastSuccess reads when runs of some jobs last succeeded, by the job's name. Jobs without a
+// success and unknown jobs are left out. It is JobView.LastSuccess for many jobs, in a few calls.
+// With an error, the readable successes are returned too. A client over HTTP returns ErrRedisOnly;
+// JobView has the time.
+func (c *Client) LastSuccess(ctx context.Context, names ...string) (map[string]time.Time, error) {
+	if c.conn == nil {
+		return nil, ErrRedisOnly
+	}
+	l, err := c.conn.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := l.Named(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	latest, unread, err := inspect.ReadLatest(ctx, l, stored, func(string) bool { return false })
+	at := make(map[string]time.Time, len(latest))
+	for name, of := range latest {
+		if of.Success != 0 {
+			at[name] = time.UnixMilli(of.Success).UTC()
+		}
+	}
+	return at, errors.Join(append(unread, err)...)
 }

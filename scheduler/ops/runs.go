@@ -30,6 +30,19 @@ type RunFilter struct {
 	Recent bool
 }
 
+var rowListRuns = read("runs", "runs, those in flight first, and ranges of ticks that did not run", listRuns)
+
+// ListRuns lists runs: first runs in flight, the newest tick first, then recorded runs and ranges
+// of ticks that did not run, by their ends. In a namespace of more than 1,000 jobs a page reads the
+// runs in flight, and of the histories the newest rows. It reads all histories without a Limit, and
+// where the last 1,000 calls' writes do not contain enough: with an Outcome that is rare, far back,
+// or soon after a move. Where the history of a job cannot be read, the other jobs' runs come with
+// an error that names the job. They also come with an UnreachableError. ListRuns returns ErrRefused
+// for an unknown outcome, a negative Limit, and an After that is no place.
+func (c *Client) ListRuns(ctx context.Context, f RunFilter) (Page[RunView], error) {
+	return call(ctx, c, rowListRuns, f)
+}
+
 func listRuns(ctx context.Context, c *conn, f RunFilter) (Page[RunView], error) {
 	if err := f.check(); err != nil {
 		return Page[RunView]{}, err
@@ -59,7 +72,7 @@ func (f RunFilter) check() error {
 // partsOf are the partitions that have the job of that name, or with "" some job, and how many jobs
 // that are. left is an UnreachableError.
 func partsOf(ctx context.Context, c *conn, job string) (l *ledger.Ledger, parts []int, n int, left, err error) {
-	if l, err = c.open(ctx); err != nil {
+	if l, err = c.Open(ctx); err != nil {
 		return nil, nil, 0, nil, err
 	}
 	if job != "" {
@@ -71,8 +84,31 @@ func partsOf(ctx context.Context, c *conn, job string) (l *ledger.Ledger, parts 
 	return l, parts, n, left, err
 }
 
+// RunQuery is the input of GetRun.
+type RunQuery struct {
+	Run  string        `path:"run"`
+	Wait time.Duration `query:"wait_ms" max:"8000"` // how long to wait for the end of the run, ms, at most 8,000
+}
+
+var rowGetRun = &Operation[RunQuery, RunView]{
+	Info: Info{Method: "GET", Path: "runs/{run}", Role: Viewer, Summary: "one run, with wait_ms when it has ended or that time is over"},
+	do:   func(ctx context.Context, c *conn, in RunQuery) (RunView, error) { return getRun(ctx, c, in.Run) }, // the server waits
+}
+
+// GetRun finds one run by its id, or by its requested id, and reads its output and payload. It
+// returns ErrUnknownRun when neither a run in flight nor the history has it.
+func (c *Client) GetRun(ctx context.Context, id string) (RunView, error) {
+	return call(ctx, c, rowGetRun, RunQuery{Run: id})
+}
+
+// RunByKey finds the run of a unique key, as GetRun does. It returns ErrUnknownRun when the key was
+// never used, or its run is neither in flight nor in the history any more.
+func (c *Client) RunByKey(ctx context.Context, name, unique string) (RunView, error) {
+	return c.GetRun(ctx, ledger.UniqueRun(name, unique))
+}
+
 func getRun(ctx context.Context, c *conn, id string) (RunView, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return RunView{}, err
 	}
@@ -147,6 +183,37 @@ func cancelNote(c ledger.Cancel) string {
 	return note
 }
 
+const (
+	// WaitMost bounds RunQuery.Wait.
+	WaitMost = 8 * time.Second
+	// waitAgain is how long WaitRun pauses before it repeats a request to a server with too many
+	// callers who wait.
+	waitAgain = time.Second
+)
+
+// WaitRun returns the run, as GetRun does, when it has ended; a run that may not start yet is
+// waited for too. A run that was handed back is followed; a further attempt is a run of its own and
+// is not. On Redis, WaitRun polls ten times a second at first, and after ten seconds once a second.
+// It returns ctx's error, and ErrUnknownRun when the run is unknown or was removed with its job.
+func (c *Client) WaitRun(ctx context.Context, id string) (v RunView, err error) {
+	if c.remote == nil {
+		return waitRun(ctx, c.conn, id)
+	}
+	for {
+		next, err := call(ctx, c, rowGetRun, RunQuery{id, WaitMost})
+		if errors.Is(err, ErrTooMany) && wait.For(ctx, waitAgain) {
+			continue
+		}
+		if err != nil {
+			return v, err
+		}
+		if v = next; !v.Ended.IsZero() {
+			return v, nil
+		}
+		id = v.Run // it may have been handed back
+	}
+}
+
 // WaitRun looks after waitEvery at first, then after a tenth of the time it has waited, and at
 // least each waitMost.
 const (
@@ -155,7 +222,7 @@ const (
 )
 
 func waitRun(ctx context.Context, c *conn, id string) (RunView, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return RunView{}, err
 	}

@@ -1,14 +1,13 @@
 package ops
 
 import (
-	"time"
-
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
@@ -77,7 +76,7 @@ const reasonLapsed = "lease lapsed, not reaped yet"
 
 // runViews shows runs, and the state of runs in flight. With an error the views lack this state.
 func runViews(ctx context.Context, c *conn, l *ledger.Ledger, runs []inspect.Run) ([]RunView, error) {
-	s, err := inspect.Status(ctx, l, c.roster(), runs)
+	s, err := inspect.Status(ctx, l, c.Roster(), runs)
 	views := make([]RunView, len(runs))
 	for k, r := range runs {
 		v := runView(r)
@@ -187,4 +186,48 @@ func (v *RunView) keep(output, payload []byte) {
 	if v.Payload = bytes.ToValidUTF8(payload, []byte("\uFFFD")); !json.Valid(payload) { // which need not be UTF-8
 		v.Payload, _ = json.Marshal(string(payload)) // a string always has a JSON form
 	}
+}
+
+// ProgressView is the progress of a run in flight, up to a third of its lease time old; see
+// jobs.Run.Progress.
+type ProgressView struct {
+	Done  int64     `json:"done"`
+	Total int64     `json:"total"` // 0: not known
+	Note  string    `json:"note"`
+	At    time.Time `json:"at"` // when the run reported it
+	// End is when the run will end if it goes on at the rate since its first report; null when not
+	// known.
+	End time.Time `json:"end"`
+}
+
+func progressView(p ledger.Progress) *ProgressView {
+	v := &ProgressView{Done: p.Done, Total: p.Total, Note: p.Note, At: timeOf(p.At)}
+	if did, took := p.Done-p.From, p.At-p.Since; did > 0 && took > 0 && p.Total > p.Done {
+		v.End = timeOf(p.At + int64(float64(p.Total-p.Done)*float64(took)/float64(did)))
+	}
+	return v
+}
+
+// addProgress adds the progress of started runs, and the causes for which granted runs wait before
+// they start.
+func addProgress(ctx context.Context, l *ledger.Ledger, runs []inspect.Run, views []RunView) error {
+	var going []ledger.Run
+	for _, r := range runs {
+		if r.Lease != nil && !r.Lease.Pending() && !r.Lease.IsOpenTick {
+			going = append(going, *r.Lease)
+		}
+	}
+	if len(going) == 0 {
+		return nil
+	}
+	said, waits, err := l.Progress(ctx, going)
+	for k := range views {
+		if p, ok := said[views[k].Run]; ok && runs[k].Lease != nil {
+			views[k].Progress = progressView(p)
+		}
+		if w, ok := waits[views[k].Run]; ok && runs[k].Lease != nil && views[k].Reason == "" {
+			views[k].Reason = w.Note
+		}
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,12 +9,12 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops/internal/storecheck"
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
 // StoredJob is a job that is stored in the namespace, and not in a program. Its JSON has the
@@ -36,6 +37,54 @@ type PutOptions struct {
 	DryRun bool `query:"dry_run"`
 }
 
+// was is the version that a change expects, as the ledger takes it.
+func (o PutOptions) was() string {
+	switch {
+	case o.New:
+		return "0"
+	case o.Was.IsZero():
+		return ""
+	}
+	return strconv.FormatInt(o.Was.UnixMilli(), 10)
+}
+
+type putIn struct {
+	Named
+	PutOptions
+	Job    StoredJob `whole:"yes"`
+	unread error
+}
+
+// Unread takes the faults of a body of which some settings could not be read.
+func (in *putIn) Unread(err error) { in.unread = err }
+
+var rowPutJob = &Operation[putIn, StoredJob]{
+	Info: Info{Method: "PUT", Path: "jobs/{name}", Role: Operator, Audit: "jobs put", Summary: "store a job that names a handler, or replace a stored one"},
+	do:   putOne,
+	dry:  func(in putIn) bool { return in.DryRun },
+	note: func(in putIn, out StoredJob) Action {
+		if out.unchanged {
+			return Action{Target: in.Name, Detail: "unchanged"}
+		}
+		return Action{Target: in.Name, Detail: cmp.Or(out.Schedule, in.Job.Schedule)}
+	},
+}
+
+// PutJob stores a job that names a handler, or replaces a stored one, and returns it with its
+// version. Nodes with the handler (jobs.Registry.Handle) learn of the job within a second, and run
+// it as a job of their own; without such a node, its ticks wait, as for any job without a node. A
+// replaced job keeps its history and cursor. A job that is stored already with these settings keeps
+// its version, and nothing changes.
+//
+// It returns ErrRefused with a *jobs.FieldError for each wrong setting, for a handler that no node
+// has declared in this namespace, for a payload that does not fit the type of a handler of
+// jobs.HandleTyped, for a job with a function, for a limit that differs from its group's stored
+// jobs (the 10,000 jobs that were changed the longest ago), for the name of a program's job, and
+// for a stored version other than o.Was. Nothing is stored then.
+func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJob, error) {
+	return call(ctx, c, rowPutJob, putIn{Named: Named{j.Name}, PutOptions: o, Job: StoredJob{Job: j}})
+}
+
 // putOne stores the job of a request.
 func putOne(ctx context.Context, c *conn, in putIn) (StoredJob, error) {
 	if in.Job.Name != "" && in.Job.Name != in.Name {
@@ -47,7 +96,7 @@ func putOne(ctx context.Context, c *conn, in putIn) (StoredJob, error) {
 	}
 	all, err := putJobs(ctx, c, []jobs.Job{in.Job.Job}, in.PutOptions)
 	if in.unread != nil {
-		return StoredJob{}, fmt.Errorf("%w: put job %s: %w", ErrRefused, in.Name, errors.Join(in.unread, besideUnread(FaultsOf(in.unread), FaultsOf(err))))
+		return StoredJob{}, fmt.Errorf("%w: put job %s: %w", ErrRefused, in.Name, errors.Join(in.unread, storecheck.Further(wire.Faults(in.unread), wire.Faults(err))))
 	}
 	if len(all) == 0 {
 		return StoredJob{}, err
@@ -55,30 +104,30 @@ func putOne(ctx context.Context, c *conn, in putIn) (StoredJob, error) {
 	return all[0], err
 }
 
-// besideUnread are the faults of a job of which some settings could not be read. A fault at such a
-// setting, or whose words have its name, may be about the value that is not there, and is left out.
-func besideUnread(unread, found []FaultView) error {
-	var faults []error
-	for _, f := range found {
-		moot := slices.ContainsFunc(unread, func(u FaultView) bool {
-			setting, _, _ := strings.Cut(u.Field, "[")
-			_, known := spec.Named(setting)
-			part := strings.HasPrefix(f.Field, setting+".") || strings.HasPrefix(f.Field, setting+"[")
-			return u.Field == "job" || f.Field == setting || part || known && strings.Contains(f.Text, setting)
-		})
-		if !moot {
-			faults = append(faults, &jobs.FieldError{Field: f.Field, Msg: f.Text})
-		}
+// PutJobs is PutJob for many jobs. On Redis all are checked before any is stored. Then they are
+// stored in steps of some hundreds: after an error beside stored jobs, those are stored. Over HTTP
+// each job is a request of its own.
+func (c *Client) PutJobs(ctx context.Context, list []jobs.Job, o PutOptions) (stored []StoredJob, err error) {
+	if c.remote == nil {
+		stored, err = putJobs(ctx, c.conn, list, o)
+		return stored, c.notePut(ctx, list, stored, o, err)
 	}
-	return errors.Join(faults...)
+	for _, j := range list {
+		s, err := c.PutJob(ctx, j, o)
+		if err != nil {
+			return stored, err
+		}
+		stored = append(stored, s)
+	}
+	return stored, nil
 }
 
 func putJobs(ctx context.Context, c *conn, list []jobs.Job, o PutOptions) (stored []StoredJob, err error) {
-	l, err := c.openCatalog(ctx)
+	l, err := c.OpenCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ready, err := checkStored(ctx, l, list)
+	ready, err := storecheck.Check(ctx, l, list)
 	if err != nil {
 		return nil, err
 	}
@@ -139,115 +188,25 @@ func (c *Client) notePut(ctx context.Context, list []jobs.Job, stored []StoredJo
 	return nil
 }
 
-// openCatalog opens the ledger for a change of the catalog. It returns ErrClosed when a move has
-// closed the namespace.
-func (c *conn) openCatalog(ctx context.Context) (*ledger.Ledger, error) {
-	closed, err := closedWords(ctx, c)
-	if err == nil && closed != "" {
-		err = fmt.Errorf("%w: %s", ErrClosed, closed)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.open(ctx)
+type storedIn struct {
+	Names []string `query:"name"` // only the stored job of this name; once for each
 }
 
-// was is the version that a change expects, as the ledger takes it.
-func (o PutOptions) was() string {
-	switch {
-	case o.New:
-		return "0"
-	case o.Was.IsZero():
-		return ""
-	}
-	return strconv.FormatInt(o.Was.UnixMilli(), 10)
+var rowStoredJobs = &Operation[storedIn, []StoredJob]{
+	Info: Info{Method: "GET", Path: "stored-jobs", Role: Viewer, Summary: "the jobs that were stored at run time, by name, with all settings"},
+	do: func(ctx context.Context, c *conn, in storedIn) ([]StoredJob, error) {
+		return storedJobs(ctx, c, in.Names...)
+	},
 }
 
-// checkStored checks jobs, and returns them with their defaults.
-func checkStored(ctx context.Context, l *ledger.Ledger, list []jobs.Job) ([]jobs.Job, error) {
-	handlers, err := l.Handlers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	seen := make(map[string]bool, len(list))
-	var faults []error
-	list = slices.Clone(list)
-	for i, j := range list {
-		list[i] = j.WithDefaults(jobs.Defaults{})
-		if err := storable(list[i], handlers); err != nil {
-			faults = append(faults, fmt.Errorf("%w: put job %s: %w", ErrRefused, j.Name, err))
-		}
-		if seen[j.Name] {
-			faults = append(faults, fmt.Errorf("%w: put job %s: it stands there twice", ErrRefused, j.Name))
-		}
-		seen[j.Name] = true
-	}
-	if faults != nil {
-		return nil, errors.Join(faults...)
-	}
-	if err := errors.Join(checkLimits(ctx, l, list), checkUpstreams(ctx, l, list)); err != nil {
-		return nil, err
-	}
-	entries, err := l.Named(ctx, slices.Sorted(maps.Keys(seen)))
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range entries {
-		if d, err := jobs.ParseDefinition(s.Definition); s.Err == nil && err == nil && d.Stored == 0 {
-			faults = append(faults, fmt.Errorf("%w: put job %s: a program has registered a job of that name; take another name", ErrRefused, s.Job))
-		}
-	}
-	return list, errors.Join(faults...)
-}
-
-// storable checks one job, and reports all faults of its settings.
-func storable(j jobs.Job, handlers map[string]string) error {
-	var faults []error
-	at := make(map[string]bool)
-	bad := func(field, msg string) {
-		if !at[field] {
-			at[field], faults = true, append(faults, &jobs.FieldError{Field: field, Msg: msg})
-		}
-	}
-	checked := j
-	checked.Func = func(context.Context, *jobs.Run) error { return nil } // the nodes have it
-	if j.Handler == "" {
-		bad("handler", "is missing; a stored job names the handler that its runs call")
-		checked.Handler = "handler" // the settings that go with one are not to blame
-	}
-	if j.Func != nil {
-		bad("func", fmt.Sprintf("cannot be stored; leave it out, the nodes call the function of handler %q", j.Handler))
-	}
-	noCalendars("except", j.Except, bad)
-	noCalendars("only", j.Only, bad)
-	for _, f := range FaultsOf(checked.Validate()) {
-		bad(f.Field, f.Text)
-	}
-	switch shape, known := handlers[j.Handler]; {
-	case at["handler"]:
-	case !known:
-		others := "no node has declared any in this namespace"
-		if names := slices.Sorted(maps.Keys(handlers)); len(names) > 0 {
-			others = "declared are " + strings.Join(names[:min(20, len(names))], ", ")
-		}
-		bad("handler", fmt.Sprintf("no node has declared a handler %q; %s", j.Handler, others))
-	case !at["payload"]:
-		faults = append(faults, jobs.CheckPayload(shape, j.Payload))
-	}
-	return errors.Join(faults...)
-}
-
-// noCalendars refuses names in a list of days.
-func noCalendars(field string, days []string, bad func(field, msg string)) {
-	for i, text := range days {
-		if text != "" && (text[0] < '0' || text[0] > '9') {
-			bad(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("%q is not a date such as 2026-12-24; a stored job cannot name the calendars of config.yaml", spec.Clip(text)))
-		}
-	}
+// StoredJobs reads stored jobs by their names, all of them without names. A name without a stored
+// job is ErrUnknownJob.
+func (c *Client) StoredJobs(ctx context.Context, names ...string) ([]StoredJob, error) {
+	return call(ctx, c, rowStoredJobs, storedIn{names})
 }
 
 func storedJobs(ctx context.Context, c *conn, names ...string) ([]StoredJob, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -290,4 +249,35 @@ func standing(a ledger.CatalogAnswer) string {
 		return "no such job is stored"
 	}
 	return "the version of " + FormatTime(time.UnixMilli(a.Version)) + " is stored"
+}
+
+// HandlerView is a handler that a node has declared in the last 30 days: a stored job may name it.
+type HandlerView struct {
+	Name string `json:"name"`
+	// Shape is the form of the payloads, as JSON: the name of a type of JSON, {"list": SHAPE},
+	// {"map": SHAPE} or {"fields": {NAME: SHAPE}}; "" for any payload.
+	Shape string `json:"shape"`
+}
+
+var rowHandlers = read("handlers", "the handlers that stored jobs may name", plain(listHandlers))
+
+// ListHandlers lists the handlers that nodes have declared, by name.
+func (c *Client) ListHandlers(ctx context.Context) ([]HandlerView, error) {
+	return call(ctx, c, rowHandlers, None{})
+}
+
+func listHandlers(ctx context.Context, c *conn) ([]HandlerView, error) {
+	l, err := c.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shapes, err := l.Handlers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]HandlerView, 0, len(shapes))
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		views = append(views, HandlerView{name, shapes[name]})
+	}
+	return views, nil
 }

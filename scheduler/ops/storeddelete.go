@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/wait"
+	"github.com/escapement/escapement/scheduler/ops/internal/generations"
 )
 
 const (
@@ -23,9 +24,59 @@ const (
 	heldEvery = 250 * time.Millisecond
 )
 
+type deleteIn struct {
+	Named
+	Was time.Time `query:"was"` // the version that is deleted; with another one stored the request is refused
+}
+
+var rowDeleteJob = &Operation[deleteIn, None]{
+	Info: Info{Method: "DELETE", Path: "jobs/{name}", Role: Operator, Audit: "jobs delete", Summary: "delete a stored job, or one that no node holds, with its history"},
+	do: func(ctx context.Context, c *conn, in deleteIn) (None, error) {
+		return done(deleteJobs(ctx, c, []StoredJob{{Job: jobs.Job{Name: in.Name}, Version: in.Was}})[in.Name])
+	},
+	note: func(in deleteIn, _ None) Action { return Action{Target: in.Name} },
+}
+
+// Delete deletes a job with its history.
+//
+// Of a stored job nodes claim nothing more. Delete waits until they have dropped it and its runs
+// have ended, for five seconds at most. When a run is in flight even then, the job is deleted and
+// its history stays; the error wraps ErrRefused, and a later Delete deletes the history. was is the
+// version that is deleted, zero for any; ErrRefused when another one is stored.
+//
+// A job of a program is refused (ErrRefused) while a run of it is in flight or living nodes hold
+// it, because they would register it again; the error names them. It returns ErrUnknownJob for a
+// job that is not there.
+func (c *Client) Delete(ctx context.Context, name string, was time.Time) error {
+	_, err := call(ctx, c, rowDeleteJob, deleteIn{Named{name}, was})
+	return err
+}
+
+// DeleteJobs is Delete for many jobs, each by its name, and in its Version alone. It returns the
+// names of jobs that are deleted with their history; the error is about the rest.
+func (c *Client) DeleteJobs(ctx context.Context, list []StoredJob) (deleted []string, err error) {
+	failed := make(map[string]error)
+	if c.remote == nil {
+		failed = deleteJobs(ctx, c.conn, list)
+	}
+	var faults []error
+	for _, j := range list {
+		err := failed[j.Name]
+		if c.remote != nil {
+			err = c.Delete(ctx, j.Name, j.Version)
+		} else {
+			err = c.Note(ctx, Action{Name: rowDeleteJob.Audit, Target: j.Name}, err)
+		}
+		if faults = append(faults, err); err == nil {
+			deleted = append(deleted, j.Name)
+		}
+	}
+	return deleted, errors.Join(faults...)
+}
+
 // deleteJobs deletes jobs, and returns why some were not deleted, or not with their history.
 func deleteJobs(ctx context.Context, c *conn, list []StoredJob) map[string]error {
-	l, closed := c.openCatalog(ctx)
+	l, closed := c.OpenCatalog(ctx)
 	why := make(map[string]error)
 	for some := range slices.Chunk(list, ledger.CatalogPage) {
 		failed, began := make(map[string]error), time.Now()
@@ -88,11 +139,42 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 	return failed
 }
 
+// removeJob deletes a job of a program, or the remains of a stored one, that no living node holds.
+func removeJob(ctx context.Context, c *conn, l *ledger.Ledger, name string) error {
+	s, err := l.Job(ctx, name)
+	if err != nil {
+		return err
+	}
+	nodes, unclear, err := inspect.HeldBy(ctx, l, c.Roster(), name)
+	if err != nil {
+		return err
+	}
+	d, _ := jobs.ParseDefinition(s.Definition) // an unreadable one names no job that it follows
+	if len(nodes) > 0 && d.Stored > 0 {
+		return fmt.Errorf("%w: delete job %s: it is a stored job, which nodes hold", ErrRefused, name)
+	}
+	if len(nodes) > 0 {
+		return fmt.Errorf("%w: delete job %s: held by %s; take the job out of their configuration and restart them", ErrRefused, name, generations.Some(nodes))
+	}
+	if unclear > 0 {
+		return fmt.Errorf("%w: delete job %s: what %d of the living nodes hold cannot be read by this version; use the newest one (a node that is up drops those which are gone)", ErrRefused, name, unclear)
+	}
+	if err := l.Remove(ctx, name); err != nil {
+		return err
+	}
+	for _, upstream := range d.After {
+		if err := l.Unfollow(ctx, upstream, name); err != nil {
+			return fmt.Errorf("job %s is deleted; that it followed %s is still noted, which does no harm: %w", name, upstream, err)
+		}
+	}
+	return nil
+}
+
 // removeDropped removes what the namespace has of a job that was taken out of the catalog, when no
 // node holds the job any more and its runs have ended.
 func removeDropped(ctx context.Context, c *conn, l *ledger.Ledger, name string, began time.Time) error {
 	for ; ; wait.For(ctx, heldEvery) {
-		held, err := inspect.HeldStored(ctx, l, c.roster(), name)
+		held, err := inspect.HeldStored(ctx, l, c.Roster(), name)
 		switch {
 		case err != nil:
 			return err

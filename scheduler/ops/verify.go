@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/ops/internal/doctor"
 )
 
 // Violation is a broken promise that the records show, with its evidence.
@@ -52,8 +53,17 @@ type VerifyFilter struct {
 	Since time.Time `query:"since"`
 }
 
+var rowVerify = read("verify", "check the promises on the recorded history", verifyRecords).slow()
+
+// Verify checks, from the stored schedules and the recorded history, that the promises P1 to P3
+// were kept, and names the records that it could not read. It works while nodes run, and writes
+// nothing. It returns ErrUnknownJob when there is no job of the filter's name.
+func (c *Client) Verify(ctx context.Context, f VerifyFilter) (Verification, error) {
+	return call(ctx, c, rowVerify, f)
+}
+
 func verifyRecords(ctx context.Context, c *conn, f VerifyFilter) (Verification, error) {
-	l, err := c.open(ctx)
+	l, err := c.Open(ctx)
 	if err != nil {
 		return Verification{}, err
 	}
@@ -82,7 +92,7 @@ func overdue(ctx context.Context, c *conn, l *ledger.Ledger, f VerifyFilter) (al
 	if err != nil {
 		return nil, err
 	}
-	held, err := inspect.Holders(ctx, l, c.roster(), inspect.Page{Jobs: stored, Whole: true})
+	held, err := inspect.Holders(ctx, l, c.Roster(), inspect.Page{Jobs: stored, Whole: true})
 	if err != nil {
 		return nil, err
 	}
@@ -121,4 +131,28 @@ func examine(ctx context.Context, l *ledger.Ledger, f VerifyFilter) (Verificatio
 		x.Violations = slices.DeleteFunc(x.Violations, func(v Violation) bool { return v.Before(f.Since) })
 	}
 	return x, err
+}
+
+// Problem is something that is wrong with a namespace or its Redis, in words.
+type Problem = doctor.Problem
+
+// Severities of a Problem.
+const (
+	// SeverityWarning is a possible harm of a later day, or perhaps intended.
+	SeverityWarning = doctor.Warning
+	// SeverityError is a harm now, or at the next crash: an operator must act.
+	SeverityError = doctor.Error
+)
+
+var rowProblems = read("problems", "what is wrong, in words, with what to do: errors first", plain(func(ctx context.Context, c *conn) ([]Problem, error) {
+	return doctor.Examine(ctx, c.Conn)
+})).slow()
+
+// Problems looks for faults of the namespace, its nodes and its Redis, each with a cure: errors
+// first. It changes nothing. At most 20 problems of a code are listed one by one; a further one
+// counts the rest. A record that may not or cannot be read is a problem itself. It looks at the
+// name of every key in Redis and at every job: seconds, where there are 100,000. It returns an
+// error only when Redis does not answer.
+func (c *Client) Problems(ctx context.Context) ([]Problem, error) {
+	return call(ctx, c, rowProblems, None{})
 }

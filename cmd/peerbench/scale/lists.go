@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -19,7 +18,6 @@ func (s *stage) lists(ctx context.Context) error {
 	if err := s.histories(ctx, admin); err != nil {
 		return err
 	}
-	driver := redislock.NewDriver(s.client, redislock.Config{})
 	for _, l := range []struct {
 		what string
 		read func(ctx context.Context) error
@@ -39,10 +37,7 @@ func (s *stage) lists(ctx context.Context) error {
 		}},
 		{"nodes list", func(ctx context.Context) error { return second(admin.ListNodes(ctx)) }},
 		{"locks list, 100 locks", func(ctx context.Context) error {
-			if _, _, err := driver.List(ctx, "", 100); err != nil {
-				return err
-			}
-			return second(admin.Leases(ctx, ""))
+			return second(admin.ListLocks(ctx, ops.LockFilter{Limit: 100}))
 		}},
 		{"generations list", func(ctx context.Context) error { return second(admin.ListGenerations(ctx)) }},
 	} {

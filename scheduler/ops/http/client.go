@@ -15,6 +15,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ops"
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
 // ClientConfig configures a Client. The zero value is for an open server.
@@ -142,8 +143,6 @@ func (c *remote) silent(err error) error {
 	return &remoteError{words, errors.Join(locking.ErrUnreachable, err)}
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 func (c *remote) sign(req *http.Request, by ops.Actor) {
 	if req.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -154,7 +153,7 @@ func (c *remote) sign(req *http.Request, by ops.Actor) {
 	case c.cfg.Password != "":
 		req.SetBasicAuth(c.cfg.User, c.cfg.Password)
 	}
-	for name, value := range map[string]string{AuthorHeader: by.Name, ViaHeader: by.Via, ReasonHeader: oneLine(by.Reason)} {
+	for name, value := range map[string]string{AuthorHeader: by.Name, ViaHeader: by.Via, ReasonHeader: wire.OneLine(by.Reason)} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}

@@ -259,7 +259,7 @@ func fieldComments(s *ast.StructType) map[string]string {
 
 // describe is openapi.json as the routes and the types have it.
 func describe(t *testing.T) []byte {
-	d := &writer{schemas: object{}, comments: comments(t, ".", "..", "../../internal/audit", "../../internal/ledger", "../internal/diagnose")}
+	d := &writer{schemas: object{}, comments: comments(t, ".", "..", "../../internal/audit", "../../internal/ledger", "../internal/doctor")}
 	paths := object{}
 	add := func(r ops.Info, in, out any) {
 		at, _ := paths["/"+r.Path].(object)

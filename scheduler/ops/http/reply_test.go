@@ -77,7 +77,7 @@ func TestListsWithGarbage(t *testing.T) {
 	for path, want := range map[string]string{
 		"jobs": `"name":"each-second"`, "job-names": `"each-second"`, "graph": `"name":"follows"`, "stored-jobs": `"name":"stored"`, "handlers": `"name":"mail"`,
 		"backfills": "[]", "runs": `"job":"each-second"`, "nodes": `"name":"a1"`, "drains": "{", "locks": `"name":"mine"`, "generations": `"name":""`,
-		"problems": "[", "audit": `"who":"ann"`, "overview": `"jobs":`, "ends?job=each-second&job=fails/often": `"each-second":[{`,
+		"problems": `"node_unreadable"`, "audit": `"who":"ann"`, "overview": `"jobs":`, "ends?job=each-second&job=fails/often": `"each-second":[{`,
 	} {
 		status, body, header := w.ask(http.MethodGet, Prefix+path, "")
 		if status != http.StatusOK || !strings.Contains(string(body), want) {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -175,6 +176,19 @@ func decodeToken(text []byte, v reflect.Value) error {
 	}
 	v.SetInt(n)
 	return nil
+}
+
+// Faults are the faults of settings that an error joins or wraps; none for another error.
+func Faults(err error) (found []*jobs.FieldError) {
+	var joined interface{ Unwrap() []error }
+	if f := new(jobs.FieldError); errors.As(err, &joined) {
+		for _, e := range joined.Unwrap() {
+			found = append(found, Faults(e)...)
+		}
+	} else if errors.As(err, &f) {
+		found = append(found, f)
+	}
+	return found
 }
 
 // unmarshal reads a value without fields of ours. The error names the type of JSON that was found.

@@ -33,6 +33,11 @@ func Time(t time.Time) string {
 	return t.Format(stampFormat)
 }
 
+// OneLine makes a text fit for one line.
+func OneLine(s string) string {
+	return strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
+}
+
 var (
 	timeType     = reflect.TypeFor[time.Time]()
 	durationType = reflect.TypeFor[time.Duration]()

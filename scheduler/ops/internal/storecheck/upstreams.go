@@ -1,4 +1,4 @@
-package ops
+package storecheck
 
 import (
 	"context"
@@ -123,7 +123,7 @@ func (c *chains) addUpstreams(ctx context.Context, l *ledger.Ledger) error {
 		for name, follower := range maps.Clone(c.by) { // add changes it
 			d, there := found[name]
 			if !there && c.mine[follower] {
-				faults = append(faults, fmt.Errorf("%w: put job %s: %w", ErrRefused, follower,
+				faults = append(faults, fmt.Errorf("%w: put job %s: %w", ledger.ErrRefused, follower,
 					&jobs.FieldError{Field: "after", Msg: fmt.Sprintf("there is no job %q, stored or of a program; store that one first", name)}))
 			}
 			if !there {
@@ -149,9 +149,9 @@ func (c *chains) check() error {
 		switch {
 		case errors.As(err, &fault) && c.hangs(fault.Job):
 		case fault != nil && !c.mine[fault.Job]:
-			faults = append(faults, fmt.Errorf("%w: put: job %s follows what is put: %w; or put that job too, in the same call", ErrRefused, fault.Job, err))
+			faults = append(faults, fmt.Errorf("%w: put: job %s follows what is put: %w; or put that job too, in the same call", ledger.ErrRefused, fault.Job, err))
 		default:
-			faults = append(faults, fmt.Errorf("%w: put %w", ErrRefused, err))
+			faults = append(faults, fmt.Errorf("%w: put %w", ledger.ErrRefused, err))
 		}
 	}
 	return errors.Join(faults...)

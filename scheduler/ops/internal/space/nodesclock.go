@@ -1,4 +1,4 @@
-package ops
+package space
 
 import (
 	"context"
@@ -18,12 +18,12 @@ type nodesClock struct {
 
 // nodesTime is the client's estimate of Redis' time: Redis' own, or another time that most living
 // nodes use. It is the zero time, no estimate, when the roster cannot be read.
-func (c *conn) nodesTime(ctx context.Context) time.Time {
+func (c *Conn) nodesTime(ctx context.Context) time.Time {
 	sent := time.Now()
 	if redis, fresh := c.clock.at(sent); fresh {
 		return redis
 	}
-	view, err := c.roster().Look(ctx)
+	view, err := c.Roster().Look(ctx)
 	if err != nil {
 		return time.Time{}
 	}

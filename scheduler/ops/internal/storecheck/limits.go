@@ -1,4 +1,4 @@
-package ops
+package storecheck
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func checkLimits(ctx context.Context, l *ledger.Ledger, list []jobs.Job) error {
 	first := make(map[string]jobs.Job) // of each group
 	var faults []error
 	differs := func(j jobs.Job, other string, most int) {
-		faults = append(faults, fmt.Errorf("%w: put job %s: %w", ErrRefused, j.Name, &jobs.FieldError{Field: "limit.max", Msg: fmt.Sprintf(
+		faults = append(faults, fmt.Errorf("%w: put job %s: %w", ledger.ErrRefused, j.Name, &jobs.FieldError{Field: "limit.max", Msg: fmt.Sprintf(
 			"%d, and %d at job %q; give all jobs of group %q the same, in the same call", j.Limit.Max, most, other, j.Limit.Group)}))
 	}
 	for _, j := range list {

@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/scheduler/ops/internal/diagnose"
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
 // aheadMargin is how far ahead of Redis' clock ticks may be claimed, with some room.
@@ -25,9 +25,9 @@ func (d *doctor) ahead(s ledger.Stored, definition jobs.Definition) {
 	if next.IsZero() || s.Cursor <= next.UnixMilli() {
 		return
 	}
-	at := FormatTime(next)
-	d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, fmt.Sprintf("it runs nothing until %s, though its schedule has a tick at %s: its cursor is ahead, as after a step of Redis' clock", FormatTime(timeOf(s.Cursor)), at),
-		fmt.Sprintf("`jobs rewind %s --to %s`", s.Job, at))
+	tick := wire.Time(next)
+	d.add("job_stands_still", Error, OnJob, s.Job, fmt.Sprintf("it runs nothing until %s, though its schedule has a tick at %s: its cursor is ahead, as after a step of Redis' clock", at(s.Cursor), tick),
+		fmt.Sprintf("`jobs rewind %s --to %s`", s.Job, tick))
 }
 
 // paused notes jobs that are paused for long, and jobs that were resumed by a clock that was ahead.
@@ -44,7 +44,7 @@ func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
 	for _, s := range all {
 		p, noted := pauses[s.Job]
 		if !noted && s.Pause.To != 0 {
-			d.add("job_stands_still", diagnose.Error, diagnose.OnJob, s.Job, "it was resumed, and its ticks up to "+FormatTime(timeOf(s.Pause.To))+" are recorded as paused all the same, as after a step of Redis' clock",
+			d.add("job_stands_still", Error, OnJob, s.Job, "it was resumed, and its ticks up to "+at(s.Pause.To)+" are recorded as paused all the same, as after a step of Redis' clock",
 				"`jobs resume "+s.Job+"`")
 			continue
 		}
@@ -58,7 +58,7 @@ func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
 				text += ": " + p.Reason
 			}
 		}
-		d.add("job_paused_long", diagnose.Warning, diagnose.OnJob, s.Job, text, "`jobs resume "+s.Job+"`, or remove it where it is configured")
+		d.add("job_paused_long", Warning, OnJob, s.Job, text, "`jobs resume "+s.Job+"`, or remove it where it is configured")
 	}
 	return nil
 }
@@ -76,8 +76,8 @@ func (d *doctor) waiting(ctx context.Context, names []string) error {
 		return err
 	}
 	for _, r := range open {
-		if at := time.UnixMilli(r.Granted); r.Pending() && r.ReservesJob && at.Sub(d.now) > overdueAfter {
-			d.add("job_stands_still", diagnose.Warning, diagnose.OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.ID, FormatTime(at.UTC())),
+		if r.Pending() && r.ReservesJob && time.UnixMilli(r.Granted).Sub(d.now) > overdueAfter {
+			d.add("job_stands_still", Warning, OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.ID, at(r.Granted)),
 				"if that is too late, `runs cancel "+r.ID+"`")
 		}
 	}
@@ -105,7 +105,7 @@ func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
 		if strings.Contains(w.Note, "redlock.Bootstrap") {
 			cure = "`escapement locks bootstrap` with the `locks` of the nodes' configuration, once; the run starts by itself then"
 		}
-		d.add("run_refused", diagnose.Error, diagnose.OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.ID, FormatTime(timeOf(w.At)), w.Note), cure)
+		d.add("run_refused", Error, OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.ID, at(w.At), w.Note), cure)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package diagnose finds faults of a Redis as the home of a namespace, and collects problems for
-// people: the fault, and its remedy.
-package diagnose
+// Package doctor finds the problems of a namespace, its nodes, its jobs and its Redis, in words: the
+// fault, and its remedy.
+package doctor
 
 import (
 	"cmp"

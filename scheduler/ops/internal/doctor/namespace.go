@@ -1,4 +1,4 @@
-package ops
+package doctor
 
 import (
 	"context"
@@ -13,34 +13,26 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-	"github.com/escapement/escapement/scheduler/ops/internal/diagnose"
+	"github.com/escapement/escapement/scheduler/ops/internal/space"
+	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
-// Problem is something that is wrong with a namespace or its Redis, in words.
-type Problem = diagnose.Problem
-
-// Severities of a Problem.
-const (
-	// SeverityWarning is a possible harm of a later day, or perhaps intended.
-	SeverityWarning = diagnose.Warning
-	// SeverityError is a harm now, or at the next crash: an operator must act.
-	SeverityError = diagnose.Error
-)
-
-func findProblems(ctx context.Context, c *conn) ([]Problem, error) {
-	l, err := c.open(ctx)
-	if errors.Is(err, locking.ErrUnreachable) && !errors.Is(err, ErrUnknownNamespace) {
+// Examine finds the problems of a namespace and its Redis. It returns an error only when Redis does
+// not answer.
+func Examine(ctx context.Context, c *space.Conn) ([]Problem, error) {
+	l, err := c.Open(ctx)
+	if errors.Is(err, locking.ErrUnreachable) && !errors.Is(err, ledger.ErrNoNamespace) {
 		return nil, err
 	}
-	var found diagnose.List
-	diagnose.Redis(ctx, c.client, c.namespace, &found) // first: a server is the cause of much that is found below
+	var found List
+	Redis(ctx, c.Client, c.Namespace, &found) // first: a server is the cause of much that is found below
 	err = namespaceProblems(ctx, c, l, err, &found)
 	if errors.Is(err, locking.ErrUnreachable) {
 		return nil, err
 	}
 	if err != nil {
 		found.Add(Problem{
-			Code: "namespace_not_looked_at", Severity: diagnose.Error, Kind: diagnose.OnNamespace, On: c.namespace, Text: "jobs and nodes could not be looked at: " + err.Error(),
+			Code: "namespace_not_looked_at", Severity: Error, Kind: OnNamespace, On: c.Namespace, Text: "jobs and nodes could not be looked at: " + err.Error(),
 			Cure: "see the other problems; mend what the error names",
 		})
 	}
@@ -49,10 +41,10 @@ func findProblems(ctx context.Context, c *conn) ([]Problem, error) {
 
 // doctor looks for problems of a namespace that is there.
 type doctor struct {
-	*conn
+	*space.Conn
 	l   *ledger.Ledger
 	now time.Time // by Redis' clock
-	to  *diagnose.List
+	to  *List
 }
 
 func (d *doctor) add(code, severity, kind, on, text, cure string) {
@@ -61,18 +53,18 @@ func (d *doctor) add(code, severity, kind, on, text, cure string) {
 
 // lacking notes that some partitions could not be read, and returns any other error.
 func (d *doctor) lacking(err error) error {
-	left, err := beside(err)
-	if left != nil {
-		d.add("partitions_unreachable", diagnose.Error, diagnose.OnNamespace, d.namespace, "some jobs could not be looked at: "+left.Error(), "start the masters that do not answer, or let replicas take over")
+	if !errors.As(err, new(*ledger.UnreachableError)) {
+		return err
 	}
-	return err
+	d.add("partitions_unreachable", Error, OnNamespace, d.Namespace, "some jobs could not be looked at: "+err.Error(), "start the masters that do not answer, or let replicas take over")
+	return nil
 }
 
 // namespaceProblems looks at a namespace that was opened as l, or with the error err.
-func namespaceProblems(ctx context.Context, c *conn, l *ledger.Ledger, err error, to *diagnose.List) error {
-	if errors.Is(err, ErrUnknownNamespace) {
+func namespaceProblems(ctx context.Context, c *space.Conn, l *ledger.Ledger, err error, to *List) error {
+	if errors.Is(err, ledger.ErrNoNamespace) {
 		p := Problem{
-			Code: "namespace_unknown", Severity: diagnose.Error, Kind: diagnose.OnNamespace, On: c.namespace, Text: "no node has ever run in this namespace here",
+			Code: "namespace_unknown", Severity: Error, Kind: OnNamespace, On: c.Namespace, Text: "no node has ever run in this namespace here",
 			Cure: "check --redis and --namespace; else start a node",
 		}
 		if to.Has("redis_replica") {
@@ -84,16 +76,16 @@ func namespaceProblems(ctx context.Context, c *conn, l *ledger.Ledger, err error
 	if err != nil {
 		return err
 	}
-	d := &doctor{conn: c, l: l, to: to}
+	d := &doctor{Conn: c, l: l, to: to}
 	if d.now, err = l.Now(ctx); err != nil {
 		return err
 	}
-	closed, err := closedWords(ctx, c)
+	closed, err := c.Closed(ctx)
 	if err != nil {
 		return err
 	}
 	if closed != "" {
-		d.add("namespace_closed", diagnose.Error, diagnose.OnNamespace, c.namespace, closed,
+		d.add("namespace_closed", Error, OnNamespace, c.Namespace, closed,
 			"use the Redis where the namespace is now; `move status` says how far the move is, `move abort` undoes one that has not opened the other side")
 	}
 	nodes, err := d.nodes(ctx)
@@ -123,11 +115,14 @@ func (d *doctor) promotion(ctx context.Context) error {
 		if p.Pattern != "" {
 			again += " --job '" + p.Pattern + "'"
 		}
-		d.add("promotion_half_done", diagnose.Error, diagnose.OnGeneration, p.Generation, "its promotion has begun and not ended: some jobs may still run as another generation has them",
+		d.add("promotion_half_done", Error, OnGeneration, p.Generation, "its promotion has begun and not ended: some jobs may still run as another generation has them",
 			"when it is not under way just now, run `"+again+"` again")
 	}
 	return nil
 }
+
+// at is an instant in words, of ms.
+func at(ms int64) string { return wire.Time(time.UnixMilli(ms)) }
 
 // keys looks for keys that this version does not know.
 func (d *doctor) keys(ctx context.Context) error {
@@ -136,7 +131,7 @@ func (d *doctor) keys(ctx context.Context) error {
 		return err
 	}
 	for _, u := range unknown {
-		d.add("key_unknown", diagnose.Warning, diagnose.OnKey, u.Key, u.What, "if no newer version has written it, find out what did; Escapement leaves it alone")
+		d.add("key_unknown", Warning, OnKey, u.Key, u.What, "if no newer version has written it, find out what did; Escapement leaves it alone")
 	}
 	return nil
 }
@@ -160,7 +155,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 	if err != nil {
 		return err
 	}
-	held, err := inspect.Holders(ctx, d.l, d.roster(), inspect.Page{Jobs: stored, Whole: true})
+	held, err := inspect.Holders(ctx, d.l, d.Roster(), inspect.Page{Jobs: stored, Whole: true})
 	if err != nil {
 		return err
 	}
@@ -173,7 +168,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 	for _, s := range stored {
 		definition, err := jobs.ParseDefinition(s.Definition)
 		if s.Err != nil || err != nil {
-			d.add("job_unreadable", diagnose.Warning, diagnose.OnJob, s.Job, "this version cannot read it: "+errors.Join(s.Err, err).Error(), "use the version that runs it; `ledger verify` names the record")
+			d.add("job_unreadable", Warning, OnJob, s.Job, "this version cannot read it: "+errors.Join(s.Err, err).Error(), "use the version that runs it; `ledger verify` names the record")
 			continue
 		}
 		d.named(definition, catalog[s.Job], held[s.Job])
@@ -192,7 +187,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 		case living && held[s.Job].NoNode != "":
 			d.noNode(s, definition, held[s.Job])
 		case living && s.Cursor != 0 && s.HolderRun == "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
-			d.add("job_overdue", diagnose.Error, diagnose.OnJob, s.Job, "its tick of "+FormatTime(timeOf(s.Cursor))+" is due, a node can run it, and nobody does",
+			d.add("job_overdue", Error, OnJob, s.Job, "its tick of "+at(s.Cursor)+" is due, a node can run it, and nobody does",
 				"see what the nodes say: `nodes list`, /readyz and the log of "+held[s.Job].Owner+"; are their slots taken (node.max_running)?")
 		case s.Cursor != 0 && s.HolderRun != "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
 			waiting = append(waiting, s.Job)
@@ -207,9 +202,9 @@ func (d *doctor) named(definition jobs.Definition, version int64, h inspect.Hold
 	switch {
 	case version == 0:
 	case definition.Stored == 0:
-		d.add("job_name_twice", diagnose.Warning, diagnose.OnJob, definition.Name, "a stored job has the name of this job of a program, and does not run", cure)
+		d.add("job_name_twice", Warning, OnJob, definition.Name, "a stored job has the name of this job of a program, and does not run", cure)
 	case definition.Stored == version && len(h.Superseded) > 0: // they hold no other version, for they learn of the latest one at once
-		d.add("job_name_twice", diagnose.Warning, diagnose.OnJob, definition.Name, "programs have a job with the name of this stored one, which does not run: on "+someOf(h.Superseded), cure)
+		d.add("job_name_twice", Warning, OnJob, definition.Name, "programs have a job with the name of this stored one, which does not run: on "+someOf(h.Superseded), cure)
 	}
 }
 
@@ -217,7 +212,7 @@ func (d *doctor) named(definition jobs.Definition, version int64, h inspect.Hold
 func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
 	for _, name := range definition.After {
 		if !there[name] {
-			d.add("job_no_upstream", diagnose.Error, diagnose.OnJob, definition.Name, fmt.Sprintf("it follows the job %s, which is not there: it does not run", name), "add that job, or take it out of `after`")
+			d.add("job_no_upstream", Error, OnJob, definition.Name, fmt.Sprintf("it follows the job %s, which is not there: it does not run", name), "add that job, or take it out of `after`")
 		}
 	}
 }
@@ -225,11 +220,11 @@ func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
 // noNode notes a job that no living node can run. It is an error when its next tick is due, or may
 // come at any time because it follows another job.
 func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.Holding) {
-	severity, since := diagnose.Warning, ""
+	severity, since := Warning, ""
 	if s.Cursor != 0 && s.Cursor <= d.now.UnixMilli() {
-		severity, since = diagnose.Error, "; its tick of "+FormatTime(timeOf(s.Cursor))+" is due"
+		severity, since = Error, "; its tick of "+at(s.Cursor)+" is due"
 	} else if len(definition.After) > 0 {
-		severity = diagnose.Error
+		severity = Error
 	}
 	cure := "start a node that has it, or `jobs delete` what nobody wants any more"
 	switch {
@@ -238,7 +233,7 @@ func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.H
 	case len(definition.Labels) > 0 && !h.Orphan:
 		cure = fmt.Sprintf("start a node with the labels %s (node.labels), or change those of the job", labelWords(definition.Labels))
 	}
-	d.add("job_no_node", severity, diagnose.OnJob, s.Job, h.NoNode+since, cure)
+	d.add("job_no_node", severity, OnJob, s.Job, h.NoNode+since, cure)
 }
 
 // labelWords are labels as a configuration has them, by name: "disk: fast, zone: a".
