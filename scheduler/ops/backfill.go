@@ -41,7 +41,7 @@ type BackfillPlan struct {
 }
 
 type backfillIn struct {
-	Named
+	named
 	BackfillOptions
 	Reason string `json:"reason,omitempty"`
 }
@@ -66,7 +66,7 @@ var rowBackfill = &Operation[backfillIn, BackfillPlan]{
 // empty, has no tick or more than 10,000, or lies in the future, a Parallel out of range, and while
 // another backfill of the job is under way.
 func (c *Client) Backfill(ctx context.Context, name string, o BackfillOptions) (BackfillPlan, error) {
-	return call(ctx, c, rowBackfill, backfillIn{Named: Named{name}, BackfillOptions: o})
+	return call(ctx, c, rowBackfill, backfillIn{named: named{name}, BackfillOptions: o})
 }
 
 func beginBackfill(ctx context.Context, c *conn, name string, o BackfillOptions) (plan BackfillPlan, err error) {

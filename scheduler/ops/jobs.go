@@ -125,7 +125,7 @@ var rowGetJob = read("jobs/{name}", "one job", byName(getJob))
 // wraps ErrUnknownFormat for a job in an unknown format. With an UnreachableError the job is
 // returned too, and its owner may be another one: the owner depends on all jobs.
 func (c *Client) GetJob(ctx context.Context, name string) (JobView, error) {
-	return call(ctx, c, rowGetJob, Named{name})
+	return call(ctx, c, rowGetJob, named{name})
 }
 
 func getJob(ctx context.Context, c *conn, name string) (JobView, error) {

@@ -50,7 +50,7 @@ const (
 )
 
 type releaseIn struct {
-	Named
+	named
 	Token int64 `json:"token,string"` // the number of the grant that is to end
 	ReleaseOptions
 }
@@ -80,7 +80,7 @@ var rowRelease = &Operation[releaseIn, Release]{
 // when the name has no lock and no lease, and ErrRefused when another grant holds it, or for a
 // run's lease with Force.
 func (c *Client) ReleaseLock(ctx context.Context, name string, token int64, o ReleaseOptions) (Release, error) {
-	return call(ctx, c, rowRelease, releaseIn{Named{name}, token, o})
+	return call(ctx, c, rowRelease, releaseIn{named{name}, token, o})
 }
 
 func releaseLock(ctx context.Context, c *conn, name string, token int64, o ReleaseOptions) (r Release, err error) {

@@ -110,7 +110,7 @@ var rowLock = read("locks/{name}", "what is held by a name", byName(getLock))
 // semaphore's too. It returns ErrUnknownLock when the name has no lock and no lease, and a
 // locking.InputError for a name that no lock can have.
 func (c *Client) GetLock(ctx context.Context, name string) (LockView, error) {
-	return call(ctx, c, rowLock, Named{name})
+	return call(ctx, c, rowLock, named{name})
 }
 
 func getLock(ctx context.Context, c *conn, name string) (LockView, error) {

@@ -138,7 +138,7 @@ type DrainOptions struct {
 }
 
 type drainIn struct {
-	Named
+	named
 	DrainOptions
 }
 
@@ -159,7 +159,7 @@ var rowDrain = &Operation[drainIn, None]{
 // ErrUnknownNode unless a node of that name is in the roster or the name is drained, and ErrRefused
 // when too many names are drained and for a text that is not UTF-8.
 func (c *Client) DrainNode(ctx context.Context, name string, o DrainOptions) error {
-	_, err := call(ctx, c, rowDrain, drainIn{Named{name}, o})
+	_, err := call(ctx, c, rowDrain, drainIn{named{name}, o})
 	return err
 }
 
@@ -176,7 +176,7 @@ func drainNode(ctx context.Context, c *conn, name string, o DrainOptions) (err e
 	if err != nil {
 		return err
 	}
-	if _, drained := drains[name]; !drained && !named(members, name) {
+	if _, drained := drains[name]; !drained && !hasName(members, name) {
 		return unknownNode(name)
 	}
 	err = c.Roster().Drain(ctx, name, roster.Drained{Author: author(o.Author), Reason: wire.OneLine(o.Reason)})
@@ -186,17 +186,17 @@ func drainNode(ctx context.Context, c *conn, name string, o DrainOptions) (err e
 	return redisconn.Classify("drain node", err)
 }
 
-var rowResumeNode = &Operation[Why, None]{
+var rowResumeNode = &Operation[why, None]{
 	Info: Info{Method: "POST", Path: "nodes/{name}/resume", Role: Operator, Audit: "nodes resume", Summary: "end the drain of a name"},
-	do:   func(ctx context.Context, c *conn, in Why) (None, error) { return done(resumeNode(ctx, c, in.Name)) },
-	note: func(in Why, _ None) Action { return Action{Target: in.Name, Reason: in.Reason} },
+	do:   func(ctx context.Context, c *conn, in why) (None, error) { return done(resumeNode(ctx, c, in.Name)) },
+	note: func(in why, _ None) Action { return Action{Target: in.Name, Reason: in.Reason} },
 }
 
 // ResumeNode ends the drain of a name; its nodes claim again after their next heartbeat. It changes
 // nothing if the name is not drained. It returns ErrUnknownNode for a name that is neither drained
 // nor in the roster.
 func (c *Client) ResumeNode(ctx context.Context, name string) error {
-	_, err := call(ctx, c, rowResumeNode, Why{Named: Named{name}})
+	_, err := call(ctx, c, rowResumeNode, why{named: named{name}})
 	return err
 }
 
@@ -209,7 +209,7 @@ func resumeNode(ctx context.Context, c *conn, name string) (err error) {
 	if err != nil {
 		return redisconn.Classify("resume node", err)
 	}
-	if !resumed && !named(members, name) {
+	if !resumed && !hasName(members, name) {
 		return unknownNode(name)
 	}
 	return nil
@@ -220,9 +220,9 @@ type Rests struct {
 	Rests bool `json:"rests"`
 }
 
-var rowIdle = &Operation[Named, Rests]{
+var rowIdle = &Operation[named, Rests]{
 	Info: Info{Method: "GET", Path: "nodes/{name}/rests", Role: Viewer, Summary: "whether the nodes of a drained name run nothing any more"},
-	do: func(ctx context.Context, c *conn, in Named) (r Rests, err error) {
+	do: func(ctx context.Context, c *conn, in named) (r Rests, err error) {
 		r.Rests, err = nodeIdle(ctx, c, in.Name)
 		return r, err
 	},
@@ -231,7 +231,7 @@ var rowIdle = &Operation[Named, Rests]{
 // NodeIdle reports whether the nodes of a name run nothing, and will run nothing until they are
 // resumed. Nodes that are gone are idle when the ledger has no run of theirs.
 func (c *Client) NodeIdle(ctx context.Context, name string) (bool, error) {
-	r, err := call(ctx, c, rowIdle, Named{name})
+	r, err := call(ctx, c, rowIdle, named{name})
 	return r.Rests, err
 }
 
@@ -272,7 +272,7 @@ func readMembers(ctx context.Context, c *conn) (*ledger.Ledger, []roster.Member,
 	return l, members, redisconn.Classify("list nodes", err)
 }
 
-func named(members []roster.Member, name string) bool {
+func hasName(members []roster.Member, name string) bool {
 	return slices.ContainsFunc(members, func(m roster.Member) bool { return m.Name == name })
 }
 

@@ -23,7 +23,7 @@ type PauseOptions struct {
 }
 
 type pauseIn struct {
-	Named
+	named
 	PauseOptions
 }
 
@@ -42,7 +42,7 @@ var rowPause = &Operation[pauseIn, None]{
 // replaces the end, the author and the reason. It returns ErrUnknownJob, and ErrRefused without a
 // reason, for a text that is not UTF-8, or for an end in the past of Redis' clock.
 func (c *Client) Pause(ctx context.Context, name string, o PauseOptions) error {
-	_, err := call(ctx, c, rowPause, pauseIn{Named{name}, o})
+	_, err := call(ctx, c, rowPause, pauseIn{named{name}, o})
 	return err
 }
 
@@ -73,16 +73,16 @@ func untilWords(until time.Time) string {
 	return "until " + FormatTime(until)
 }
 
-var rowResume = &Operation[Why, None]{
+var rowResume = &Operation[why, None]{
 	Info: Info{Method: "POST", Path: "jobs/{name}/resume", Role: Operator, Audit: "jobs resume", Summary: "end a job's pause"},
-	do:   func(ctx context.Context, c *conn, in Why) (None, error) { return done(resumeJob(ctx, c, in.Name)) },
-	note: func(in Why, _ None) Action { return Action{Target: in.Name, Reason: in.Reason} },
+	do:   func(ctx context.Context, c *conn, in why) (None, error) { return done(resumeJob(ctx, c, in.Name)) },
+	note: func(in why, _ None) Action { return Action{Target: in.Name, Reason: in.Reason} },
 }
 
 // Resume ends a job's pause: ticks from now on run again. It changes nothing if the job is not
 // paused. It returns ErrUnknownJob.
 func (c *Client) Resume(ctx context.Context, name string) error {
-	_, err := call(ctx, c, rowResume, Why{Named: Named{name}})
+	_, err := call(ctx, c, rowResume, why{named: named{name}})
 	return err
 }
 
@@ -95,7 +95,7 @@ func resumeJob(ctx context.Context, c *conn, name string) (err error) {
 }
 
 type rewindIn struct {
-	Named
+	named
 	To     time.Time `json:"to" wire:"set"` // the instant to go back to
 	Reason string    `json:"reason,omitempty"`
 }
@@ -126,7 +126,7 @@ var rowRewind = &Operation[rewindIn, Rewound]{
 // or not before the cursor, and when the cursor keeps moving. If the clocks of a Cluster's masters
 // differ by more than a second, it fails with both instants in the error.
 func (c *Client) Rewind(ctx context.Context, name string, to time.Time) (tick time.Time, err error) {
-	r, err := call(ctx, c, rowRewind, rewindIn{Named: Named{name}, To: to})
+	r, err := call(ctx, c, rowRewind, rewindIn{named: named{name}, To: to})
 	return r.Tick, err
 }
 
@@ -204,7 +204,7 @@ func instant(op string, t time.Time) (int64, error) {
 }
 
 type cancelBackfillIn struct {
-	Named
+	named
 	Reason string `query:"reason"` // why, for the audit and the history
 	author string
 }
@@ -224,7 +224,7 @@ var rowCancelBackfill = &Operation[cancelBackfillIn, BackfillView]{
 // returns the backfill as it was then, without waiting for the ends. It returns ErrRefused when
 // none is under way, and for a text that is not UTF-8.
 func (c *Client) CancelBackfill(ctx context.Context, name string, o CancelOptions) (BackfillView, error) {
-	return call(ctx, c, rowCancelBackfill, cancelBackfillIn{Named{name}, o.Reason, o.Author})
+	return call(ctx, c, rowCancelBackfill, cancelBackfillIn{named{name}, o.Reason, o.Author})
 }
 
 func cancelBackfill(ctx context.Context, c *conn, name string, o CancelOptions) (v BackfillView, err error) {

@@ -147,21 +147,21 @@ func plain[Out any](f func(context.Context, *conn) (Out, error)) func(context.Co
 }
 
 // byName is a function of a name, for a row.
-func byName[Out any](f func(context.Context, *conn, string) (Out, error)) func(context.Context, *conn, Named) (Out, error) {
-	return func(ctx context.Context, c *conn, in Named) (Out, error) { return f(ctx, c, in.Name) }
+func byName[Out any](f func(context.Context, *conn, string) (Out, error)) func(context.Context, *conn, named) (Out, error) {
+	return func(ctx context.Context, c *conn, in named) (Out, error) { return f(ctx, c, in.Name) }
 }
 
 // done is the result of an operation without an output.
 func done(err error) (None, error) { return None{}, err }
 
-// Named names a job or the name of nodes.
-type Named struct {
+// named names a job or the name of nodes.
+type named struct {
 	Name string `path:"name"`
 }
 
-// Why is the body of an action that takes no more than a reason.
-type Why struct {
-	Named
+// why is the body of an action that takes no more than a reason.
+type why struct {
+	named
 	Reason string `json:"reason,omitempty"`
 }
 

@@ -184,8 +184,8 @@ func cancelNote(c ledger.Cancel) string {
 }
 
 const (
-	// WaitMost bounds RunQuery.Wait.
-	WaitMost = 8 * time.Second
+	// runWaitMost bounds RunQuery.Wait.
+	runWaitMost = 8 * time.Second
 	// waitAgain is how long WaitRun pauses before it repeats a request to a server with too many
 	// callers who wait.
 	waitAgain = time.Second
@@ -200,7 +200,7 @@ func (c *Client) WaitRun(ctx context.Context, id string) (v RunView, err error) 
 		return waitRun(ctx, c.conn, id)
 	}
 	for {
-		next, err := call(ctx, c, rowGetRun, RunQuery{id, WaitMost})
+		next, err := call(ctx, c, rowGetRun, RunQuery{id, runWaitMost})
 		if errors.Is(err, ErrTooMany) && wait.For(ctx, waitAgain) {
 			continue
 		}

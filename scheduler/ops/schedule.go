@@ -24,7 +24,7 @@ func tickView(s *jobs.Schedule, tick time.Time) TickView {
 }
 
 type ticksIn struct {
-	Named
+	named
 	From  time.Time `query:"from"`                                  // behind this instant; default: now
 	Limit int       `query:"limit" default:"20" min:"1" max:"1000"` // how many
 }
@@ -40,7 +40,7 @@ var rowTicks = &Operation[ticksIn, []TickView]{
 // none for a job that follows another. Of a job with MaxRuns there are no more than it may still
 // run. It returns ErrUnknownJob, and ErrRefused for an n that is not from 1 to 1,000.
 func (c *Client) ListTicks(ctx context.Context, name string, after time.Time, n int) ([]TickView, error) {
-	return call(ctx, c, rowTicks, ticksIn{Named{name}, after, n})
+	return call(ctx, c, rowTicks, ticksIn{named{name}, after, n})
 }
 
 func listTicks(ctx context.Context, c *conn, name string, after time.Time, n int) ([]TickView, error) {

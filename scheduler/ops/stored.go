@@ -49,7 +49,7 @@ func (o PutOptions) was() string {
 }
 
 type putIn struct {
-	Named
+	named
 	PutOptions
 	Job    StoredJob `whole:"yes"`
 	unread error
@@ -82,7 +82,7 @@ var rowPutJob = &Operation[putIn, StoredJob]{
 // jobs (the 10,000 jobs that were changed the longest ago), for the name of a program's job, and
 // for a stored version other than o.Was. Nothing is stored then.
 func (c *Client) PutJob(ctx context.Context, j jobs.Job, o PutOptions) (StoredJob, error) {
-	return call(ctx, c, rowPutJob, putIn{Named: Named{j.Name}, PutOptions: o, Job: StoredJob{Job: j}})
+	return call(ctx, c, rowPutJob, putIn{named: named{j.Name}, PutOptions: o, Job: StoredJob{Job: j}})
 }
 
 // putOne stores the job of a request.

@@ -25,7 +25,7 @@ const (
 )
 
 type deleteIn struct {
-	Named
+	named
 	Was time.Time `query:"was"` // the version that is deleted; with another one stored the request is refused
 }
 
@@ -48,7 +48,7 @@ var rowDeleteJob = &Operation[deleteIn, None]{
 // it, because they would register it again; the error names them. It returns ErrUnknownJob for a
 // job that is not there.
 func (c *Client) Delete(ctx context.Context, name string, was time.Time) error {
-	_, err := call(ctx, c, rowDeleteJob, deleteIn{Named{name}, was})
+	_, err := call(ctx, c, rowDeleteJob, deleteIn{named{name}, was})
 	return err
 }
 

@@ -30,7 +30,7 @@ type TriggerOptions struct {
 }
 
 type triggerIn struct {
-	Named
+	named
 	TriggerOptions
 }
 
@@ -55,7 +55,7 @@ var rowTrigger = &Operation[triggerIn, Asked]{
 // range, too many pending runs, or a stored job that no node has taken within two seconds. If the
 // answer is lost, only a request with Unique can be repeated without making a second run.
 func (c *Client) Trigger(ctx context.Context, name string, o TriggerOptions) (id string, err error) {
-	asked, err := call(ctx, c, rowTrigger, triggerIn{Named{name}, o})
+	asked, err := call(ctx, c, rowTrigger, triggerIn{named{name}, o})
 	return asked.Run, err
 }
 
