@@ -26,7 +26,7 @@ func (d *doctor) ahead(s ledger.Stored, definition jobs.Definition) {
 		return
 	}
 	tick := wire.Time(next)
-	d.add("job_stands_still", Error, OnJob, s.Job, fmt.Sprintf("it runs nothing until %s, though its schedule has a tick at %s: its cursor is ahead, as after a step of Redis' clock", at(s.Cursor), tick),
+	d.add("job_stands_still", Error, onJob, s.Job, fmt.Sprintf("it runs nothing until %s, though its schedule has a tick at %s: its cursor is ahead, as after a step of Redis' clock", at(s.Cursor), tick),
 		fmt.Sprintf("`jobs rewind %s --to %s`", s.Job, tick))
 }
 
@@ -44,7 +44,7 @@ func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
 	for _, s := range all {
 		p, noted := pauses[s.Job]
 		if !noted && s.Pause.To != 0 {
-			d.add("job_stands_still", Error, OnJob, s.Job, "it was resumed, and its ticks up to "+at(s.Pause.To)+" are recorded as paused all the same, as after a step of Redis' clock",
+			d.add("job_stands_still", Error, onJob, s.Job, "it was resumed, and its ticks up to "+at(s.Pause.To)+" are recorded as paused all the same, as after a step of Redis' clock",
 				"`jobs resume "+s.Job+"`")
 			continue
 		}
@@ -58,7 +58,7 @@ func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
 				text += ": " + p.Reason
 			}
 		}
-		d.add("job_paused_long", Warning, OnJob, s.Job, text, "`jobs resume "+s.Job+"`, or remove it where it is configured")
+		d.add("job_paused_long", Warning, onJob, s.Job, text, "`jobs resume "+s.Job+"`, or remove it where it is configured")
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (d *doctor) waiting(ctx context.Context, names []string) error {
 	}
 	for _, r := range open {
 		if r.Pending() && r.ReservesJob && time.UnixMilli(r.Granted).Sub(d.now) > overdueAfter {
-			d.add("job_stands_still", Warning, OnJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.ID, at(r.Granted)),
+			d.add("job_stands_still", Warning, onJob, r.Job, fmt.Sprintf("its ticks wait for run %s, which may not start before %s", r.ID, at(r.Granted)),
 				"if that is too late, `runs cancel "+r.ID+"`")
 		}
 	}
@@ -105,7 +105,7 @@ func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
 		if strings.Contains(w.Note, "redlock.Bootstrap") {
 			cure = "`escapement locks bootstrap` with the `locks` of the nodes' configuration, once; the run starts by itself then"
 		}
-		d.add("run_refused", Error, OnJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.ID, at(w.At), w.Note), cure)
+		d.add("run_refused", Error, onJob, r.Job, fmt.Sprintf("its run %s does not start since %s: it %s", r.ID, at(w.At), w.Note), cure)
 	}
 	return nil
 }

@@ -24,19 +24,19 @@ func Examine(ctx context.Context, c *space.Conn) ([]Problem, error) {
 	if errors.Is(err, locking.ErrUnreachable) && !errors.Is(err, ledger.ErrNoNamespace) {
 		return nil, err
 	}
-	var found List
-	Redis(ctx, c.Client, c.Namespace, &found) // first: a server is the cause of much that is found below
+	var found list
+	examineServers(ctx, c.Client, c.Namespace, &found) // first: a server is the cause of much that is found below
 	err = namespaceProblems(ctx, c, l, err, &found)
 	if errors.Is(err, locking.ErrUnreachable) {
 		return nil, err
 	}
 	if err != nil {
-		found.Add(Problem{
-			Code: "namespace_not_looked_at", Severity: Error, Kind: OnNamespace, On: c.Namespace, Text: "jobs and nodes could not be looked at: " + err.Error(),
+		found.add(Problem{
+			Code: "namespace_not_looked_at", Severity: Error, Kind: onNamespace, On: c.Namespace, Text: "jobs and nodes could not be looked at: " + err.Error(),
 			Cure: "see the other problems; mend what the error names",
 		})
 	}
-	return found.Problems(), nil
+	return found.problems(), nil
 }
 
 // doctor looks for problems of a namespace that is there.
@@ -44,11 +44,11 @@ type doctor struct {
 	*space.Conn
 	l   *ledger.Ledger
 	now time.Time // by Redis' clock
-	to  *List
+	to  *list
 }
 
 func (d *doctor) add(code, severity, kind, on, text, cure string) {
-	d.to.Add(Problem{Code: code, Severity: severity, Kind: kind, On: on, Text: text, Cure: cure})
+	d.to.add(Problem{Code: code, Severity: severity, Kind: kind, On: on, Text: text, Cure: cure})
 }
 
 // lacking notes that some partitions could not be read, and returns any other error.
@@ -56,21 +56,21 @@ func (d *doctor) lacking(err error) error {
 	if !errors.As(err, new(*ledger.UnreachableError)) {
 		return err
 	}
-	d.add("partitions_unreachable", Error, OnNamespace, d.Namespace, "some jobs could not be looked at: "+err.Error(), "start the masters that do not answer, or let replicas take over")
+	d.add("partitions_unreachable", Error, onNamespace, d.Namespace, "some jobs could not be looked at: "+err.Error(), "start the masters that do not answer, or let replicas take over")
 	return nil
 }
 
 // namespaceProblems looks at a namespace that was opened as l, or with the error err.
-func namespaceProblems(ctx context.Context, c *space.Conn, l *ledger.Ledger, err error, to *List) error {
+func namespaceProblems(ctx context.Context, c *space.Conn, l *ledger.Ledger, err error, to *list) error {
 	if errors.Is(err, ledger.ErrNoNamespace) {
 		p := Problem{
-			Code: "namespace_unknown", Severity: Error, Kind: OnNamespace, On: c.Namespace, Text: "no node has ever run in this namespace here",
+			Code: "namespace_unknown", Severity: Error, Kind: onNamespace, On: c.Namespace, Text: "no node has ever run in this namespace here",
 			Cure: "check --redis and --namespace; else start a node",
 		}
-		if to.Has("redis_replica") {
+		if to.has("redis_replica") {
 			p.Text, p.Cure = "it is not on this replica", "look at the master, which may have it; a replica that has just started gets it when it is in sync"
 		}
-		to.Add(p)
+		to.add(p)
 		return nil
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func namespaceProblems(ctx context.Context, c *space.Conn, l *ledger.Ledger, err
 		return err
 	}
 	if closed != "" {
-		d.add("namespace_closed", Error, OnNamespace, c.Namespace, closed,
+		d.add("namespace_closed", Error, onNamespace, c.Namespace, closed,
 			"use the Redis where the namespace is now; `move status` says how far the move is, `move abort` undoes one that has not opened the other side")
 	}
 	nodes, err := d.nodes(ctx)
@@ -115,7 +115,7 @@ func (d *doctor) promotion(ctx context.Context) error {
 		if p.Pattern != "" {
 			again += " --job '" + p.Pattern + "'"
 		}
-		d.add("promotion_half_done", Error, OnGeneration, p.Generation, "its promotion has begun and not ended: some jobs may still run as another generation has them",
+		d.add("promotion_half_done", Error, onGeneration, p.Generation, "its promotion has begun and not ended: some jobs may still run as another generation has them",
 			"when it is not under way just now, run `"+again+"` again")
 	}
 	return nil
@@ -131,7 +131,7 @@ func (d *doctor) keys(ctx context.Context) error {
 		return err
 	}
 	for _, u := range unknown {
-		d.add("key_unknown", Warning, OnKey, u.Key, u.What, "if no newer version has written it, find out what did; Escapement leaves it alone")
+		d.add("key_unknown", Warning, onKey, u.Key, u.What, "if no newer version has written it, find out what did; Escapement leaves it alone")
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 	for _, s := range stored {
 		definition, err := jobs.ParseDefinition(s.Definition)
 		if s.Err != nil || err != nil {
-			d.add("job_unreadable", Warning, OnJob, s.Job, "this version cannot read it: "+errors.Join(s.Err, err).Error(), "use the version that runs it; `ledger verify` names the record")
+			d.add("job_unreadable", Warning, onJob, s.Job, "this version cannot read it: "+errors.Join(s.Err, err).Error(), "use the version that runs it; `ledger verify` names the record")
 			continue
 		}
 		d.named(definition, catalog[s.Job], held[s.Job])
@@ -187,7 +187,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 		case living && held[s.Job].NoNode != "":
 			d.noNode(s, definition, held[s.Job])
 		case living && s.Cursor != 0 && s.HolderRun == "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
-			d.add("job_overdue", Error, OnJob, s.Job, "its tick of "+at(s.Cursor)+" is due, a node can run it, and nobody does",
+			d.add("job_overdue", Error, onJob, s.Job, "its tick of "+at(s.Cursor)+" is due, a node can run it, and nobody does",
 				"see what the nodes say: `nodes list`, /readyz and the log of "+held[s.Job].Owner+"; are their slots taken (node.max_running)?")
 		case s.Cursor != 0 && s.HolderRun != "" && d.now.Sub(time.UnixMilli(s.Cursor)) > overdueAfter:
 			waiting = append(waiting, s.Job)
@@ -202,9 +202,9 @@ func (d *doctor) named(definition jobs.Definition, version int64, h inspect.Hold
 	switch {
 	case version == 0:
 	case definition.Stored == 0:
-		d.add("job_name_twice", Warning, OnJob, definition.Name, "a stored job has the name of this job of a program, and does not run", cure)
+		d.add("job_name_twice", Warning, onJob, definition.Name, "a stored job has the name of this job of a program, and does not run", cure)
 	case definition.Stored == version && len(h.Superseded) > 0: // they hold no other version, for they learn of the latest one at once
-		d.add("job_name_twice", Warning, OnJob, definition.Name, "programs have a job with the name of this stored one, which does not run: on "+someOf(h.Superseded), cure)
+		d.add("job_name_twice", Warning, onJob, definition.Name, "programs have a job with the name of this stored one, which does not run: on "+someOf(h.Superseded), cure)
 	}
 }
 
@@ -212,7 +212,7 @@ func (d *doctor) named(definition jobs.Definition, version int64, h inspect.Hold
 func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
 	for _, name := range definition.After {
 		if !there[name] {
-			d.add("job_no_upstream", Error, OnJob, definition.Name, fmt.Sprintf("it follows the job %s, which is not there: it does not run", name), "add that job, or take it out of `after`")
+			d.add("job_no_upstream", Error, onJob, definition.Name, fmt.Sprintf("it follows the job %s, which is not there: it does not run", name), "add that job, or take it out of `after`")
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.H
 	case len(definition.Labels) > 0 && !h.Orphan:
 		cure = fmt.Sprintf("start a node with the labels %s (node.labels), or change those of the job", labelWords(definition.Labels))
 	}
-	d.add("job_no_node", severity, OnJob, s.Job, h.NoNode+since, cure)
+	d.add("job_no_node", severity, onJob, s.Job, h.NoNode+since, cure)
 }
 
 // labelWords are labels as a configuration has them, by name: "disk: fast, zone: a".

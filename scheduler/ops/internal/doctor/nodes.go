@@ -51,7 +51,7 @@ func (d *doctor) nodes(ctx context.Context) ([]node, error) {
 		return nil, redisconn.Classify("read the drains", err)
 	}
 	if view.UnknownFormat > 0 {
-		d.add("node_unreadable", Warning, OnNamespace, d.Namespace, fmt.Sprintf("records of nodes that this version cannot read: %d", view.UnknownFormat), "look with the version that those nodes run")
+		d.add("node_unreadable", Warning, onNamespace, d.Namespace, fmt.Sprintf("records of nodes that this version cannot read: %d", view.UnknownFormat), "look with the version that those nodes run")
 	}
 	names := make(map[string]int)
 	var living []node
@@ -67,12 +67,12 @@ func (d *doctor) nodes(ctx context.Context) ([]node, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(drains)) {
 		if names[name] == 0 {
-			d.add("drain_without_node", Warning, OnNode, name, "the name is drained, and no node has it: one that starts with it would claim nothing", "`nodes resume "+name+"`")
+			d.add("drain_without_node", Warning, onNode, name, "the name is drained, and no node has it: one that starts with it would claim nothing", "`nodes resume "+name+"`")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if names[name] > 1 {
-			d.add("node_same_name", Warning, OnNode, name, fmt.Sprintf("%d living nodes have this name: a drain is of all of them", names[name]), "set node.name (ESCAPEMENT_NODE_NAME; Config.Name in a Go program) where several nodes share a host name")
+			d.add("node_same_name", Warning, onNode, name, fmt.Sprintf("%d living nodes have this name: a drain is of all of them", names[name]), "set node.name (ESCAPEMENT_NODE_NAME; Config.Name in a Go program) where several nodes share a host name")
 		}
 	}
 	d.differ("node_revisions", living, "revisions", "when no deployment is under way, replace the nodes that were left over", func(n node) string { return n.Revision })
@@ -85,19 +85,19 @@ func (d *doctor) nodes(ctx context.Context) ([]node, error) {
 // living checks that some node claims.
 func (d *doctor) living(nodes []node) {
 	switch {
-	case len(nodes) == 0 && d.to.TakesNoWrites():
-		d.add("no_living_node", Error, OnNamespace, d.Namespace, "no node can write that it lives: nothing runs", "mend the server, see above; nodes that run go on by themselves")
+	case len(nodes) == 0 && d.to.takesNoWrites():
+		d.add("no_living_node", Error, onNamespace, d.Namespace, "no node can write that it lives: nothing runs", "mend the server, see above; nodes that run go on by themselves")
 	case len(nodes) == 0:
-		d.add("no_living_node", Error, OnNamespace, d.Namespace, "no node lives: nothing runs", "start nodes; when they do run, see their logs and whether Redis takes writes")
+		d.add("no_living_node", Error, onNamespace, d.Namespace, "no node lives: nothing runs", "start nodes; when they do run, see their logs and whether Redis takes writes")
 	case !slices.ContainsFunc(nodes, func(n node) bool { return n.State == roster.StateActive }):
-		d.add("nobody_claims", Error, OnNamespace, d.Namespace, "all living nodes are draining or on standby: nothing new begins", "`nodes resume NAME`, or promote their generation (`generations list`)")
+		d.add("nobody_claims", Error, onNamespace, d.Namespace, "all living nodes are draining or on standby: nothing new begins", "`nodes resume NAME`, or promote their generation (`generations list`)")
 	}
 }
 
 // node looks at one living node.
 func (d *doctor) node(n node) {
 	add := func(code, severity, text, cure string) {
-		d.add(code, severity, OnNode, cmp.Or(n.Name, n.ID), text, cure)
+		d.add(code, severity, onNode, cmp.Or(n.Name, n.ID), text, cure)
 	}
 	age := time.Duration(0)
 	if !n.Started.IsZero() {
@@ -154,7 +154,7 @@ func (d *doctor) differ(code string, nodes []node, what, cure string, of func(no
 		for _, value := range slices.Sorted(maps.Keys(values)) {
 			words = append(words, fmt.Sprintf("%s (%s)", value, someOf(values[value])))
 		}
-		d.add(code, Warning, OnGeneration, generation, fmt.Sprintf("its nodes have %d %s: %s", len(values), what, someOf(words)), cure)
+		d.add(code, Warning, onGeneration, generation, fmt.Sprintf("its nodes have %d %s: %s", len(values), what, someOf(words)), cure)
 	}
 }
 

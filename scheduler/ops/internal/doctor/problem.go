@@ -18,12 +18,12 @@ const (
 
 // Kinds of a Problem's subject.
 const (
-	OnJob        = "job"
-	OnNode       = "node"
-	OnServer     = "server"
-	OnKey        = "key"
-	OnGeneration = "generation"
-	OnNamespace  = "namespace"
+	onJob        = "job"
+	onNode       = "node"
+	onServer     = "server"
+	onKey        = "key"
+	onGeneration = "generation"
+	onNamespace  = "namespace"
 )
 
 // Problem is a fault, in words.
@@ -39,45 +39,45 @@ type Problem struct {
 	Count int `json:"count,omitempty"`
 }
 
-// Most is how many problems of a code and severity are listed one by one.
-const Most = 20
+// listedMost is how many problems of a code and severity are listed one by one.
+const listedMost = 20
 
-// List collects problems. The zero value has none.
-type List struct {
+// list collects problems. The zero value has none.
+type list struct {
 	all  []Problem
 	more map[sort]int // how many there are of a sort
 }
 
 type sort struct{ code, severity string }
 
-// Add adds a problem, or counts it when enough of its sort are listed.
-func (l *List) Add(p Problem) {
+// add adds a problem, or counts it when enough of its sort are listed.
+func (l *list) add(p Problem) {
 	if l.more == nil {
 		l.more = make(map[sort]int)
 	}
 	s := sort{p.Code, p.Severity}
-	if l.more[s]++; l.more[s] <= Most {
+	if l.more[s]++; l.more[s] <= listedMost {
 		l.all = append(l.all, p)
 	}
 }
 
-// Has reports whether a problem of one of these codes was added.
-func (l *List) Has(codes ...string) bool {
+// has reports whether a problem of one of these codes was added.
+func (l *list) has(codes ...string) bool {
 	return slices.ContainsFunc(l.all, func(p Problem) bool { return slices.Contains(codes, p.Code) })
 }
 
-// TakesNoWrites reports whether a server was found that takes no writes.
-func (l *List) TakesNoWrites() bool { return l.Has("redis_replica", "redis_full", "redis_disk") }
+// takesNoWrites reports whether a server was found that takes no writes.
+func (l *list) takesNoWrites() bool { return l.has("redis_replica", "redis_full", "redis_disk") }
 
-// Problems are the errors, then the warnings, each in the order in which their sorts were found
+// problems are the errors, then the warnings, each in the order in which their sorts were found
 // first. A problem with a count follows the listed problems of its sort.
-func (l *List) Problems() []Problem {
+func (l *list) problems() []Problem {
 	all, first := slices.Clone(l.all), make(map[sort]int)
 	for k, p := range l.all {
 		s := sort{p.Code, p.Severity}
 		if _, there := first[s]; !there {
 			first[s] = k
-			if n := l.more[s] - Most; n > 0 {
+			if n := l.more[s] - listedMost; n > 0 {
 				all = append(all, Problem{Code: p.Code, Severity: p.Severity, Kind: p.Kind, Text: fmt.Sprintf("and %d more like these", n), Cure: p.Cure, Count: n})
 			}
 		}

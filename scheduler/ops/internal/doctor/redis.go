@@ -18,9 +18,9 @@ import (
 // askWithin bounds all questions to one server.
 const askWithin = 3 * time.Second
 
-// Redis examines the server, or the masters of a Cluster, of a namespace. A fact that a server does
-// not reveal is itself a warning.
-func Redis(ctx context.Context, client redis.UniversalClient, namespace string, to *List) {
+// examineServers examines the server, or the masters of a Cluster, of a namespace. A fact that a
+// server does not reveal is itself a warning.
+func examineServers(ctx context.Context, client redis.UniversalClient, namespace string, to *list) {
 	var mu sync.Mutex
 	var all []server
 	err := redisconn.EachMaster(ctx, client, func(ctx context.Context, c redis.Cmdable) error {
@@ -35,7 +35,7 @@ func Redis(ctx context.Context, client redis.UniversalClient, namespace string, 
 		return nil
 	})
 	if err != nil {
-		to.Add(Problem{"redis_unreachable", Error, OnServer, redisconn.Addr(client), "the masters cannot be asked: " + plain(err), "start the servers, or mend redis.addrs", 0})
+		to.add(Problem{"redis_unreachable", Error, onServer, redisconn.Addr(client), "the masters cannot be asked: " + plain(err), "start the servers, or mend redis.addrs", 0})
 	}
 	for _, s := range all {
 		s.problems(to)
@@ -89,9 +89,9 @@ func (s *server) number(name string) int64 {
 	return n
 }
 
-func (s *server) problems(to *List) {
+func (s *server) problems(to *list) {
 	add := func(code, severity, text, cure string) {
-		to.Add(Problem{code, severity, OnServer, s.addr, text, cure, 0})
+		to.add(Problem{code, severity, onServer, s.addr, text, cure, 0})
 	}
 	trouble := (*redisconn.Trouble)(nil)
 	switch {
@@ -214,7 +214,7 @@ const (
 )
 
 // clocks compares the clocks of masters.
-func clocks(all []server, to *List) {
+func clocks(all []server, to *list) {
 	var least, most *server
 	for k := range all {
 		if s := &all[k]; s.timed {
@@ -233,7 +233,7 @@ func clocks(all []server, to *List) {
 	if apart >= apartError {
 		severity = Error
 	}
-	to.Add(Problem{"redis_clocks", severity, OnServer, most.addr, fmt.Sprintf("its clock is %s ahead of that of %s", apart.Round(time.Millisecond), least.addr),
+	to.add(Problem{"redis_clocks", severity, onServer, most.addr, fmt.Sprintf("its clock is %s ahead of that of %s", apart.Round(time.Millisecond), least.addr),
 		"let NTP or chrony set the clocks of all machines that run Redis", 0})
 }
 
@@ -241,12 +241,12 @@ func clocks(all []server, to *List) {
 const clusterSlots = 16384
 
 // slots looks for slots of a Cluster that no master has.
-func slots(ctx context.Context, cluster *redis.ClusterClient, to *List) {
+func slots(ctx context.Context, cluster *redis.ClusterClient, to *list) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	shards, err := cluster.ClusterShards(ctx).Result()
 	if err != nil {
-		to.Add(Problem{"redis_not_looked_at", Warning, OnServer, redisconn.Addr(cluster), "the slots of the Cluster could not be looked at: " + plain(err),
+		to.add(Problem{"redis_not_looked_at", Warning, onServer, redisconn.Addr(cluster), "the slots of the Cluster could not be looked at: " + plain(err),
 			"give the user the right to it (ACL SETUSER NAME +cluster|shards)", 0})
 		return
 	}
@@ -259,7 +259,7 @@ func slots(ctx context.Context, cluster *redis.ClusterClient, to *List) {
 		}
 	}
 	if lost := clusterSlots - covered; lost > 0 {
-		to.Add(Problem{"redis_slots", Error, OnServer, redisconn.Addr(cluster), fmt.Sprintf("%d of the Cluster's %d slots have no master: jobs there stand still", lost, clusterSlots),
+		to.add(Problem{"redis_slots", Error, onServer, redisconn.Addr(cluster), fmt.Sprintf("%d of the Cluster's %d slots have no master: jobs there stand still", lost, clusterSlots),
 			"start the master or a replica of it, or assign the slots (redis-cli --cluster fix)", 0})
 	}
 }

@@ -46,10 +46,10 @@ func TestServer(t *testing.T) {
 		{"lags", "connected_slaves:2\nslave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\nslave1:ip=10.0.0.3,port=6379,state=online,offset=1,lag=11", "warning redis_replica_lags"},
 		{"loads", "connected_slaves:1\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0", "warning redis_replica_lags"},
 	} {
-		var l List
+		var l list
 		s := server{addr: "a", info: fields(well + tt.change)}
 		s.problems(&l)
-		all := l.Problems()
+		all := l.problems()
 		want, words, _ := strings.Cut(tt.want, ": ")
 		if got := strings.Join(codes(all), " "); got != want || words != "" && !strings.Contains(all[0].Text, words) {
 			t.Errorf("%s: %s, want %s: %+v", tt.name, got, tt.want, all)
@@ -68,13 +68,13 @@ func TestClocks(t *testing.T) {
 		{[]time.Duration{300 * time.Millisecond, 0, 100 * time.Millisecond}, "warning redis_clocks"},
 		{[]time.Duration{0, -2 * time.Second}, "error redis_clocks"},
 	} {
-		var l List
+		var l list
 		var all []server
 		for _, off := range tt.offsets {
 			all = append(all, server{timed: true, offset: off})
 		}
 		clocks(append(all, server{offset: 24 * time.Hour}), &l) // whose clock could not be read
-		if got := strings.Join(codes(l.Problems()), " "); got != tt.want {
+		if got := strings.Join(codes(l.problems()), " "); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.offsets, got, tt.want)
 		}
 	}
@@ -82,18 +82,18 @@ func TestClocks(t *testing.T) {
 
 // TestList names twenty of a kind, errors first.
 func TestList(t *testing.T) {
-	var l List
-	for range Most + 5 {
-		l.Add(Problem{Code: "b", Severity: Warning})
+	var l list
+	for range listedMost + 5 {
+		l.add(Problem{Code: "b", Severity: Warning})
 	}
-	l.Add(Problem{Code: "a", Severity: Error})
-	l.Add(Problem{Code: "b", Severity: Error})
-	l.Add(Problem{Code: "a", Severity: Error})
-	all := l.Problems()
+	l.add(Problem{Code: "a", Severity: Error})
+	l.add(Problem{Code: "b", Severity: Error})
+	l.add(Problem{Code: "a", Severity: Error})
+	all := l.problems()
 	if got := strings.Join(codes(all[:4]), ", "); got != "error a, error a, error b, warning b" {
 		t.Error(got)
 	}
-	if last := all[len(all)-1]; len(all) != 3+Most+1 || last.Count != 5 || last.Text != "and 5 more like these" {
+	if last := all[len(all)-1]; len(all) != 3+listedMost+1 || last.Count != 5 || last.Text != "and 5 more like these" {
 		t.Errorf("%d, and last %+v", len(all), last)
 	}
 }
@@ -150,9 +150,9 @@ func TestRights(t *testing.T) {
 			t.Errorf("%s is granted in docs/operations.md and not asked about", right)
 		}
 	}
-	var l List
-	Redis(t.Context(), as(append(slices.Clone(all), "-info")...), "escapement", &l)
-	if got := strings.Join(codes(l.Problems()), " "); got != "error redis_permissions warning redis_not_looked_at" {
+	var l list
+	examineServers(t.Context(), as(append(slices.Clone(all), "-info")...), "escapement", &l)
+	if got := strings.Join(codes(l.problems()), " "); got != "error redis_permissions warning redis_not_looked_at" {
 		t.Errorf("without INFO: %s", got)
 	}
 }
@@ -163,9 +163,9 @@ func TestServerThatIsNoRedis(t *testing.T) {
 	defer server.Close()
 	client := redis.NewClient(redistest.ClientOptions(server.Listener.Addr().String()))
 	defer client.Close()
-	var l List
-	Redis(t.Context(), client, "escapement", &l)
-	all := l.Problems()
+	var l list
+	examineServers(t.Context(), client, "escapement", &l)
+	all := l.problems()
 	if len(all) != 1 || !strings.Contains(all[0].Text, "speaks HTTP, and is no Redis") || all[0].Cure != "correct the port or the host" {
 		t.Errorf("got %+v", all)
 	}
@@ -176,9 +176,9 @@ func TestCluster(t *testing.T) {
 	c := redistest.StartCluster(t)
 	client := c.Client(t)
 	lost := func() bool {
-		var l List
-		Redis(t.Context(), client, "escapement", &l)
-		return slices.Contains(codes(l.Problems()), "error redis_slots")
+		var l list
+		examineServers(t.Context(), client, "escapement", &l)
+		return slices.Contains(codes(l.problems()), "error redis_slots")
 	}
 	if lost() {
 		t.Error("slots are missing in a whole Cluster")
