@@ -122,47 +122,6 @@ func TestStoredFollowers(t *testing.T) {
 	})
 }
 
-// TestPutOfAFollowedJob: a changed schedule is compared with the schedules of the other upstreams
-// of its followers; both put together pass. A chain without a first job is compared with nothing.
-func TestPutOfAFollowedJob(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
-		c.handlers = report(&sink{})
-		c.start("a", scheduler.Config{})
-		time.Sleep(time.Second)
-		job := func(i int, schedule string, after ...string) jobs.Job {
-			j := tenant(i)
-			j.Schedule, j.After = schedule, after
-			return j
-		}
-		put := func(list ...jobs.Job) error {
-			_, err := c.ops().PutJobs(t.Context(), list, ops.PutOptions{})
-			time.Sleep(3 * time.Second) // nodes learn of it
-			return err
-		}
-		if err := put(job(1, "@every 2s"), job(2, "@every 2s"), job(3, "", "tenant-1"), job(4, "", "tenant-3", "tenant-2")); err != nil {
-			t.Fatal(err)
-		}
-		refused(t, put(job(1, "@every 3s")), ops.ErrRefused, "tenant-4", "after", `"tenant-3" begins with`, "in the same call")
-		refused(t, put(job(1, "@every 3s"), job(2, "@every 4s")), ops.ErrRefused, "tenant-4")
-		for _, list := range [][]jobs.Job{
-			{job(1, "@every 3s"), job(2, "@every 3s")},
-			{job(1, "@every 4s"), job(4, "", "tenant-3")},
-			{job(1, "@every 5s")},
-			{job(5, "@every 5s")},
-		} {
-			if err := put(list...); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := c.ops().Delete(t.Context(), "tenant-1", time.Time{}); err != nil {
-			t.Error(err)
-		}
-		if err := put(job(6, "", "tenant-3", "tenant-5")); err != nil {
-			t.Errorf("beside a chain whose beginning is gone: %v", err)
-		}
-	})
-}
-
 // TestJoinAfterALongOutage: each of millions of ticks that did not run reaches a job that follows
 // several, however far Redis is: the newest by themselves, the older ones at once.
 func TestJoinAfterALongOutage(t *testing.T) {

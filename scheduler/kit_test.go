@@ -212,7 +212,6 @@ type cluster struct {
 
 	partitions int                  // of the first node's configuration
 	handlers   map[string]jobs.Func // of the nodes that are started next
-	register   func(*jobs.Registry) error
 }
 
 type running struct {
@@ -235,11 +234,6 @@ func (c *cluster) startOver(client *redis.Client, name string, cfg scheduler.Con
 	}
 	for name, f := range c.handlers {
 		if err := reg.Handle(name, f); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	if c.register != nil {
-		if err := c.register(reg); err != nil {
 			c.t.Fatal(err)
 		}
 	}
