@@ -12,7 +12,7 @@ const architecture = "docs/architecture.md"
 
 // kits are the packages that any test file may import besides its arrows: test kits, the judge, the model, and the node and the client, by which
 // tests of whole clusters act.
-var kits = []string{"locking/redistest", "locking/locktest", "cmd/internal/testkit", "scheduler/schedtest", "scheduler/internal/audit", "scheduler/internal/model", "scheduler", "scheduler/ops"}
+var kits = []string{"locking/redistest", "locking/locktest", "cmd/internal/testkit", "cmd/internal/cmdtest", "scheduler/schedtest", "scheduler/internal/audit", "scheduler/internal/model", "scheduler", "scheduler/ops"}
 
 // arrow is one line of the block: what a package may import.
 type arrow struct {

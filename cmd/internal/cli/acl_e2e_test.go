@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
 )
@@ -57,46 +59,47 @@ func TestLeastACL(t *testing.T) {
   - {name: parts, schedule: "@every 1s", overlap: queue, shards: 2, exec: {command: [sleep, "0.1"]}}`
 	a, b := nodeOf(t, env, "a", "jobs:\n  - "+config), nodeOf(t, env, "b", "jobs:\n  - "+config)
 	for job, outcome := range map[string]string{"follows": "failed", "parts": "succeeded"} { // on whichever node
-		eventually(t, job+" runs", func() bool {
-			return len(decode[[]runJSON](t, env, "runs", "list", "--job", job, "--outcome", outcome)) > 0
+		cmdtest.Eventually(t, job+" runs", func() bool {
+			return len(cmdtest.Decode[[]runJSON](t, env, "runs", "list", "--job", job, "--outcome", outcome)) > 0
 		})
 	}
 	backup := t.TempDir() + "/jobs.jsonl"
-	run := decode[runJSON](t, env, "jobs", "run", "parts", "--unique", "k", "--payload", "{}", "--wait", "-o", "json")
-	for _, command := range []string{
+	run := cmdtest.Decode[runJSON](t, env, "jobs", "run", "parts", "--unique", "k", "--payload", "{}", "--wait", "-o", "json")
+	for _, line := range []string{
 		"jobs list", "jobs get often", "jobs run often --at 1h", "jobs pause often --reason x", "jobs resume often", "jobs rewind often --to 1s",
 		"jobs backfill parts --from 30s --to 10s", "jobs backfills parts", "jobs backfill-cancel parts",
 		"runs list", "runs get " + run.Run, "runs rerun " + run.Run, "nodes list", "nodes drain b --wait", "nodes resume b", "locks list",
 		"lock a -- true", "audit list", "generations list", "ledger verify", "doctor", "backup " + backup, "move plan --to " + url(to), "move seal --to " + url(to),
 		"move copy --to " + url(to), "move open --to " + url(to), "move status --to " + url(to),
 	} {
-		if code, stdout, stderr := call(env, "", strings.Fields(command)...); code != exitDone && (code != exitRefused || !strings.HasPrefix(command, "jobs rewind")) { // which a run in flight refuses
-			t.Errorf("%s: exit %d, %s%s", command, code, stdout, stderr)
+		if code, stdout, stderr := cmdtest.Call(env, "", strings.Fields(line)...); code != command.ExitDone && (code != command.ExitRefused || !strings.HasPrefix(line, "jobs rewind")) { // which a run in flight refuses
+			t.Errorf("%s: exit %d, %s%s", line, code, stdout, stderr)
 		}
 	}
-	a.logged("the namespace has moved")
+	a.Logged("the namespace has moved")
 	waits := make(chan int, 1)
-	held := locked(t, to, true, "line", "--redis", url(to), "--", "sh", "-c", "echo in; read -r _ || sleep 1000")
+	held := cmdtest.Start(t, nil, "lock", "line", "--redis", url(to), "--", "sh", "-c", "echo in; read -r _ || sleep 1000")
+	held.Await(held.Stdout, "the command begins", func(lines []string) bool { return len(lines) > 0 })
 	go func() {
-		code, _, _ := call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "lock", "line", "--wait", "30s", "--", "true")
+		code, _, _ := cmdtest.Call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "lock", "line", "--wait", "30s", "--", "true")
 		waits <- code
 	}()
-	eventually(t, "it waits in line", func() bool {
-		return decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Waiters == 1
+	cmdtest.Eventually(t, "it waits in line", func() bool {
+		return cmdtest.Decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Waiters == 1
 	})
-	call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "locks", "release", "line", "--token", fmt.Sprint(decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Token))
-	held.exits(exitLost)
-	if code := <-waits; code != exitDone {
+	cmdtest.Call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "locks", "release", "line", "--token", fmt.Sprint(cmdtest.Decode[ops.LockView](t, []string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "locks", "get", "line").Token))
+	held.Exits(75) // the lock was lost
+	if code := <-waits; code != command.ExitDone {
 		t.Errorf("whoever waited for the lock: exit %d", code)
 	}
-	for _, node := range []*process{a, b} {
-		node.signal(syscall.SIGTERM)
-		node.exits(exitDone)
+	for _, node := range []*cmdtest.Running{a, b} {
+		node.Signal(syscall.SIGTERM)
+		node.Exits(command.ExitDone)
 	}
-	if code, _, stderr := call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "jobs", "remove", "follows"); code != exitDone {
+	if code, _, stderr := cmdtest.Call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "jobs", "remove", "follows"); code != command.ExitDone {
 		t.Errorf("jobs remove: exit %d, %s", code, stderr)
 	}
-	if code, _, stderr := call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "restore", backup, "--job", "follows"); code != exitDone {
+	if code, _, stderr := cmdtest.Call([]string{"ESCAPEMENT_REDIS_URL=" + url(to)}, "", "restore", backup, "--job", "follows"); code != command.ExitDone {
 		t.Errorf("restore: exit %d, %s", code, stderr)
 	}
 	for _, s := range []*redistest.Server{from, to} {

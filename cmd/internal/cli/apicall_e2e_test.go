@@ -11,17 +11,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
+	"github.com/escapement/escapement/cmd/internal/lockstore"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/ops"
-	"github.com/escapement/escapement/scheduler/ops/http"
+	opshttp "github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // TestOverTheAPI: commands print the same over the API as from Redis, with the same exit codes, and
 // the audit has the author of each act.
 func TestOverTheAPI(t *testing.T) {
-	p := plant(t, jobs.Job{Name: "yearly", Schedule: "0 0 1 1 *"})
-	in, err := ops.New(p.client, "")
+	p := cmdtest.Plant(t, jobs.Job{Name: "yearly", Schedule: "0 0 1 1 *"})
+	in, err := ops.New(p.Client, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +36,8 @@ func TestOverTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	over := []string{"ESCAPEMENT_API=" + server.URL, "ESCAPEMENT_API_TOKEN_FILE=" + file}
-	lease := holding(t, p.server, "line", locking.Options{TTL: short})
-	_, out, _ := call(p.env, "", "jobs", "run", "yearly")
+	lease := cmdtest.HoldLock(t, p.Server, "line", locking.Options{TTL: 3 * lockstore.Margin})
+	_, out, _ := cmdtest.Call(p.Env, "", "jobs", "run", "yearly")
 	run := strings.TrimSpace(out)
 	for _, args := range [][]string{
 		{"jobs", "list"}, {"jobs", "list", "--limit", "1"}, {"jobs", "get", "yearly", "-o", "json"}, {"jobs", "get", "nope"}, {"jobs", "list", "-o", "json"},
@@ -45,32 +48,32 @@ func TestOverTheAPI(t *testing.T) {
 		{"jobs", "backfill", "nope", "--from", "2h", "--to", "1h"}, {"jobs", "backfill", "yearly", "--from", "1970-01-02", "--to", "2020-01-01", "--dry-run"}, {"jobs", "backfills"},
 		{"jobs", "backfills", "nope"}, {"jobs", "backfill-cancel", "yearly"}, {"runs", "cancel", "nope"}, {"audit", "list"},
 	} {
-		code, out, words := call(p.env, "", args...)
-		apiCode, apiOut, apiWords := call(over, "", args...)
+		code, out, words := cmdtest.Call(p.Env, "", args...)
+		apiCode, apiOut, apiWords := cmdtest.Call(over, "", args...)
 		if code != apiCode || out != apiOut || words != apiWords {
 			t.Errorf("%q\nRedis: exit %d\n%s%s\nAPI: exit %d\n%s%s", args, code, out, words, apiCode, apiOut, apiWords)
 		}
 	}
 	do := func(env []string, want int, args ...string) {
 		t.Helper()
-		if code, out, words := call(env, "", args...); code != want {
+		if code, out, words := cmdtest.Call(env, "", args...); code != want {
 			t.Errorf("%q: exit %d, want %d\n%s%s", args, code, want, out, words)
 		}
 	}
-	do(over, exitDone, "jobs", "pause", "yearly", "--reason", "stock-taking", "--until", "2d")
-	do(over, exitDone, "jobs", "resume", "yearly", "--reason", "stock is taken")
-	do(p.env, exitDone, "jobs", "run", "yearly", "--reason", "by hand")
-	do(over, exitDone, "runs", "cancel", run)
-	do(over, exitDone, "locks", "release", "line", "--token", strconv.FormatInt(lease.Token(), 10), "--force", "--reason", "stuck")
-	do(append(over[:1:1], "ESCAPEMENT_API_TOKEN=viewers-token"), exitRefused, "jobs", "resume", "yearly")
-	do(append(over[:1:1], "ESCAPEMENT_API_TOKEN=nobodys-token"), exitRefused, "jobs", "list")
-	do([]string{"ESCAPEMENT_API=http://127.0.0.1:1"}, exitUnreachable, "jobs", "list")
-	do([]string{"ESCAPEMENT_API=redis://127.0.0.1:1"}, exitUsage, "jobs", "list")
-	do(over, exitUsage, "backup", "-", "--api", server.URL)
+	do(over, command.ExitDone, "jobs", "pause", "yearly", "--reason", "stock-taking", "--until", "2d")
+	do(over, command.ExitDone, "jobs", "resume", "yearly", "--reason", "stock is taken")
+	do(p.Env, command.ExitDone, "jobs", "run", "yearly", "--reason", "by hand")
+	do(over, command.ExitDone, "runs", "cancel", run)
+	do(over, command.ExitDone, "locks", "release", "line", "--token", strconv.FormatInt(lease.Token(), 10), "--force", "--reason", "stuck")
+	do(append(over[:1:1], "ESCAPEMENT_API_TOKEN=viewers-token"), command.ExitRefused, "jobs", "resume", "yearly")
+	do(append(over[:1:1], "ESCAPEMENT_API_TOKEN=nobodys-token"), command.ExitRefused, "jobs", "list")
+	do([]string{"ESCAPEMENT_API=http://127.0.0.1:1"}, command.ExitUnreachable, "jobs", "list")
+	do([]string{"ESCAPEMENT_API=redis://127.0.0.1:1"}, command.ExitUsage, "jobs", "list")
+	do(over, command.ExitUsage, "backup", "-", "--api", server.URL)
 	with := "http://u:hunter2@" + strings.TrimPrefix(server.URL, "http://")
 	for _, env := range [][]string{over, {"ESCAPEMENT_API_TOKEN=nobodys-token"}, nil} {
-		code, _, words := call(env, "", "jobs", "list", "--namespace", "other", "--api", with)
-		if code == exitDone || strings.Contains(words, "hunter2") {
+		code, _, words := cmdtest.Call(env, "", "jobs", "list", "--namespace", "other", "--api", with)
+		if code == command.ExitDone || strings.Contains(words, "hunter2") {
 			t.Errorf("--api with a password: exit %d, %s", code, words)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
 )
 
 // TestCommandLines runs the lines of testdata/cli/*.txt: arguments, with variables before them as
@@ -18,7 +20,7 @@ func TestCommandLines(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)
 	}
-	known := map[string]string{"CLOSED": closedPort(t), "LONG": strings.Repeat("x", 600)}
+	known := map[string]string{"CLOSED": cmdtest.ClosedPort(t), "LONG": strings.Repeat("x", 600)}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			f, err := os.Open(file)
@@ -53,7 +55,7 @@ func runLine(t *testing.T, where string, env, parts []string) {
 	for len(args) > 0 && strings.HasPrefix(args[0], "ESCAPEMENT_") {
 		own, args = append(own, args[0]), args[1:]
 	}
-	code, stdout, stderr := call(own, "", args...)
+	code, stdout, stderr := cmdtest.Call(own, "", args...)
 	if words, ok := strings.CutPrefix(parts[len(parts)-1], " stdout: "); ok && strings.Contains(stdout, words) {
 		parts, stdout = parts[:len(parts)-1], ""
 	}

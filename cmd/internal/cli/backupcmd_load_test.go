@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
@@ -144,7 +145,7 @@ func runs(t *testing.T, client *redis.Client, namespace string) int {
 // ran waits until the first job has so many runs.
 func ran(t *testing.T, client *redis.Client, namespace string, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%s has %d runs of a job", namespace, n), func() bool { return runs(t, client, namespace) >= n })
+	cmdtest.Eventually(t, fmt.Sprintf("%s has %d runs of a job", namespace, n), func() bool { return runs(t, client, namespace) >= n })
 }
 
 // followed waits until each follower has a record of every tick of its upstream job that succeeded,
@@ -157,7 +158,7 @@ func followed(t *testing.T, client *redis.Client, namespace string) {
 	}
 	for i := 0; i+1 < *backupJobs; i += 10 {
 		upstream, follower := fmt.Sprintf("job-%04d", i), fmt.Sprintf("job-%04d", i+1)
-		eventually(t, fmt.Sprintf("%s: %s has a record of each tick of %s", namespace, follower, upstream), func() bool {
+		cmdtest.Eventually(t, fmt.Sprintf("%s: %s has a record of each tick of %s", namespace, follower, upstream), func() bool {
 			return unanswered(t, admin, upstream, follower) == 0
 		})
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
@@ -138,8 +140,8 @@ func checkSteps(t *testing.T, sink *stepSink, env []string, kills int) {
 			t.Fatalf("step %s was done where %d was next", step, i)
 		}
 	}
-	eventually(t, "what was left behind is refused", func() bool { return sink.number("stale") == kills })
-	runs := decode[[]ops.RunView](t, env, "runs", "list", "--job", "steps")
+	cmdtest.Eventually(t, "what was left behind is refused", func() bool { return sink.number("stale") == kills })
+	runs := cmdtest.Decode[[]ops.RunView](t, env, "runs", "list", "--job", "steps")
 	if len(runs) != kills+1 || runs[0].Outcome != jobs.OutcomeSucceeded || runs[0].Attempt != kills+1 || runs[0].Progress != nil {
 		t.Errorf("runs: %+v", runs)
 	}
@@ -156,15 +158,15 @@ func TestCheckpointOfACommand(t *testing.T) {
 	client := server.Client(t)
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + server.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
 	saved := func() (at int, is bool) { return savedCheckpoint(t, client) }
-	job, nodes := fmt.Sprintf(stepsJob, sink.env...), map[string]*process{}
+	job, nodes := fmt.Sprintf(stepsJob, sink.env...), map[string]*cmdtest.Running{}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		nodes[name] = nodeOf(t, env, name, job)
 	}
-	if code, _, stderr := call(env, "", "jobs", "run", "steps"); code != exitDone {
+	if code, _, stderr := cmdtest.Call(env, "", "jobs", "run", "steps"); code != command.ExitDone {
 		t.Fatal(stderr)
 	}
 	going := func() (run ops.RunView) {
-		for _, r := range decode[[]ops.RunView](t, env, "runs", "list", "--job", "steps", "--outcome", "running") {
+		for _, r := range cmdtest.Decode[[]ops.RunView](t, env, "runs", "list", "--job", "steps", "--outcome", "running") {
 			run = r
 		}
 		return run
@@ -175,28 +177,28 @@ func TestCheckpointOfACommand(t *testing.T) {
 		before := sink.done()
 		sink.allow(until)
 		if kill%2 == 1 { // when all is stored
-			eventually(t, "the checkpoint is stored", func() bool { at, _ := saved(); return at == until })
+			cmdtest.Eventually(t, "the checkpoint is stored", func() bool { at, _ := saved(); return at == until })
 			certain = until
 		} else { // wherever it is
-			eventually(t, "an attempt gets on", func() bool { return sink.done() > before+(until-before)/2 })
+			cmdtest.Eventually(t, "an attempt gets on", func() bool { return sink.done() > before+(until-before)/2 })
 		}
 		if kill == 1 {
-			eventually(t, "its progress is shown", func() bool {
+			cmdtest.Eventually(t, "its progress is shown", func() bool {
 				p := going().Progress
 				return p != nil && p.Total == steps && p.Done == int64(until) && p.Note == fmt.Sprint("step ", until)
 			})
 		}
 		_, name := sink.attempt(kill)
-		nodes[name].signal(syscall.SIGKILL)
-		nodes[name].exits(-1)
+		nodes[name].Signal(syscall.SIGKILL)
+		nodes[name].Exits(-1)
 		nodes[name] = nodeOf(t, env, name, job)
-		eventually(t, "the next attempt has begun", func() bool { _, next := sink.attempt(kill + 1); return next != "" })
+		cmdtest.Eventually(t, "the next attempt has begun", func() bool { _, next := sink.attempt(kill + 1); return next != "" })
 		if first, _ := sink.attempt(kill + 1); first < certain || first > until {
 			t.Errorf("attempt %d begins with step %d; %d were certain, and %d were allowed", kill+1, first, certain, until)
 		}
 	}
 	sink.allow(steps)
-	eventually(t, "the run has ended", func() bool { return sink.done() == steps && going().Run == "" })
+	cmdtest.Eventually(t, "the run has ended", func() bool { return sink.done() == steps && going().Run == "" })
 	checkSteps(t, sink, env, kills)
 	if _, is := saved(); is {
 		t.Error("the checkpoint is kept after the success")

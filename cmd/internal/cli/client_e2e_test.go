@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -37,7 +39,7 @@ func wantMistaken(t *testing.T, url, want string) {
 		{"generations", "list"}, {"jobs", "list"}, {"run", "--config", testkit.Write(t, secondly([]string{"a"}, ""))},
 		{"move", "plan", "--from", url, "--to", "redis://127.0.0.1:1"},
 	} {
-		if code, _, stderr := call(env, "", args...); code != exitConfig || !strings.Contains(stderr, want) {
+		if code, _, stderr := cmdtest.Call(env, "", args...); code != command.ExitConfig || !strings.Contains(stderr, want) {
 			t.Errorf("%s %v: exit %d, %s; want %q", url, args, code, stderr, want)
 		}
 	}
@@ -59,22 +61,22 @@ func TestFirstContact(t *testing.T) {
 		code     int
 		want     string
 	}{
-		"a replica without the namespace": {"redis://" + replicas[0].Addr(), nodes, exitUnreachable, "Redis at ADDR is a replica, which takes no writes"},
-		"a replica, for a lock":           {"redis://" + replicas[0].Addr(), "lock a -- true", exitUnreachable, "Redis at ADDR is a replica, which takes no writes"},
-		"HTTP":                            {"redis://" + web.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, exitConfig, "what listens at ADDR speaks HTTP, and is no Redis: correct the port or the host"},
-		"an unknown authority":            {"rediss://" + secure.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, exitConfig, "Redis at ADDR has a certificate of an authority that this machine does not know: name the authority's certificate"},
-		"TLS, called without it":          {"redis://" + secure.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, exitConfig, "Redis at ADDR speaks TLS: write rediss and not redis"},
+		"a replica without the namespace": {"redis://" + replicas[0].Addr(), nodes, command.ExitUnreachable, "Redis at ADDR is a replica, which takes no writes"},
+		"a replica, for a lock":           {"redis://" + replicas[0].Addr(), "lock a -- true", command.ExitUnreachable, "Redis at ADDR is a replica, which takes no writes"},
+		"HTTP":                            {"redis://" + web.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, command.ExitConfig, "what listens at ADDR speaks HTTP, and is no Redis: correct the port or the host"},
+		"an unknown authority":            {"rediss://" + secure.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, command.ExitConfig, "Redis at ADDR has a certificate of an authority that this machine does not know: name the authority's certificate"},
+		"TLS, called without it":          {"redis://" + secure.Listener.Addr().String(), nodes + "|lock a -- true|" + tools, command.ExitConfig, "Redis at ADDR speaks TLS: write rediss and not redis"},
 	} {
 		_, addr, _ := strings.Cut(c.url, "://")
 		env := []string{"ESCAPEMENT_REDIS_URL=" + c.url + "?dial_timeout=1m&read_timeout=1m", "ESCAPEMENT_HTTP_LISTEN="} // a handshake on a busy machine takes over a second
-		for command := range strings.SplitSeq(c.commands, "|") {
-			args := strings.Fields(strings.ReplaceAll(command, "FILE", file))
-			if command == nodes {
+		for line := range strings.SplitSeq(c.commands, "|") {
+			args := strings.Fields(strings.ReplaceAll(line, "FILE", file))
+			if line == nodes {
 				args = append(args, "--config", testkit.Write(t, secondly([]string{"a"}, "")))
 			}
-			code, stdout, stderr := call(env, "", args...)
+			code, stdout, stderr := cmdtest.Call(env, "", args...)
 			if want := strings.ReplaceAll(c.want, "ADDR", addr); code != c.code || !strings.Contains(stderr, want) {
-				t.Errorf("%s, %s: exit %d, %s%s\nwant %d, %s", name, command, code, stdout, stderr, c.code, want)
+				t.Errorf("%s, %s: exit %d, %s%s\nwant %d, %s", name, line, code, stdout, stderr, c.code, want)
 			}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -14,7 +16,7 @@ func TestEvictionIsToldOf(t *testing.T) {
 	t.Parallel()
 	const words = "allkeys-lru"
 	redis := redistest.Start(t)
-	if code, _, stderr := call(at(redis), "", "lock", "a", "--", "true"); code != exitDone || stderr != "" {
+	if code, _, stderr := cmdtest.Call(cmdtest.RedisEnv(redis), "", "lock", "a", "--", "true"); code != command.ExitDone || stderr != "" {
 		t.Errorf("with the defaults: exit %d, %s", code, stderr)
 	}
 	for name, value := range map[string]string{"maxmemory": "1gb", "maxmemory-policy": "allkeys-lru"} {
@@ -22,14 +24,14 @@ func TestEvictionIsToldOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, _, stderr := call(at(redis), "", "lock", "a", "--", "true"); code != exitDone || !strings.Contains(stderr, words) {
+	if code, _, stderr := cmdtest.Call(cmdtest.RedisEnv(redis), "", "lock", "a", "--", "true"); code != command.ExitDone || !strings.Contains(stderr, words) {
 		t.Errorf("lock: exit %d, %s", code, stderr)
 	}
-	p := nodeOf(t, append(at(redis), "ESCAPEMENT_HTTP_LISTEN="), "n1", secondly([]string{"a"}, ""))
-	p.signal(syscall.SIGTERM)
-	p.exits(exitDone)
-	if !strings.Contains(p.stderr.text(), words) {
-		t.Errorf("run: %s", p.stderr.text())
+	p := nodeOf(t, append(cmdtest.RedisEnv(redis), "ESCAPEMENT_HTTP_LISTEN="), "n1", secondly([]string{"a"}, ""))
+	p.Signal(syscall.SIGTERM)
+	p.Exits(command.ExitDone)
+	if !strings.Contains(p.Stderr.Text(), words) {
+		t.Errorf("run: %s", p.Stderr.Text())
 	}
 }
 
@@ -37,19 +39,19 @@ func TestEvictionIsToldOf(t *testing.T) {
 // because they cannot write.
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
-	p := plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
-	if _, _, stderr := call(p.env, "", "jobs", "list"); stderr != "" {
+	p := cmdtest.Plant(t, jobs.Job{Name: "yearly", Schedule: "@yearly"})
+	if _, _, stderr := cmdtest.Call(p.Env, "", "jobs", "list"); stderr != "" {
 		t.Errorf("with memory: %s", stderr)
 	}
-	if err := p.client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+	if err := p.Client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	p.wants(exitDone, "no node", "Redis is full: nodes cannot say that they live, and nothing is claimed; raise its maxmemory", "jobs", "list")
-	p.wants(exitDone, "NAME", "Redis is full", "nodes", "list")
-	p.wants(exitUnreachable, "", "is full: raise its maxmemory", "jobs", "run", "yearly")
-	code, stdout, _ := call(p.env, "", "doctor")
+	p.Wants(command.ExitDone, "no node", "Redis is full: nodes cannot say that they live, and nothing is claimed; raise its maxmemory", "jobs", "list")
+	p.Wants(command.ExitDone, "NAME", "Redis is full", "nodes", "list")
+	p.Wants(command.ExitUnreachable, "", "is full: raise its maxmemory", "jobs", "run", "yearly")
+	code, stdout, _ := cmdtest.Call(p.Env, "", "doctor")
 	server, rest, _ := strings.Cut(stdout, "\nerror ")
-	if code != exitFailed || !strings.Contains(server, "its memory is full") || !strings.Contains(rest, "no node can write that it lives") || strings.Contains(stdout, "start nodes") {
+	if code != command.ExitFailed || !strings.Contains(server, "its memory is full") || !strings.Contains(rest, "no node can write that it lives") || strings.Contains(stdout, "start nodes") {
 		t.Errorf("doctor: exit %d, %s", code, stdout)
 	}
 }
@@ -60,14 +62,14 @@ func TestReplicaWithoutNamespace(t *testing.T) {
 	_, replicas := redistest.StartReplicas(t, 1)
 	url := "redis://" + replicas[0].Addr()
 	for _, args := range [][]string{{"jobs", "list"}, {"jobs", "run", "a"}, {"backup", "-"}, {"move", "plan", "--to", "redis://127.0.0.1:1"}} {
-		code, _, stderr := call(nil, "", append(args, "--redis", url)...)
-		if code != exitUnreachable || !strings.Contains(stderr, "--redis: ") || !strings.Contains(stderr, "is a replica, which takes no writes: no such namespace") || strings.Contains(stderr, "start a node") {
+		code, _, stderr := cmdtest.Call(nil, "", append(args, "--redis", url)...)
+		if code != command.ExitUnreachable || !strings.Contains(stderr, "--redis: ") || !strings.Contains(stderr, "is a replica, which takes no writes: no such namespace") || strings.Contains(stderr, "start a node") {
 			t.Errorf("%v: exit %d, %s", args, code, stderr)
 		}
 	}
-	code, stdout, _ := call(nil, "", "doctor", "--redis", url)
+	code, stdout, _ := cmdtest.Call(nil, "", "doctor", "--redis", url)
 	server, rest, _ := strings.Cut(stdout, "\nerror ")
-	if code != exitFailed || !strings.Contains(server, "it is a replica") || !strings.Contains(rest, "it is not on this replica") || strings.Contains(stdout, "start a node") {
+	if code != command.ExitFailed || !strings.Contains(server, "it is a replica") || !strings.Contains(rest, "it is not on this replica") || strings.Contains(stdout, "start a node") {
 		t.Errorf("doctor: exit %d, %s", code, stdout)
 	}
 }
@@ -76,7 +78,7 @@ func TestReplicaWithoutNamespace(t *testing.T) {
 func TestNoSuchDatabase(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + redistest.Start(t).Addr() + "/99"
-	if code, _, stderr := call(nil, "", "jobs", "list", "--redis", url); code != exitConfig || !strings.Contains(stderr, "has no database 99: write a smaller number") {
+	if code, _, stderr := cmdtest.Call(nil, "", "jobs", "list", "--redis", url); code != command.ExitConfig || !strings.Contains(stderr, "has no database 99: write a smaller number") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
@@ -85,7 +87,7 @@ func TestNoSuchDatabase(t *testing.T) {
 func TestPlainServerOverTLS(t *testing.T) {
 	t.Parallel()
 	url := "rediss://" + redistest.Start(t).Addr()
-	if code, _, stderr := call(nil, "", "jobs", "list", "--redis", url); code != exitConfig || !strings.Contains(stderr, "does not speak TLS: write redis and not rediss") {
+	if code, _, stderr := cmdtest.Call(nil, "", "jobs", "list", "--redis", url); code != command.ExitConfig || !strings.Contains(stderr, "does not speak TLS: write redis and not rediss") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

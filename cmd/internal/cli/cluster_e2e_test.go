@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/scheduler/schedtest/ledgertest"
@@ -30,21 +32,21 @@ func TestRunOnACluster(t *testing.T) {
 	// Most of the nodes' addresses are of servers that take connections and send nothing.
 	addrs := append(mute(t, 3), c.Options().Addrs[:2]...)
 	theirs := append(slices.Clone(env), "ESCAPEMENT_REDIS_ADDRS="+strings.Join(addrs, ","))
-	var nodes []*process
+	var nodes []*cmdtest.Running
 	for _, name := range []string{"n1", "n2", "n3"} {
 		nodes = append(nodes, nodeOf(t, theirs, name, jobs))
 	}
-	if said := nodes[0].field("node starting", "redis"); said != "the Cluster of "+strings.Join(addrs, ",") {
+	if said := nodes[0].Field("node starting", "redis"); said != "the Cluster of "+strings.Join(addrs, ",") {
 		t.Errorf("the node says it uses %q", said)
 	}
 	all := func(after time.Time) func() bool {
 		return func() bool {
-			code, stdout, stderr := call(env, "", "runs", "list", "--outcome", "succeeded", "-o", "json")
-			if code == exitUnreachable { // a server that still has the old master
+			code, stdout, stderr := cmdtest.Call(env, "", "runs", "list", "--outcome", "succeeded", "-o", "json")
+			if code == command.ExitUnreachable { // a server that still has the old master
 				return false
 			}
 			var runs []runJSON
-			if err := ops.Decode([]byte(stdout), &runs); code != exitDone || err != nil {
+			if err := ops.Decode([]byte(stdout), &runs); code != command.ExitDone || err != nil {
 				t.Fatalf("exit %d, %s, %v", code, stderr, err)
 			}
 			ran := map[string]bool{}
@@ -56,15 +58,15 @@ func TestRunOnACluster(t *testing.T) {
 			return len(ran) == len(names)
 		}
 	}
-	eventually(t, "all jobs run", all(time.Time{}))
-	if list := decode[[]struct{ Name string }](t, env, "nodes", "list"); len(list) != 3 {
+	cmdtest.Eventually(t, "all jobs run", all(time.Time{}))
+	if list := cmdtest.Decode[[]struct{ Name string }](t, env, "nodes", "list"); len(list) != 3 {
 		t.Errorf("nodes list: %+v", list)
 	}
-	if code, stdout, stderr := call(theirs, "", "lock", "x", "--ttl", "5s", "--", "true"); code != exitDone {
+	if code, stdout, stderr := cmdtest.Call(theirs, "", "lock", "x", "--ttl", "5s", "--", "true"); code != command.ExitDone {
 		t.Errorf("a lock: exit %d, %s%s", code, stdout, stderr)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), cmdtest.Within)
 	defer cancel()
 	const key = "{escapement:3}:jobs"
 	old, err := c.Master(ctx, key)
@@ -82,11 +84,11 @@ func TestRunOnACluster(t *testing.T) {
 	t.Logf("a replica took the place of the master after %s", time.Since(killed).Round(time.Millisecond))
 	tools := slices.DeleteFunc(slices.Clone(c.Options().Addrs), func(addr string) bool { return addr == old.Addr() })
 	env[1] = "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(tools, ",")
-	eventually(t, "all jobs run again", all(promoted))
+	cmdtest.Eventually(t, "all jobs run again", all(promoted))
 	t.Logf("all jobs ran again %s after it was killed", time.Since(killed).Round(time.Millisecond))
 	for _, p := range nodes {
-		p.signal(syscall.SIGTERM)
-		p.exits(exitDone)
+		p.Signal(syscall.SIGTERM)
+		p.Exits(command.ExitDone)
 	}
 	once(t, env)
 }
@@ -97,7 +99,7 @@ func TestRunOnACluster(t *testing.T) {
 func TestToolsBesideASilentMaster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), cmdtest.Within)
 	defer cancel()
 	env := []string{
 		"ESCAPEMENT_REDIS_MODE=cluster", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(c.Options().Addrs, ","),
@@ -124,8 +126,8 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 	}
 	elsewhere := slices.DeleteFunc(slices.Clone(all), there)
 	job = elsewhere[0]
-	eventually(t, "a job runs", func() bool {
-		return len(decode[[]runJSON](t, env, "runs", "list", "--job", job)) > 0
+	cmdtest.Eventually(t, "a job runs", func() bool {
+		return len(cmdtest.Decode[[]runJSON](t, env, "runs", "list", "--job", job)) > 0
 	})
 	replica, err := c.Replica(ctx, away)
 	if err != nil {
@@ -147,10 +149,10 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 	defer calls.Wait()
 	for _, what := range []string{"jobs", "runs", "locks"} {
 		calls.Go(func() {
-			code, stdout, stderr := call(env, "", what, "list", "-o", "json")
+			code, stdout, stderr := cmdtest.Call(env, "", what, "list", "-o", "json")
 			var list []struct{ Name, Job string }
 			err := ops.Decode([]byte(stdout), &list)
-			if err != nil || code != exitUnreachable || !strings.Contains(stderr, "at "+away.Addr()) {
+			if err != nil || code != command.ExitUnreachable || !strings.Contains(stderr, "at "+away.Addr()) {
 				t.Errorf("%s list: exit %d, %v, %s", what, code, err, stderr)
 			}
 			if least := map[string]int{"jobs": len(elsewhere), "runs": 1}[what]; len(list) < least || what == "jobs" && len(list) != least {
@@ -166,7 +168,7 @@ func TestToolsBesideASilentMaster(t *testing.T) {
 		{"lock", "--ttl", "5s", lock, "--", "true"},
 	} {
 		calls.Go(func() {
-			if code, stdout, stderr := call(env, "", args...); code != exitDone {
+			if code, stdout, stderr := cmdtest.Call(env, "", args...); code != command.ExitDone {
 				t.Errorf("%v: exit %d, %s%s", args, code, stdout, stderr)
 			}
 		})

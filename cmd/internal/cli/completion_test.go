@@ -7,14 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/jobs"
 )
 
 // completed returns a shell's offers for the last of some words, without descriptions.
 func completed(t *testing.T, env []string, args ...string) (all []string) {
 	t.Helper()
-	code, stdout, _ := call(env, "", append([]string{"__complete"}, args...)...)
-	if code != exitDone {
+	code, stdout, _ := cmdtest.Call(env, "", append([]string{"__complete"}, args...)...)
+	if code != command.ExitDone {
 		t.Errorf("complete %q: exit %d", args, code)
 	}
 	for line := range strings.Lines(stdout) {
@@ -30,8 +32,8 @@ func completed(t *testing.T, env []string, args ...string) (all []string) {
 // offers nothing, soon.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	p := plant(t, jobs.Job{Name: "report", Schedule: "@yearly"}, jobs.Job{Name: "reload", Schedule: "@yearly"}, jobs.Job{Name: "other", Schedule: "@yearly"})
-	run := p.granted(jobs.Job{Name: "report", Schedule: "@yearly"}, "{}")
+	p := cmdtest.Plant(t, jobs.Job{Name: "report", Schedule: "@yearly"}, jobs.Job{Name: "reload", Schedule: "@yearly"}, jobs.Job{Name: "other", Schedule: "@yearly"})
+	run := p.Granted(jobs.Job{Name: "report", Schedule: "@yearly"}, "{}")
 	for _, tt := range []struct {
 		args string
 		want string
@@ -48,15 +50,15 @@ func TestCompletion(t *testing.T) {
 		{"nodes drain ", ""},
 	} {
 		args := strings.Split(tt.args, " ")
-		if got := completed(t, p.env, args...); strings.Join(got, " ") != tt.want {
+		if got := completed(t, p.Env, args...); strings.Join(got, " ") != tt.want {
 			t.Errorf("%s: %q, want %q", tt.args, got, tt.want)
 		}
 	}
-	if got := completed(t, p.env, "doc"); !slices.Equal(got, []string{"doctor"}) {
+	if got := completed(t, p.Env, "doc"); !slices.Equal(got, []string{"doctor"}) {
 		t.Errorf("got %q", got)
 	}
 	for _, env := range [][]string{
-		{"ESCAPEMENT_REDIS_URL=redis://" + closedPort(t)}, {"ESCAPEMENT_API=http://" + closedPort(t)}, {"ESCAPEMENT_REDIS_URL=redis://" + silentPort(t)}, {"ESCAPEMENT_REDIS_URL=nonsense"},
+		{"ESCAPEMENT_REDIS_URL=redis://" + cmdtest.ClosedPort(t)}, {"ESCAPEMENT_API=http://" + cmdtest.ClosedPort(t)}, {"ESCAPEMENT_REDIS_URL=redis://" + silentPort(t)}, {"ESCAPEMENT_REDIS_URL=nonsense"},
 	} {
 		if got := completed(t, env, "jobs", "get", ""); len(got) > 0 {
 			t.Errorf("%s: %q", env, got)
@@ -66,9 +68,9 @@ func TestCompletion(t *testing.T) {
 
 // TestCompletionScripts: there is one for each shell, and bash can read its own.
 func TestCompletionScripts(t *testing.T) {
-	for _, shell := range shellNames {
-		code, stdout, stderr := call(nil, "", "completion", shell)
-		if code != exitDone || !strings.Contains(stdout, "__complete") || stderr != "" {
+	for _, shell := range command.ShellNames {
+		code, stdout, stderr := cmdtest.Call(nil, "", "completion", shell)
+		if code != command.ExitDone || !strings.Contains(stdout, "__complete") || stderr != "" {
 			t.Errorf("%s: exit %d, %d bytes, %s", shell, code, len(stdout), stderr)
 		}
 		if path, err := exec.LookPath("bash"); shell == "bash" && err == nil {
@@ -90,13 +92,4 @@ func silentPort(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
-}
-
-// TestOutcomeWords: the words that --outcome completes are outcomes.
-func TestOutcomeWords(t *testing.T) {
-	for _, w := range outcomes {
-		if err := new(jobs.Outcome).UnmarshalText([]byte(w)); err != nil {
-			t.Errorf("--outcome: %v", err)
-		}
-	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -33,25 +35,25 @@ var (
 func TestSealedNamespaceRefuses(t *testing.T) {
 	t.Parallel()
 	job := jobs.Job{Name: "a", Schedule: "@hourly"}
-	p := plant(t, job)
-	run := p.granted(job, "{}")
-	p.settle("a", run, jobs.OutcomeFailed, "")
+	p := cmdtest.Plant(t, job)
+	run := p.Granted(job, "{}")
+	p.End("a", run, jobs.OutcomeFailed, "")
 	backup := t.TempDir() + "/backup"
-	p.wants(exitDone, "", "", "backup", backup)
-	m := newMover(t, "redis://"+p.server.Addr(), "redis://"+redistest.Start(t).Addr())
-	m.wants(exitDone, "nothing runs any more", "seal", "--drain", "0s")
+	p.Wants(command.ExitDone, "", "", "backup", backup)
+	m := newMover(t, "redis://"+p.Server.Addr(), "redis://"+redistest.Start(t).Addr())
+	m.wants(command.ExitDone, "nothing runs any more", "seal", "--drain", "0s")
 
 	stored := testkit.Write(t, "jobs:\n  - {name: b, handler: h, schedule: \"@daily\"}\n")
 	files := strings.NewReplacer("FILE", stored, "RUN", run, "BACKUP", backup)
 	known := slices.Clone(sealedServed)
 	for _, line := range sealedRefused {
 		known = append(known, line)
-		code, stdout, stderr := call(p.env, "", strings.Fields(files.Replace(line))...)
-		if code != exitRefused || !strings.Contains(stderr, "closed") && !strings.Contains(stderr, "seal") {
-			t.Errorf("%s: exit %d, %s%s; want %d", line, code, stdout, stderr, exitRefused)
+		code, stdout, stderr := cmdtest.Call(p.Env, "", strings.Fields(files.Replace(line))...)
+		if code != command.ExitRefused || !strings.Contains(stderr, "closed") && !strings.Contains(stderr, "seal") {
+			t.Errorf("%s: exit %d, %s%s; want %d", line, code, stdout, stderr, command.ExitRefused)
 		}
 	}
-	each((&app{}).root(), func(c *cobra.Command) {
+	each(cmdtest.NewApp().Root(), func(c *cobra.Command) {
 		_, path, _ := strings.Cut(c.CommandPath(), " ")
 		if !c.HasSubCommands() && !slices.ContainsFunc(known, func(line string) bool { return line == path || strings.HasPrefix(line, path+" ") }) {
 			t.Errorf("add %s to sealedRefused or sealedServed", path)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -24,22 +26,22 @@ notify:
     - {name: team, webhook: {url: "`+server.URL+`/{{ secret }}", headers: {X-Key: "k-{{secret}}"}, secret_file: "`+secret+`"}}
     - {name: refuses, command: [sh, -c, "echo not today; exit 1"]}
 `)
-	if code, out, words := call(nil, "", "notify", "test", "team", "--config", file, "-o", "json"); code != exitDone || !strings.Contains(out, `"sent": true`) {
+	if code, out, words := cmdtest.Call(nil, "", "notify", "test", "team", "--config", file, "-o", "json"); code != command.ExitDone || !strings.Contains(out, `"sent": true`) {
 		t.Errorf("exit %d\n%s%s", code, out, words)
 	}
 	if path != "/hunter2 k-hunter2" {
 		t.Errorf("called %s", path)
 	}
-	code, out, words := call(nil, "", "notify", "test", "--config", file)
-	if code != exitFailed || !strings.Contains(out, "exit status 1: not today") || !strings.Contains(words, "not taken by refuses") {
+	code, out, words := cmdtest.Call(nil, "", "notify", "test", "--config", file)
+	if code != command.ExitFailed || !strings.Contains(out, "exit status 1: not today") || !strings.Contains(words, "not taken by refuses") {
 		t.Errorf("exit %d\n%s%s", code, out, words)
 	}
-	code, _, words = call(nil, "", "notify", "test", "tem", "--config", file)
-	if code != exitNotFound || !strings.Contains(words, "did you mean team; it has: team, refuses") {
+	code, _, words = cmdtest.Call(nil, "", "notify", "test", "tem", "--config", file)
+	if code != command.ExitNotFound || !strings.Contains(words, "did you mean team; it has: team, refuses") {
 		t.Errorf("exit %d\n%s", code, words)
 	}
-	code, _, words = call(nil, "", "notify", "test", "--config", testkit.Write(t, "namespace: a\n"))
-	if code != exitNotFound || !strings.Contains(words, "has no targets: add some under notify.targets") {
+	code, _, words = cmdtest.Call(nil, "", "notify", "test", "--config", testkit.Write(t, "namespace: a\n"))
+	if code != command.ExitNotFound || !strings.Contains(words, "has no targets: add some under notify.targets") {
 		t.Errorf("exit %d\n%s", code, words)
 	}
 }
@@ -68,13 +70,13 @@ jobs:
 `
 	first, _ := startNode(t, redis, file)
 	key := <-keys
-	first.signal(syscall.SIGKILL)
+	first.Signal(syscall.SIGKILL)
 	second, _ := startNode(t, redis, file)
 	if again := <-keys; again != key {
 		t.Errorf("told under %s, and then under %s", key, again)
 	}
-	second.signal(syscall.SIGTERM)
-	second.exits(exitDone)
+	second.Signal(syscall.SIGTERM)
+	second.Exits(command.ExitDone)
 	client := redis.Client(t)
 	if text, err := client.HGet(t.Context(), "{escapement}:notified", ":to team").Result(); err != nil || strings.Contains(text, `"send"`) {
 		t.Errorf("%v: %s", err, text)

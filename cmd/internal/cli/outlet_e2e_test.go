@@ -6,12 +6,12 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -19,10 +19,6 @@ import (
 // A node's stderr is a pipe that is full, or broken. The node runs its jobs, and drains when it is
 // stopped. Its commands end by SIGPIPE as ever.
 func TestNobodyReads(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"hangs", "is gone"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +28,7 @@ func TestNobodyReads(t *testing.T) {
 			}
 			defer read.Close()
 			if name == "hangs" {
-				fill(t, full)
+				cmdtest.FillPipe(t, full)
 			} else {
 				_ = read.Close()
 			}
@@ -44,9 +40,8 @@ func TestNobodyReads(t *testing.T) {
 			config := testkit.Write(t, fmt.Sprintf(`jobs:
 - {name: often, schedule: "* * * * * *", overlap: skip, exec: {command: [sh, -c, 'sh -c "kill -PIPE \$\$; echo survived > %[1]s"; echo ran > %[1]s']}}
 `, fifo))
-			node := exec.Command(self, "run", "--config", config)
-			node.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1", "GOCOVERDIR=" + t.TempDir(), "HOME=" + t.TempDir(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://" + redistest.Start(t).Addr()}
-			node.Dir, node.Stderr = t.TempDir(), full
+			node := cmdtest.Process(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://" + redistest.Start(t).Addr()}, "run", "--config", config)
+			node.Stderr = full
 			if err := node.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +49,7 @@ func TestNobodyReads(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- node.Wait() }()
 			defer func() { _ = node.Process.Kill() }() // it has ended, if all is well
-			late := time.After(within)
+			late := time.After(cmdtest.Within)
 			for range 3 {
 				select {
 				case line := <-lines:
@@ -80,25 +75,6 @@ func TestNobodyReads(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// fill fills a pipe until it takes no more.
-func fill(t *testing.T, pipe *os.File) {
-	t.Helper()
-	fd := int(pipe.Fd())
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		t.Fatal(err)
-	}
-	for _, size := range []int{4096, 1} {
-		for {
-			if _, err := syscall.Write(fd, make([]byte, size)); err != nil {
-				break
-			}
-		}
-	}
-	if err := syscall.SetNonblock(fd, false); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
 	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 )
@@ -33,6 +35,12 @@ func TestPipesAreRefused(t *testing.T) {
 		return path
 	}
 	fifo(pipe)
+	called := func(args ...string) func() error {
+		return func() error {
+			_, _, stderr := cmdtest.Call(nil, "", args...)
+			return errors.New(stderr)
+		}
+	}
 	for _, tt := range []struct {
 		name, want string
 		read       func() error
@@ -48,8 +56,8 @@ func TestPipesAreRefused(t *testing.T) {
 			_, err := config.Load(config.Source{File: testkit.Write(t, "calendars: {de: ["+calendar+"]}\n"+testkit.JobsOf("first"))})
 			return err
 		}},
-		{"stored jobs", refused, func() error { _, err := new(app).readJobs(pipe); return err }},
-		{"backup", refused, func() error { _, _, err := new(app).open(pipe); return err }},
+		{"stored jobs", refused, called("jobs", "apply", "-f", pipe)},
+		{"backup", refused, called("restore", pipe, "--redis", "redis://"+cmdtest.ClosedPort(t))},
 	} {
 		ended := make(chan error, 1)
 		go func() { ended <- tt.read() }()
@@ -58,7 +66,7 @@ func TestPipesAreRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 			}
-		case <-time.After(within):
+		case <-time.After(cmdtest.Within):
 			t.Fatalf("%s: it waits for a writer", tt.name)
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/jobs/mask"
-	"github.com/escapement/escapement/scheduler/ops/http"
+	opshttp "github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // TestAddressesAreMasked: each function that shows an address masks a possible password, also in a
@@ -24,16 +26,16 @@ func TestAddressesAreMasked(t *testing.T) {
 		if _, err := opshttp.NewClient(text, opshttp.ClientConfig{}); err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("API client, %q: %v", text, err)
 		}
-		code, _, words := call(nil, "", "health", "--api", text)
-		if code == exitDone || strings.Contains(words, "hunter2") {
+		code, _, words := cmdtest.Call(nil, "", "health", "--api", text)
+		if code == command.ExitDone || strings.Contains(words, "hunter2") {
 			t.Errorf("health, %q: exit %d, %s", text, code, words)
 		}
-		code, _, words = call(nil, "", "jobs", "list", "--api", text)
-		if code == exitDone || strings.Contains(words, "hunter2") {
+		code, _, words = cmdtest.Call(nil, "", "jobs", "list", "--api", text)
+		if code == command.ExitDone || strings.Contains(words, "hunter2") {
 			t.Errorf("jobs list, %q: exit %d, %s", text, code, words)
 		}
-		code, _, words = call(nil, "", "jobs", "list", "--redis", text)
-		if code == exitDone || strings.Contains(words, "hunter2") {
+		code, _, words = cmdtest.Call(nil, "", "jobs", "list", "--redis", text)
+		if code == command.ExitDone || strings.Contains(words, "hunter2") {
 			t.Errorf("jobs list in Redis, %q: exit %d, %s", text, code, words)
 		}
 	}

@@ -3,14 +3,14 @@ package cli
 import (
 	"encoding/json"
 
-	"context"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // TestRefusedReloadIsShown: doctor and nodes list show where a node's changed files were refused,
@@ -21,11 +21,11 @@ func TestRefusedReloadIsShown(t *testing.T) {
 	redis := redistest.Start(t)
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
 	config := testkit.Write(t, testkit.JobsOf("first"))
-	node := start(t, append([]string{"ESCAPEMENT_NODE_NAME=a"}, env...), "run", "--config", config)
-	node.logged("node started")
+	node := cmdtest.Start(t, append([]string{"ESCAPEMENT_NODE_NAME=a"}, env...), "run", "--config", config)
+	node.Logged("node started")
 	type finding struct{ Code, Severity, On, Text string }
 	refused := func() (f finding) {
-		_, out, _ := call(env, "", "doctor", "-o", "json")
+		_, out, _ := cmdtest.Call(env, "", "doctor", "-o", "json")
 		var all []finding
 		if err := json.Unmarshal([]byte(out), &all); err != nil {
 			t.Fatal(err, out)
@@ -57,61 +57,31 @@ func TestRefusedReloadIsShown(t *testing.T) {
 		{"jobs:\n  - {name: first, schedule: '@hourly', http: {url: 'http://x', headers: Authorization hunter2}}\n", ":2: jobs[first].http.headers"},
 	} {
 		testkit.Put(t, config, tt.text)
-		node.signal(syscall.SIGHUP)
+		node.Signal(syscall.SIGHUP)
 		want := "goes on with the jobs that it had: " + config + tt.where
-		eventually(t, "doctor tells "+tt.where, func() bool { return strings.HasSuffix(refused().Text, want) })
+		cmdtest.Eventually(t, "doctor tells "+tt.where, func() bool { return strings.HasSuffix(refused().Text, want) })
 		if f := refused(); f.Severity != "warning" || f.On != "a" {
 			t.Errorf("%+v", f)
 		}
-		code, list, stderr := call(env, "", "nodes", "list", "-o", "wide")
+		code, list, stderr := cmdtest.Call(env, "", "nodes", "list", "-o", "wide")
 		_, note, _ := strings.Cut(list, "configuration refused since ")
 		at, where, _ := strings.Cut(strings.TrimSpace(note), ": ")
 		if since == "" {
 			since = at
 		}
-		if code != exitDone || where != config+tt.where || at != since || len(at) < 20 {
+		if code != command.ExitDone || where != config+tt.where || at != since || len(at) < 20 {
 			t.Errorf("nodes list: %s%s; want since %s", list, stderr, since)
 		}
-		if _, all, _ := call(env, "", "nodes", "list", "-o", "json"); strings.Contains(all, "hunter2") || !strings.Contains(all, `"config_refused": {`) {
+		if _, all, _ := cmdtest.Call(env, "", "nodes", "list", "-o", "json"); strings.Contains(all, "hunter2") || !strings.Contains(all, `"config_refused": {`) {
 			t.Error(all)
 		}
 	}
-	if said := node.stdout.text() + node.stderr.text(); strings.Contains(said, "hunter2") {
+	if said := node.Stdout.Text() + node.Stderr.Text(); strings.Contains(said, "hunter2") {
 		t.Errorf("the log: %s", said)
 	}
 	testkit.Put(t, config, testkit.JobsOf("first"))
-	node.signal(syscall.SIGHUP)
-	eventually(t, "it is over", func() bool { return refused().Code == "" })
-	node.signal(syscall.SIGTERM)
-	node.exits(exitDone)
-}
-
-// TestRefusedReloadOutlivesTheNode: after a move, the next node of the slot shows the refusal of
-// the files that its predecessor read.
-func TestRefusedReloadOutlivesTheNode(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	r, config, _ := reloadable(t, testkit.JobsOf("first"))
-	slot := r.slots[0]
-	slot.at = endpoint{client: redis.Client(t)} // the one before does not run
-	testkit.Put(t, config, "jobs: [")
-	r.reload(t.Context())
-	if err := slot.sit(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- slot.run(ctx) }()
-	client, err := ops.New(slot.at.client, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the node says it", func() bool {
-		nodes, _ := client.ListNodes(ctx)
-		return len(nodes) == 1 && nodes[0].ConfigRefused != nil && strings.HasPrefix(nodes[0].ConfigRefused.Text, config+":") && !nodes[0].ConfigRefused.At.IsZero()
-	})
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	node.Signal(syscall.SIGHUP)
+	cmdtest.Eventually(t, "it is over", func() bool { return refused().Code == "" })
+	node.Signal(syscall.SIGTERM)
+	node.Exits(command.ExitDone)
 }

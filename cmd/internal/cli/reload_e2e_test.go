@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
@@ -35,63 +37,63 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	plain := testkit.Write(t, first)
 	linked := testkit.NewVolume(t, first)
-	a, b := start(t, env("a"), "run", "--config", plain), start(t, env("b"), "run", "--config", linked.File())
-	a.logged("node started")
-	b.logged("node started")
+	a, b := cmdtest.Start(t, env("a"), "run", "--config", plain), cmdtest.Start(t, env("b"), "run", "--config", linked.File())
+	a.Logged("node started")
+	b.Logged("node started")
 	eitherLogged(a, b, "run ended", `"job":"longer"`)
 
 	testkit.Put(t, plain, second)
-	a.signal(syscall.SIGHUP)
-	a.logged("configuration reloaded", `"added":1`, `"changed":2`, `"removed":1`)
-	a.logged("job changed", `"job":"longer"`, `"settings":"ttl 10s -> 12s"`)
-	a.logged("job changed", `"job":"elsewhere"`, `timeout 0s -> 20s`, `http.url changed`)
-	a.logged("settings have changed", `"settings":"node.weight"`)
+	a.Signal(syscall.SIGHUP)
+	a.Logged("configuration reloaded", `"added":1`, `"changed":2`, `"removed":1`)
+	a.Logged("job changed", `"job":"longer"`, `"settings":"ttl 10s -> 12s"`)
+	a.Logged("job changed", `"job":"elsewhere"`, `timeout 0s -> 20s`, `http.url changed`)
+	a.Logged("settings have changed", `"settings":"node.weight"`)
 	linked.Swap(second)
-	b.logged("configuration reloaded", `"added":1`, `"changed":2`, `"removed":1`)
+	b.Logged("configuration reloaded", `"added":1`, `"changed":2`, `"removed":1`)
 
 	more := filepath.Join(config.JobsDir, "more.yaml")
 	for _, dir := range []string{filepath.Dir(plain), linked.Dir} {
 		testkit.Put(t, filepath.Join(dir, more), "jobs:\n"+job("late", ""))
 	}
-	for _, p := range []*process{a, b} {
-		p.logged("job added", `"job":"late"`)
+	for _, p := range []*cmdtest.Running{a, b} {
+		p.Logged("job added", `"job":"late"`)
 	}
 	testkit.Put(t, filepath.Join(filepath.Dir(plain), more), "jobs:\n"+job("late", "")+job("steady", ""))
-	a.logged("configuration refused", more, `"line":3`, `"setting":"jobs[5].name"`, plain+":3 already")
+	a.Logged("configuration refused", more, `"line":3`, `"setting":"jobs[5].name"`, plain+":3 already")
 	eitherLogged(a, b, "run ended", `"job":"late"`)
-	for _, p := range []*process{a, b} {
-		p.signal(syscall.SIGTERM)
+	for _, p := range []*cmdtest.Running{a, b} {
+		p.Signal(syscall.SIGTERM)
 	}
-	for _, p := range []*process{a, b} {
-		p.exits(exitDone)
+	for _, p := range []*cmdtest.Running{a, b} {
+		p.Exits(command.ExitDone)
 	}
 	for _, name := range []string{"steady", "longer", "elsewhere"} {
-		consecutive(t, decode[[]runJSON](t, env("x"), "runs", "list", "--job", name))
+		consecutive(t, cmdtest.Decode[[]runJSON](t, env("x"), "runs", "list", "--job", name))
 	}
-	if code, stdout, stderr := call(env("x"), "", "ledger", "verify"); code != exitDone {
+	if code, stdout, stderr := cmdtest.Call(env("x"), "", "ledger", "verify"); code != command.ExitDone {
 		t.Errorf("ledger verify: exit %d, %s%s", code, stdout, stderr)
 	}
-	if n := strings.Count(a.stderr.text(), "settings have changed"); n != 1 {
+	if n := strings.Count(a.Stderr.Text(), "settings have changed"); n != 1 {
 		t.Errorf("the settings that need a restart are named %d times", n)
 	}
 }
 
 // eitherLogged returns when one of two processes has logged a line with this message and these
 // words.
-func eitherLogged(a, b *process, message string, words ...string) {
-	a.t.Helper()
-	late := time.After(within)
+func eitherLogged(a, b *cmdtest.Running, message string, words ...string) {
+	a.T.Helper()
+	late := time.After(cmdtest.Within)
 	for {
-		linesA, _, moreA := a.stderr.seen()
-		linesB, _, moreB := b.stderr.seen()
-		if a.find(linesA, message, words...) != "" || b.find(linesB, message, words...) != "" {
+		linesA, _, moreA := a.Stderr.Seen()
+		linesB, _, moreB := b.Stderr.Seen()
+		if a.Find(linesA, message, words...) != "" || b.Find(linesB, message, words...) != "" {
 			return
 		}
 		select {
 		case <-moreA:
 		case <-moreB:
 		case <-late:
-			a.t.Fatalf("log %s: not within %s", message, within)
+			a.T.Fatalf("log %s: not within %s", message, cmdtest.Within)
 		}
 	}
 }

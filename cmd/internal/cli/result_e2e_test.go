@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/locking/redistest"
 )
 
@@ -33,13 +35,13 @@ func TestResultsOfCommandsAndCalls(t *testing.T) {
 	redis, to := redistest.Start(t), filepath.Join(t.TempDir(), "payload")
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
 	node := nodeOf(t, env, "a", fmt.Sprintf(resultJobs, server.URL, to))
-	eventually(t, "the last job has written its payload", func() bool {
+	cmdtest.Eventually(t, "the last job has written its payload", func() bool {
 		_, err := os.Stat(to)
 		return err == nil
 	})
 	if text, err := os.ReadFile(to); err != nil || string(text) != `{"loaded":{"rows":3},"faults":false}`+"\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	node.signal(syscall.SIGTERM)
-	node.exits(exitDone)
+	node.Signal(syscall.SIGTERM)
+	node.Exits(command.ExitDone)
 }

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
-	"reflect"
-
 	"context"
 	"io"
 	"net/http"
@@ -13,10 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
-	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // sampleJobs are the jobs of the tests below.
@@ -36,31 +34,13 @@ jobs:
 `
 
 // startNode starts one node of a real Redis and returns when it is up.
-func startNode(t *testing.T, redis *redistest.Server, jobs string, args ...string) (p *process, env []string) {
+func startNode(t *testing.T, redis *redistest.Server, jobs string, args ...string) (p *cmdtest.Running, env []string) {
 	t.Helper()
 	env = []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1"}
-	p = start(t, env, append([]string{"run", "--config", testkit.Write(t, jobs)}, args...)...)
-	p.logged("node started")
-	p.logged("without a revision, the definition registered last wins")
+	p = cmdtest.Start(t, env, append([]string{"run", "--config", testkit.Write(t, jobs)}, args...)...)
+	p.Logged("node started")
+	p.Logged("without a revision, the definition registered last wins")
 	return p, env
-}
-
-// decode runs a tool that must succeed and reads its JSON.
-func decode[T any](t *testing.T, env []string, args ...string) T {
-	t.Helper()
-	code, stdout, stderr := call(env, "", append(args, "-o", "json")...)
-	if code != exitDone {
-		t.Fatalf("%v: exit %d, %s", args, code, stderr)
-	}
-	var v T
-	read := json.Unmarshal
-	if strings.Contains(reflect.TypeFor[T]().String(), "ops.") {
-		read = ops.Decode
-	}
-	if err := read([]byte(stdout), &v); err != nil {
-		t.Fatalf("%v: %v in %s", args, err, stdout)
-	}
-	return v
 }
 
 type runJSON struct {
@@ -77,7 +57,7 @@ type runJSON struct {
 
 func get(t *testing.T, url string) (code int, body string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	ctx, cancel := context.WithTimeout(t.Context(), cmdtest.Within)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -106,26 +86,26 @@ jobs:
     schedule: "@every 1s"
     exec: {command: [sh, -c, 'sleep 3']}
 `)
-	url := p.field("node starting", "http")
-	p.logged("run started", `"job":"long"`)
-	eventually(t, "the nodes are ready", func() bool {
+	url := p.Field("node starting", "http")
+	p.Logged("run started", `"job":"long"`)
+	cmdtest.Eventually(t, "the nodes are ready", func() bool {
 		code, _ := get(t, url+"/readyz")
 		return code == http.StatusOK
 	})
-	p.signal(syscall.SIGTERM)
-	p.logged("draining")
+	p.Signal(syscall.SIGTERM)
+	p.Logged("draining")
 	if code, body := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "a1: draining") {
 		t.Errorf("/readyz while draining: %d %s", code, body)
 	}
 	if code, _ := get(t, url+"/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz while draining: %d", code)
 	}
-	p.exits(exitDone)
-	runs := decode[[]runJSON](t, env, "runs", "list", "--outcome", "succeeded")
+	p.Exits(command.ExitDone)
+	runs := cmdtest.Decode[[]runJSON](t, env, "runs", "list", "--outcome", "succeeded")
 	if len(runs) != 1 || runs[0].Job != "long" || runs[0].Node != "a1" {
 		t.Errorf("the run that was going is not recorded as succeeded: %+v", runs)
 	}
-	if code, stdout, stderr := call(env, "", "ledger", "verify"); code != exitDone {
+	if code, stdout, stderr := cmdtest.Call(env, "", "ledger", "verify"); code != command.ExitDone {
 		t.Errorf("ledger verify: exit %d, %s%s", code, stdout, stderr)
 	}
 }
@@ -141,10 +121,10 @@ jobs:
     schedule: "@every 1s"
     exec: {command: [sh, -c, 'sleep 1000']}
 `)
-	p.logged("run started")
-	p.signal(syscall.SIGINT)
-	p.exits(exitDone)
-	if runs := decode[[]runJSON](t, env, "runs", "list", "--outcome", "cancelled"); len(runs) != 1 {
+	p.Logged("run started")
+	p.Signal(syscall.SIGINT)
+	p.Exits(command.ExitDone)
+	if runs := cmdtest.Decode[[]runJSON](t, env, "runs", "list", "--outcome", "cancelled"); len(runs) != 1 {
 		t.Errorf("got %+v, want one cancelled run", runs)
 	}
 }
@@ -157,17 +137,17 @@ func TestWaitForRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"ESCAPEMENT_REDIS_URL=redis://" + redis.Addr(), "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0"}
-	p := start(t, env, "run", "--config", testkit.Write(t, sampleJobs), "--wait-for-redis")
-	p.logged("Redis does not answer")
-	if code, body := get(t, p.field("node starting", "http")+"/readyz"); code != http.StatusServiceUnavailable || body == "" {
+	p := cmdtest.Start(t, env, "run", "--config", testkit.Write(t, sampleJobs), "--wait-for-redis")
+	p.Logged("Redis does not answer")
+	if code, body := get(t, p.Field("node starting", "http")+"/readyz"); code != http.StatusServiceUnavailable || body == "" {
 		t.Errorf("/readyz without Redis: %d %s", code, body)
 	}
 	if err := redis.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	p.logged("run started")
-	p.signal(syscall.SIGTERM)
-	p.exits(exitDone)
+	p.Logged("run started")
+	p.Signal(syscall.SIGTERM)
+	p.Exits(command.ExitDone)
 }
 
 // TestDev expects the address first, then a line for each tick, each tick once, on several nodes,
@@ -179,9 +159,9 @@ func TestDev(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		jobs += "  - {name: " + name + ", schedule: \"@every 500ms\", exec: {command: [\"true\"]}}\n"
 	}
-	p := start(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://127.0.0.1:1"}, "dev", "--redis", "", "--config", testkit.Write(t, jobs))
-	p.await(p.stdout, "40 ticks", func(lines []string) bool { return len(lines) > 40 })
-	lines, _, _ := p.stdout.seen()
+	p := cmdtest.Start(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://127.0.0.1:1"}, "dev", "--redis", "", "--config", testkit.Write(t, jobs))
+	p.Await(p.Stdout, "40 ticks", func(lines []string) bool { return len(lines) > 40 })
+	lines, _, _ := p.Stdout.Seen()
 	url := lines[0]
 	if code, _ := get(t, url+"/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz: %d", code)
@@ -189,12 +169,12 @@ func TestDev(t *testing.T) {
 	if code, body := get(t, url+"/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
-	p.signal(syscall.SIGINT)
-	p.exits(exitDone)
+	p.Signal(syscall.SIGINT)
+	p.Exits(command.ExitDone)
 
 	shape := regexp.MustCompile(`^([a-f]) +tick (\S+Z)  node (dev-[123])  token \d{16}  lag \d+\.\dms$`)
 	seen, nodes := map[string]bool{}, map[string]bool{}
-	lines, _, _ = p.stdout.seen()
+	lines, _, _ = p.Stdout.Seen()
 	for _, line := range lines[1:] {
 		m := shape.FindStringSubmatch(line)
 		if m == nil {
@@ -208,13 +188,13 @@ func TestDev(t *testing.T) {
 	if len(nodes) < 2 {
 		t.Errorf("all ticks ran on %v", nodes)
 	}
-	if strings.Contains(p.stderr.text(), `"level":"error"`) { // a slow machine earns its warnings
+	if strings.Contains(p.Stderr.Text(), `"level":"error"`) { // a slow machine earns its warnings
 		t.Error("something went wrong")
 	}
 
-	p = start(t, []string{"ESCAPEMENT_HTTP_LISTEN=" + redistest.Start(t).Addr()}, "dev", "--config", testkit.Write(t, jobs))
-	p.exits(exitFailed)
-	if text := p.stderr.text(); !strings.Contains(text, "address already in use") || !strings.Contains(text, "http.listen") {
+	p = cmdtest.Start(t, []string{"ESCAPEMENT_HTTP_LISTEN=" + redistest.Start(t).Addr()}, "dev", "--config", testkit.Write(t, jobs))
+	p.Exits(command.ExitFailed)
+	if text := p.Stderr.Text(); !strings.Contains(text, "address already in use") || !strings.Contains(text, "http.listen") {
 		t.Errorf("a taken port: %s", text)
 	}
 }

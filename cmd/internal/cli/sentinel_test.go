@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -22,32 +24,32 @@ func TestRunWithSentinel(t *testing.T) {
 		"ESCAPEMENT_REDIS_MODE=sentinel", "ESCAPEMENT_REDIS_ADDRS=" + strings.Join(s.Addrs(), ","), "ESCAPEMENT_REDIS_MASTER_NAME=" + s.MasterName(),
 		"ESCAPEMENT_REDIS_URL=redis:///1", "ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_NODE_NAME=a1",
 	}
-	p := start(t, env, "run", "--config", testkit.Write(t, sampleJobs))
-	p.logged("run ended", `"job":"often"`)
-	if said, want := p.field("node starting", "redis"), "the master "+s.MasterName()+" of the sentinels "+strings.Join(s.Addrs(), ","); said != want {
+	p := cmdtest.Start(t, env, "run", "--config", testkit.Write(t, sampleJobs))
+	p.Logged("run ended", `"job":"often"`)
+	if said, want := p.Field("node starting", "redis"), "the master "+s.MasterName()+" of the sentinels "+strings.Join(s.Addrs(), ","); said != want {
 		t.Errorf("the node says it uses %q, want %q", said, want)
 	}
-	if jobs := decode[[]struct{ Name string }](t, env, "jobs", "list"); len(jobs) != 3 {
+	if jobs := cmdtest.Decode[[]struct{ Name string }](t, env, "jobs", "list"); len(jobs) != 3 {
 		t.Errorf("jobs list: %+v", jobs)
 	}
-	p.signal(syscall.SIGTERM)
-	p.exits(exitDone)
-	if runs := decode[[]runJSON](t, env, "runs", "list", "--outcome", "succeeded"); len(runs) == 0 || runs[0].Node != "a1" {
+	p.Signal(syscall.SIGTERM)
+	p.Exits(command.ExitDone)
+	if runs := cmdtest.Decode[[]runJSON](t, env, "runs", "list", "--outcome", "succeeded"); len(runs) == 0 || runs[0].Node != "a1" {
 		t.Errorf("runs list: %+v", runs)
 	}
-	if code, stdout, stderr := call(env, "", "ledger", "verify"); code != exitDone {
+	if code, stdout, stderr := cmdtest.Call(env, "", "ledger", "verify"); code != command.ExitDone {
 		t.Errorf("ledger verify: exit %d, %s%s", code, stdout, stderr)
 	}
 
 	unknown := append(slices.Clone(env), "ESCAPEMENT_REDIS_MASTER_NAME=mian")
-	if code, _, stderr := call(unknown, "", "jobs", "list"); code != exitConfig || !strings.Contains(stderr, "ESCAPEMENT_REDIS_MASTER_NAME: the sentinels "+s.Addrs()[0]) {
+	if code, _, stderr := cmdtest.Call(unknown, "", "jobs", "list"); code != command.ExitConfig || !strings.Contains(stderr, "ESCAPEMENT_REDIS_MASTER_NAME: the sentinels "+s.Addrs()[0]) {
 		t.Errorf("a master that nobody knows: exit %d, %s", code, stderr)
 	}
-	start(t, unknown, "run", "--config", testkit.Write(t, sampleJobs)).exits(exitConfig)
+	cmdtest.Start(t, unknown, "run", "--config", testkit.Write(t, sampleJobs)).Exits(command.ExitConfig)
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := call(env, "", "jobs", "list"); code != exitUnreachable || !strings.Contains(stderr, "cannot reach Redis at the master main of the sentinels "+s.Addrs()[0]) ||
+	if code, _, stderr := cmdtest.Call(env, "", "jobs", "list"); code != command.ExitUnreachable || !strings.Contains(stderr, "cannot reach Redis at the master main of the sentinels "+s.Addrs()[0]) ||
 		!strings.Contains(stderr, "ESCAPEMENT_REDIS_ADDRS: cannot reach") || !strings.Contains(stderr, "start it, or correct its address, or name another configuration with --config") {
 		t.Errorf("no sentinel: exit %d, %s", code, stderr)
 	}
@@ -80,17 +82,17 @@ func TestSentinelPassword(t *testing.T) {
 		code int
 		want string
 	}{
-		"none":                {mode, "", exitConfig, "redis.sentinel_password: the sentinel at " + s.Addrs()[0]},
-		"none, in a URL":      {url, "", exitConfig, "wants a password of its own, and none is given (NOAUTH): write the sentinels' own"},
-		"the master's":        {mode, "ESCAPEMENT_" + setting + "=hunter2", exitConfig, "ESCAPEMENT_" + setting + ": the sentinel at " + s.Addrs()[0]},
-		"right":               {mode, "ESCAPEMENT_" + setting + "=battery", exitNotFound, "has never been used in the Redis at the master"},
-		"right, in a file":    {mode, "ESCAPEMENT_" + setting + "_FILE=" + file, exitNotFound, "has never been used in the Redis at the master"},
-		"right, in the URL":   {[]string{url[0] + "&sentinel_password=battery"}, "", exitNotFound, "has never been used in the Redis at the master"},
-		"wrong, in the URL":   {[]string{url[0] + "&sentinel_password=staple"}, "", exitConfig, "refuses the password, or the user, that is given there (WRONGPASS): write the sentinels' own"},
-		"right, beside a URL": {url, "ESCAPEMENT_" + setting + "=battery", exitNotFound, "has never been used in the Redis at the master"},
-		"the master's wrong":  {wrongMaster, "ESCAPEMENT_" + setting + "=battery", exitConfig, "ESCAPEMENT_REDIS_URL: Redis at the master main of the sentinels"},
+		"none":                {mode, "", command.ExitConfig, "redis.sentinel_password: the sentinel at " + s.Addrs()[0]},
+		"none, in a URL":      {url, "", command.ExitConfig, "wants a password of its own, and none is given (NOAUTH): write the sentinels' own"},
+		"the master's":        {mode, "ESCAPEMENT_" + setting + "=hunter2", command.ExitConfig, "ESCAPEMENT_" + setting + ": the sentinel at " + s.Addrs()[0]},
+		"right":               {mode, "ESCAPEMENT_" + setting + "=battery", command.ExitNotFound, "has never been used in the Redis at the master"},
+		"right, in a file":    {mode, "ESCAPEMENT_" + setting + "_FILE=" + file, command.ExitNotFound, "has never been used in the Redis at the master"},
+		"right, in the URL":   {[]string{url[0] + "&sentinel_password=battery"}, "", command.ExitNotFound, "has never been used in the Redis at the master"},
+		"wrong, in the URL":   {[]string{url[0] + "&sentinel_password=staple"}, "", command.ExitConfig, "refuses the password, or the user, that is given there (WRONGPASS): write the sentinels' own"},
+		"right, beside a URL": {url, "ESCAPEMENT_" + setting + "=battery", command.ExitNotFound, "has never been used in the Redis at the master"},
+		"the master's wrong":  {wrongMaster, "ESCAPEMENT_" + setting + "=battery", command.ExitConfig, "ESCAPEMENT_REDIS_URL: Redis at the master main of the sentinels"},
 	} {
-		code, stdout, stderr := call(append(slices.Clone(c.env), c.more), "", "jobs", "list")
+		code, stdout, stderr := cmdtest.Call(append(slices.Clone(c.env), c.more), "", "jobs", "list")
 		if code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %s%s", name, code, stdout, stderr)
 		}
@@ -105,9 +107,9 @@ func TestSentinelPassword(t *testing.T) {
 		code int
 		want string
 	}{
-		"":                           {exitConfig, "ESCAPEMENT_MOVE_FROM: move plan: the sentinel at " + s.Addrs()[0]},
-		"&sentinel_password=staple":  {exitConfig, "(WRONGPASS): write the sentinels' own into the URL"},
-		"&sentinel_password=battery": {exitNotFound, "has never been used in the Redis at the master"},
+		"":                           {command.ExitConfig, "ESCAPEMENT_MOVE_FROM: move plan: the sentinel at " + s.Addrs()[0]},
+		"&sentinel_password=staple":  {command.ExitConfig, "(WRONGPASS): write the sentinels' own into the URL"},
+		"&sentinel_password=battery": {command.ExitNotFound, "has never been used in the Redis at the master"},
 	} {
 		newMover(t, from+password, other).wants(c.code, c.want, "plan")
 	}

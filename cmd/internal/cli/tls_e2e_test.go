@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/locking/redistest"
 )
@@ -33,16 +35,16 @@ func TestRedisOverTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := testkit.Write(t, "redis: {"+redis+"}\n")
-			says(t, nil, exitNotFound, "has never been used", "jobs", "list", "--config", file)
-			says(t, nil, exitDone, "", "lock", "a", "--config", file, "--", "true")
+			cmdtest.Expect(t, nil, command.ExitNotFound, "has never been used", "jobs", "list", "--config", file)
+			cmdtest.Expect(t, nil, command.ExitDone, "", "lock", "a", "--config", file, "--", "true")
 		})
 	}
-	p := start(t, nil, "run", "--config", testkit.Write(t, `
+	p := cmdtest.Start(t, nil, "run", "--config", testkit.Write(t, `
 redis: {url: 'rediss://:hunter2@`+one.Addr()+`/0', tls: `+tlsOf(c)+`}
 http: {listen: ""}
 jobs: [{name: often, schedule: "@every 500ms", exec: {command: ["true"]}}]
 `))
-	p.logged("run ended", `"outcome":"succeeded"`)
+	p.Logged("run ended", `"outcome":"succeeded"`)
 }
 
 // TestTLSRefused: a fault in a setting of TLS is refused before anything is connected, with its
@@ -68,8 +70,8 @@ func TestTLSRefused(t *testing.T) {
 		"locks: {password: hunter2}":                                                          ":1: locks.password: is for locks.servers, which is empty",
 		"locks: {tls: " + tlsOf(c) + "}":                                                      ":1: locks.tls: is for locks.servers, which is empty",
 	} {
-		code, _, words := call(nil, "", "config", "validate", testkit.Write(t, text))
-		if code != exitConfig || !strings.Contains(words, want) || strings.Contains(words, "hunter2") {
+		code, _, words := cmdtest.Call(nil, "", "config", "validate", testkit.Write(t, text))
+		if code != command.ExitConfig || !strings.Contains(words, want) || strings.Contains(words, "hunter2") {
 			t.Errorf("%s: exit %d, %s; want %q", text, code, words, want)
 		}
 	}
@@ -90,13 +92,13 @@ func TestLockWithCredentials(t *testing.T) {
 		"ESCAPEMENT_LOCKS_TLS_CA_FILE=" + c.CAFile, "ESCAPEMENT_LOCKS_TLS_CERT_FILE=" + c.ClientCertFile, "ESCAPEMENT_LOCKS_TLS_KEY_FILE=" + c.ClientKeyFile,
 		"ESCAPEMENT_LOCKS_USER=locks",
 	}
-	says(t, append(env, "ESCAPEMENT_LOCKS_PASSWORD_FILE="+secret), exitDone, "", "lock", "a", "--", "true")
-	code, _, words := call(append(env, "ESCAPEMENT_LOCKS_PASSWORD=hunter4"), "", "lock", "a", "--", "true")
-	if code == exitDone || strings.Contains(words, "hunter") || !strings.Contains(words, "WRONGPASS") {
+	cmdtest.Expect(t, append(env, "ESCAPEMENT_LOCKS_PASSWORD_FILE="+secret), command.ExitDone, "", "lock", "a", "--", "true")
+	code, _, words := cmdtest.Call(append(env, "ESCAPEMENT_LOCKS_PASSWORD=hunter4"), "", "lock", "a", "--", "true")
+	if code == command.ExitDone || strings.Contains(words, "hunter") || !strings.Contains(words, "WRONGPASS") {
 		t.Errorf("with a wrong password: exit %d, %s", code, words)
 	}
 	// A store that a flag names does not get the credentials of the configuration's store.
 	other := redistest.Start(t)
 	text := testkit.Write(t, "locks: {driver: redlock, servers: ['redis://a','redis://b','redis://c'], user: u, password: hunter2}\n")
-	says(t, env[:1], exitDone, "", "lock", "a", "--config", text, "--driver", "redis", "--servers", "redis://"+other.Addr(), "--", "true")
+	cmdtest.Expect(t, env[:1], command.ExitDone, "", "lock", "a", "--config", text, "--driver", "redis", "--servers", "redis://"+other.Addr(), "--", "true")
 }

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
@@ -18,71 +20,71 @@ func TestTools(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	p, env := startNode(t, redis, sampleJobs)
-	p.logged("run ended", `"job":"often"`)
+	p.Logged("run ended", `"job":"often"`)
 
 	t.Run("jobs list", func(t *testing.T) {
-		_, stdout, _ := call(env, "", "jobs", "list", "-o", "json")
+		_, stdout, _ := cmdtest.Call(env, "", "jobs", "list", "-o", "json")
 		testkit.Golden(t, "testdata/jobs.want", scrub(stdout))
-		jobs := decode[[]map[string]any](t, env, "jobs", "list")
+		jobs := cmdtest.Decode[[]map[string]any](t, env, "jobs", "list")
 		if len(jobs) != 3 || jobs[0]["name"] != "fails" || jobs[0]["owner"] != "a1" {
 			t.Errorf("got %v", jobs)
 		}
 	})
 	t.Run("jobs get", func(t *testing.T) {
-		_, stdout, _ := call(env, "", "jobs", "get", "yearly", "-o", "json")
+		_, stdout, _ := cmdtest.Call(env, "", "jobs", "get", "yearly", "-o", "json")
 		testkit.Golden(t, "testdata/job.want", scrub(stdout))
-		if code, stdout, _ := call(env, "", "jobs", "get", "yearly"); code != exitDone || !strings.Contains(stdout, "time zone     Europe/Berlin\n") {
+		if code, stdout, _ := cmdtest.Call(env, "", "jobs", "get", "yearly"); code != command.ExitDone || !strings.Contains(stdout, "time zone     Europe/Berlin\n") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
 	})
 	t.Run("jobs run", func(t *testing.T) {
-		code, stdout, stderr := call(env, `{"n":1}`, "jobs", "run", "yearly", "--payload", "-", "--wait", "-o", "json")
-		if code != exitDone {
+		code, stdout, stderr := cmdtest.Call(env, `{"n":1}`, "jobs", "run", "yearly", "--payload", "-", "--wait", "-o", "json")
+		if code != command.ExitDone {
 			t.Fatalf("exit %d, %s", code, stderr)
 		}
 		testkit.Golden(t, "testdata/run.want", scrub(stdout))
 
-		code, stdout, stderr = call(env, "", "jobs", "run", "fails", "--wait")
+		code, stdout, stderr = cmdtest.Call(env, "", "jobs", "run", "fails", "--wait")
 		id := strings.TrimSpace(stdout)
-		if code != exitRunFailed || strings.Contains(id, "\n") || !strings.Contains(stderr, "did not succeed: failed") {
+		if code != command.ExitRunFailed || strings.Contains(id, "\n") || !strings.Contains(stderr, "did not succeed: failed") {
 			t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 		}
-		if r := decode[runJSON](t, env, "runs", "get", id); r.Outcome != jobs.OutcomeFailed || r.Trigger != "manual" || !strings.Contains(r.Error, "this went wrong") {
+		if r := cmdtest.Decode[runJSON](t, env, "runs", "get", id); r.Outcome != jobs.OutcomeFailed || r.Trigger != "manual" || !strings.Contains(r.Error, "this went wrong") {
 			t.Errorf("got %+v", r)
 		}
-		if code, stdout, _ := call(env, "", "runs", "get", id); code != exitDone || !strings.Contains(stdout, "\noutcome       failed\n") {
+		if code, stdout, _ := cmdtest.Call(env, "", "runs", "get", id); code != command.ExitDone || !strings.Contains(stdout, "\noutcome       failed\n") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
 
-		code, stdout, _ = call(env, "", "jobs", "run", "fails")
-		if code != exitDone || strings.Count(stdout, "\n") != 1 {
+		code, stdout, _ = cmdtest.Call(env, "", "jobs", "run", "fails")
+		if code != command.ExitDone || strings.Count(stdout, "\n") != 1 {
 			t.Errorf("exit %d, %q: want the id on one line", code, stdout)
 		}
 	})
 	t.Run("runs list", func(t *testing.T) {
-		runs := decode[[]runJSON](t, env, "runs", "list", "--job", "often")
+		runs := cmdtest.Decode[[]runJSON](t, env, "runs", "list", "--job", "often")
 		if len(runs) == 0 || slices.ContainsFunc(runs, func(r runJSON) bool { return r.Job != "often" || r.Trigger != "schedule" }) {
 			t.Errorf("got %+v", runs)
 		}
-		if got := decode[[]runJSON](t, env, "runs", "list", "--limit", "1"); len(got) != 1 {
+		if got := cmdtest.Decode[[]runJSON](t, env, "runs", "list", "--limit", "1"); len(got) != 1 {
 			t.Errorf("--limit 1: %d", len(got))
 		}
-		if got := decode[[]runJSON](t, env, "runs", "list", "--since", "2099-01-01T00:00:00Z"); got == nil || len(got) != 0 {
+		if got := cmdtest.Decode[[]runJSON](t, env, "runs", "list", "--since", "2099-01-01T00:00:00Z"); got == nil || len(got) != 0 {
 			t.Errorf("since a time to come: %v, want []", got)
 		}
-		if code, stdout, _ := call(env, "", "runs", "list", "-o", "wide", "--outcome", "failed"); code != exitDone || !strings.Contains(stdout, "this went wrong") {
+		if code, stdout, _ := cmdtest.Call(env, "", "runs", "list", "-o", "wide", "--outcome", "failed"); code != command.ExitDone || !strings.Contains(stdout, "this went wrong") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
 	})
 	t.Run("nodes list", func(t *testing.T) {
-		_, stdout, _ := call(env, "", "nodes", "list", "-o", "json")
+		_, stdout, _ := cmdtest.Call(env, "", "nodes", "list", "-o", "json")
 		testkit.Golden(t, "testdata/nodes.want", scrub(stdout))
-		if code, stdout, _ := call(env, "", "nodes", "list"); code != exitDone || !strings.Contains(stdout, "\na1    active") {
+		if code, stdout, _ := cmdtest.Call(env, "", "nodes", "list"); code != command.ExitDone || !strings.Contains(stdout, "\na1    active") {
 			t.Errorf("exit %d, %s", code, stdout)
 		}
 	})
 	t.Run("ledger verify", func(t *testing.T) {
-		if got := decode[ops.Verification](t, env, "ledger", "verify"); len(got.Violations)+len(got.UnknownFormat)+len(got.Unverified) != 0 || got.Checked.Jobs != 3 {
+		if got := cmdtest.Decode[ops.Verification](t, env, "ledger", "verify"); len(got.Violations)+len(got.UnknownFormat)+len(got.Unverified) != 0 || got.Checked.Jobs != 3 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -91,28 +93,28 @@ func TestTools(t *testing.T) {
 			{"jobs", "get", "nope"}, {"jobs", "run", "nope"}, {"runs", "list", "--job", "nope"}, {"runs", "get", "nope"},
 			{"ledger", "verify", "--job", "nope"}, {"jobs", "list", "--namespace", "nope"}, {"nodes", "list", "--namespace", "nope"},
 		} {
-			code, stdout, stderr := call(env, "", args...)
-			if code != exitNotFound || stdout != "" || !strings.Contains(stderr, "nope") {
+			code, stdout, stderr := cmdtest.Call(env, "", args...)
+			if code != command.ExitNotFound || stdout != "" || !strings.Contains(stderr, "nope") {
 				t.Errorf("%v: exit %d, %q, %q", args, code, stdout, stderr)
 			}
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
-		other := start(t, append(env, "ESCAPEMENT_REDIS_PARTITIONS=4"), "run", "--config", testkit.Write(t, sampleJobs))
-		other.exits(exitRefused)
-		if !strings.Contains(other.stderr.text(), "created with 1 partition") {
+		other := cmdtest.Start(t, append(env, "ESCAPEMENT_REDIS_PARTITIONS=4"), "run", "--config", testkit.Write(t, sampleJobs))
+		other.Exits(command.ExitRefused)
+		if !strings.Contains(other.Stderr.Text(), "created with 1 partition") {
 			t.Error("it does not say why")
 		}
 	})
 	t.Run("broken history", func(t *testing.T) {
 		breakHistory(t, redis)
-		code, stdout, stderr := call(env, "", "ledger", "verify", "--job", "often")
-		if code != exitFailed || !strings.Contains(stdout, "often") || !strings.Contains(stderr, "do not hold") {
+		code, stdout, stderr := cmdtest.Call(env, "", "ledger", "verify", "--job", "often")
+		if code != command.ExitFailed || !strings.Contains(stdout, "often") || !strings.Contains(stderr, "do not hold") {
 			t.Errorf("exit %d, %q, %q: a missing row must be seen", code, stdout, stderr)
 		}
 	})
-	p.signal(syscall.SIGTERM)
-	p.exits(exitDone)
+	p.Signal(syscall.SIGTERM)
+	p.Exits(command.ExitDone)
 }
 
 // scrub replaces the parts that differ from run to run.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/scheduler/ops"
-	"github.com/escapement/escapement/scheduler/ops/http"
+	opshttp "github.com/escapement/escapement/scheduler/ops/http"
 )
 
 // Access returns the access rules over HTTP, by the checked configuration.

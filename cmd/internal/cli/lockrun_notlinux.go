@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package cli
-
-import "os/exec"
-
-// takeTerminal does nothing here: the terminal stops a command that reads from it.
-func takeTerminal(*exec.Cmd) {}

@@ -1,0 +1,9 @@
+package job
+
+import (
+	"testing"
+
+	"github.com/escapement/escapement/cmd/internal/cmdtest"
+)
+
+func TestMain(m *testing.M) { cmdtest.Main(m, Jobs, Runs) }
