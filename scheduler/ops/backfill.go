@@ -46,7 +46,7 @@ type backfillIn struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-var rowBackfill = &Operation[backfillIn, BackfillPlan]{
+var rowBackfill = row(&Operation[backfillIn, BackfillPlan]{
 	Info: Info{Method: "POST", Path: "jobs/{name}/backfill", Role: Operator, Audit: "jobs backfill", Summary: "run the ticks that a job has in a range, beside its schedule"},
 	do: func(ctx context.Context, c *conn, in backfillIn) (BackfillPlan, error) {
 		return beginBackfill(ctx, c, in.Name, in.BackfillOptions)
@@ -55,7 +55,7 @@ var rowBackfill = &Operation[backfillIn, BackfillPlan]{
 	note: func(in backfillIn, plan BackfillPlan) Action {
 		return Action{Target: in.Name, Author: in.Author, Reason: in.Reason, Detail: in.detail(plan)}
 	},
-}
+})
 
 // Backfill runs the ticks that a job's schedule has in a range, each once, in their order, whether
 // they ran before or not, and moves no cursor. Its runs have the trigger backfill and the tick's
@@ -221,12 +221,12 @@ type backfillsIn struct {
 	Job string `query:"job"` // only this job
 }
 
-var rowBackfills = &Operation[backfillsIn, []BackfillView]{
+var rowBackfills = row(&Operation[backfillsIn, []BackfillView]{
 	Info: Info{Method: "GET", Path: "backfills", Role: Viewer, Summary: "the backfills that are under way, and the last ended one of each job"},
 	do: func(ctx context.Context, c *conn, in backfillsIn) ([]BackfillView, error) {
 		return listBackfills(ctx, c, in.Job)
 	},
-}
+})
 
 // ListBackfills lists the running backfills and the last ended one of each job; of one job or, with
 // "", of all. It returns ErrUnknownJob for an unknown job. Records in an unknown format are counted

@@ -144,7 +144,7 @@ type Namespace struct {
 	Closed string `json:"closed"`
 }
 
-var rowNamespace = &Operation[None, Namespace]{
+var rowNamespace = row(&Operation[None, Namespace]{
 	Info: Info{Method: "GET", Path: "namespace", Role: Viewer, Summary: "Redis' time, and whether a move has closed the namespace"},
 	do: func(ctx context.Context, c *conn, _ None) (n Namespace, err error) {
 		n.Name = c.Namespace
@@ -154,7 +154,7 @@ var rowNamespace = &Operation[None, Namespace]{
 		n.Now, err = c.Now(ctx)
 		return n, err
 	},
-}
+})
 
 // Namespace is the name of the namespace, its time, and whether a move has closed it.
 func (c *Client) Namespace(ctx context.Context) (Namespace, error) {

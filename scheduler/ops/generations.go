@@ -91,13 +91,13 @@ type SettingsChange struct {
 // instantsMost bounds the instants of a ScheduleChange, for each schedule.
 const instantsMost = 5
 
-var rowGenerations = &Operation[matchIn, []GenerationView]{
+var rowGenerations = row(&Operation[matchIn, []GenerationView]{
 	Info: Info{Method: "GET", Path: "generations", Role: Viewer, Summary: "the generations, and what promoting each would change"},
 	do: func(ctx context.Context, c *conn, in matchIn) ([]GenerationView, error) {
 		all, err := listGenerations(ctx, c)
 		return slices.DeleteFunc(all, func(g GenerationView) bool { return !matches(g.Name, in.Match) }), err
 	},
-}
+})
 
 // ListGenerations lists the generations of the namespace by name: each with living nodes, jobs, or
 // stored definitions. Each is compared with the active definitions. It returns ErrUnknownNamespace.
@@ -243,7 +243,7 @@ type promoteIn struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-var rowPromote = &Operation[promoteIn, Promotion]{
+var rowPromote = row(&Operation[promoteIn, Promotion]{
 	Info: Info{Method: "POST", Path: "generations/{name}/promote", Role: Operator, Long: true, Audit: "generations promote", Summary: "make a generation the one that runs; - is the one without a name"},
 	do: func(ctx context.Context, c *conn, in promoteIn) (Promotion, error) {
 		return promoteGeneration(ctx, c, in.Generation, in.PromoteOptions)
@@ -251,7 +251,7 @@ var rowPromote = &Operation[promoteIn, Promotion]{
 	note: func(in promoteIn, _ Promotion) Action {
 		return Action{Target: in.Generation, Author: in.Author, Reason: in.Reason, Detail: in.detail()}
 	},
-}
+})
 
 // Promote makes nodes run a generation's definitions: of all jobs, which makes the generation
 // active, or of the jobs that match a pattern. One script switches each job, so two generations can

@@ -55,7 +55,7 @@ type releaseIn struct {
 	ReleaseOptions
 }
 
-var rowRelease = &Operation[releaseIn, Release]{
+var rowRelease = row(&Operation[releaseIn, Release]{
 	Info: Info{Method: "POST", Path: "locks/{name}/release", Role: Operator, Audit: "locks release", Summary: "ask the holder of a lock to end, by its token"},
 	do: func(ctx context.Context, c *conn, in releaseIn) (Release, error) {
 		if in.Token <= 0 {
@@ -73,7 +73,7 @@ var rowRelease = &Operation[releaseIn, Release]{
 		}
 		return Action{Target: in.Name, Author: in.Author, Reason: in.Reason, Detail: detail}
 	},
-}
+})
 
 // ReleaseLock ends one grant of a lock, or of a run's lease, by its token, so that no other grant
 // is ended by mistake. It does not wait for the end; GetLock shows it. It returns ErrUnknownLock

@@ -62,13 +62,13 @@ type RefusedView struct {
 	Text string    `json:"text"`
 }
 
-var rowNodes = &Operation[matchIn, []NodeView]{
+var rowNodes = row(&Operation[matchIn, []NodeView]{
 	Info: Info{Method: "GET", Path: "nodes", Role: Viewer, Summary: "the nodes by name"},
 	do: func(ctx context.Context, c *conn, in matchIn) ([]NodeView, error) {
 		all, err := listNodes(ctx, c)
 		return slices.DeleteFunc(all, func(n NodeView) bool { return !matches(n.Name, in.Match) }), err
 	},
-}
+})
 
 // ListNodes lists the nodes in the roster by name, recently departed nodes too. Jobs of unreachable
 // partitions do not count as superseded or on standby. Records in an unknown format are counted in
@@ -142,7 +142,7 @@ type drainIn struct {
 	DrainOptions
 }
 
-var rowDrain = &Operation[drainIn, None]{
+var rowDrain = row(&Operation[drainIn, None]{
 	Info: Info{Method: "POST", Path: "nodes/{name}/drain", Role: Operator, Audit: "nodes drain", Summary: "let the nodes of a name claim nothing new"},
 	do: func(ctx context.Context, c *conn, in drainIn) (None, error) {
 		return done(drainNode(ctx, c, in.Name, in.DrainOptions))
@@ -150,7 +150,7 @@ var rowDrain = &Operation[drainIn, None]{
 	note: func(in drainIn, _ None) Action {
 		return Action{Target: in.Name, Author: in.Author, Reason: in.Reason}
 	},
-}
+})
 
 // DrainNode drains the nodes of a name until ResumeNode: they claim nothing new, hand over the jobs
 // that they own within three seconds, finish their runs, and stay in the roster as draining. The
@@ -186,11 +186,11 @@ func drainNode(ctx context.Context, c *conn, name string, o DrainOptions) (err e
 	return redisconn.Classify("drain node", err)
 }
 
-var rowResumeNode = &Operation[why, None]{
+var rowResumeNode = row(&Operation[why, None]{
 	Info: Info{Method: "POST", Path: "nodes/{name}/resume", Role: Operator, Audit: "nodes resume", Summary: "end the drain of a name"},
 	do:   func(ctx context.Context, c *conn, in why) (None, error) { return done(resumeNode(ctx, c, in.Name)) },
 	note: func(in why, _ None) Action { return Action{Target: in.Name, Reason: in.Reason} },
-}
+})
 
 // ResumeNode ends the drain of a name; its nodes claim again after their next heartbeat. It changes
 // nothing if the name is not drained. It returns ErrUnknownNode for a name that is neither drained
@@ -220,13 +220,13 @@ type Rests struct {
 	Rests bool `json:"rests"`
 }
 
-var rowIdle = &Operation[named, Rests]{
+var rowIdle = row(&Operation[named, Rests]{
 	Info: Info{Method: "GET", Path: "nodes/{name}/rests", Role: Viewer, Summary: "whether the nodes of a drained name run nothing any more"},
 	do: func(ctx context.Context, c *conn, in named) (r Rests, err error) {
 		r.Rests, err = nodeIdle(ctx, c, in.Name)
 		return r, err
 	},
-}
+})
 
 // NodeIdle reports whether the nodes of a name run nothing, and will run nothing until they are
 // resumed. Nodes that are gone are idle when the ledger has no run of theirs.

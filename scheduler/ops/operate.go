@@ -27,7 +27,7 @@ type pauseIn struct {
 	PauseOptions
 }
 
-var rowPause = &Operation[pauseIn, None]{
+var rowPause = row(&Operation[pauseIn, None]{
 	Info: Info{Method: "POST", Path: "jobs/{name}/pause", Role: Operator, Audit: "jobs pause", Summary: "stop a job's schedule"},
 	do: func(ctx context.Context, c *conn, in pauseIn) (None, error) {
 		return done(pauseJob(ctx, c, in.Name, in.PauseOptions))
@@ -35,7 +35,7 @@ var rowPause = &Operation[pauseIn, None]{
 	note: func(in pauseIn, _ None) Action {
 		return Action{Target: in.Name, Author: in.Author, Reason: in.Reason, Detail: untilWords(in.Until)}
 	},
-}
+})
 
 // Pause pauses a job. Ticks that are not claimed yet, up to the end of the pause, are recorded as
 // paused and never run. A run in flight goes on, and runs by hand still start. A repeated call
@@ -73,11 +73,11 @@ func untilWords(until time.Time) string {
 	return "until " + FormatTime(until)
 }
 
-var rowResume = &Operation[why, None]{
+var rowResume = row(&Operation[why, None]{
 	Info: Info{Method: "POST", Path: "jobs/{name}/resume", Role: Operator, Audit: "jobs resume", Summary: "end a job's pause"},
 	do:   func(ctx context.Context, c *conn, in why) (None, error) { return done(resumeJob(ctx, c, in.Name)) },
 	note: func(in why, _ None) Action { return Action{Target: in.Name, Reason: in.Reason} },
-}
+})
 
 // Resume ends a job's pause: ticks from now on run again. It changes nothing if the job is not
 // paused. It returns ErrUnknownJob.
@@ -105,7 +105,7 @@ type Rewound struct {
 	Tick time.Time `json:"tick" wire:"set"`
 }
 
-var rowRewind = &Operation[rewindIn, Rewound]{
+var rowRewind = row(&Operation[rewindIn, Rewound]{
 	Info: Info{Method: "POST", Path: "jobs/{name}/rewind", Role: Operator, Audit: "jobs rewind", Summary: "run a job's past ticks again"},
 	do: func(ctx context.Context, c *conn, in rewindIn) (Rewound, error) {
 		if in.To.IsZero() {
@@ -117,7 +117,7 @@ var rowRewind = &Operation[rewindIn, Rewound]{
 	note: func(in rewindIn, _ Rewound) Action {
 		return Action{Target: in.Name, Reason: in.Reason, Detail: "to " + FormatTime(in.To)}
 	},
-}
+})
 
 // Rewind sets a job's cursor back to the first tick of its schedule at or after an instant, and
 // returns that tick. Ticks from there on are claimed again under the job's catch-up policy, each as
@@ -209,7 +209,7 @@ type cancelBackfillIn struct {
 	author string
 }
 
-var rowCancelBackfill = &Operation[cancelBackfillIn, BackfillView]{
+var rowCancelBackfill = row(&Operation[cancelBackfillIn, BackfillView]{
 	Info: Info{Method: "DELETE", Path: "jobs/{name}/backfill", Role: Operator, Audit: "jobs backfill-cancel", Summary: "cancel the backfill of a job that is under way"},
 	do: func(ctx context.Context, c *conn, in cancelBackfillIn) (BackfillView, error) {
 		return cancelBackfill(ctx, c, in.Name, CancelOptions{Author: in.author, Reason: in.Reason})
@@ -217,7 +217,7 @@ var rowCancelBackfill = &Operation[cancelBackfillIn, BackfillView]{
 	note: func(in cancelBackfillIn, v BackfillView) Action {
 		return Action{Target: in.Name, Author: in.author, Reason: in.Reason, Detail: v.ID}
 	},
-}
+})
 
 // CancelBackfill cancels the backfill of a job that is under way: no further tick of it gets a run.
 // Its pending runs are recorded as cancelled, and those in flight end as Cancel ends them. It

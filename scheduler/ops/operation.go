@@ -1,8 +1,10 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
@@ -69,17 +71,21 @@ type Row interface {
 	Refuse(ctx context.Context, c *Client, in any, reason error) error
 }
 
-// Operations returns the table of all operations, in the order of openapi.json.
+// table has each row of the package.
+var table []Row
+
+// row adds an operation to the table.
+func row[In, Out any](o *Operation[In, Out]) *Operation[In, Out] {
+	table = append(table, o)
+	return o
+}
+
+// Operations returns the table of all operations, in the order of their paths.
 func Operations() []Row {
-	return []Row{
-		rowNamespace, rowOverview, rowEnds, rowListJobs, rowJobNames, rowGraph, rowStoredJobs, rowHandlers, rowPreview,
-		rowGetJob, rowPutJob, rowDeleteJob, rowTicks, rowTrigger, rowPause, rowResume, rowRewind,
-		rowBackfill, rowCancelBackfill, rowBackfills,
-		rowListRuns, rowGetRun, rowCancel, rowRerun,
-		rowNodes, rowDrains, rowDrain, rowResumeNode, rowIdle,
-		rowLocks, rowLock, rowRelease,
-		rowGenerations, rowPromote, rowVerify, rowProblems, rowAudit,
-	}
+	return slices.SortedFunc(slices.Values(table), func(a, b Row) int {
+		x, y := a.About(), b.About()
+		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.Method, y.Method))
+	})
 }
 
 // About describes the operation.
@@ -132,7 +138,7 @@ func (o *Operation[In, Out]) audited(ctx context.Context, c *Client, in In, out 
 
 // read makes the row of an operation that changes nothing.
 func read[In, Out any](path, summary string, do func(context.Context, *conn, In) (Out, error)) *Operation[In, Out] {
-	return &Operation[In, Out]{Info: Info{Method: "GET", Path: path, Role: Viewer, Summary: summary}, do: do}
+	return row(&Operation[In, Out]{Info: Info{Method: "GET", Path: path, Role: Viewer, Summary: summary}, do: do})
 }
 
 // slow marks an operation that reads much of Redis.

@@ -185,12 +185,12 @@ type endsIn struct {
 	Each int      `query:"each" default:"20" min:"1" max:"200"` // how many ends of each job, from 1 to 200; of all jobs 10,000 at most
 }
 
-var rowEnds = &Operation[endsIn, map[string][]EndView]{
+var rowEnds = row(&Operation[endsIn, map[string][]EndView]{
 	Info: Info{Method: "GET", Path: "ends", Role: Viewer, Summary: "how the latest ticks of some jobs ended, the oldest first"},
 	do: func(ctx context.Context, c *conn, in endsIn) (map[string][]EndView, error) {
 		return listEnds(ctx, c, in.Jobs, in.Each)
 	},
-}
+})
 
 // ListEnds lists how the latest ticks of some jobs ended, the oldest first, at most n of each;
 // shards of a tick are not listed. Jobs that are not there have none. It returns ErrRefused for

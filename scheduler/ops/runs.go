@@ -90,10 +90,10 @@ type RunQuery struct {
 	Wait time.Duration `query:"wait_ms" max:"8000"` // how long to wait for the end of the run, ms, at most 8,000
 }
 
-var rowGetRun = &Operation[RunQuery, RunView]{
+var rowGetRun = row(&Operation[RunQuery, RunView]{
 	Info: Info{Method: "GET", Path: "runs/{run}", Role: Viewer, Summary: "one run, with wait_ms when it has ended or that time is over"},
 	do:   func(ctx context.Context, c *conn, in RunQuery) (RunView, error) { return getRun(ctx, c, in.Run) }, // the server waits
-}
+})
 
 // GetRun finds one run by its id, or by its requested id, and reads its output and payload. It
 // returns ErrUnknownRun when neither a run in flight nor the history has it.

@@ -29,12 +29,12 @@ type ticksIn struct {
 	Limit int       `query:"limit" default:"20" min:"1" max:"1000"` // how many
 }
 
-var rowTicks = &Operation[ticksIn, []TickView]{
+var rowTicks = row(&Operation[ticksIn, []TickView]{
 	Info: Info{Method: "GET", Path: "jobs/{name}/ticks", Role: Viewer, Summary: "the next instants of a job's schedule"},
 	do: func(ctx context.Context, c *conn, in ticksIn) ([]TickView, error) {
 		return listTicks(ctx, c, in.Name, in.From, in.Limit)
 	},
-}
+})
 
 // ListTicks lists the next n instants of a job's schedule after an instant, the zero time for now;
 // none for a job that follows another. Of a job with MaxRuns there are no more than it may still
@@ -136,14 +136,14 @@ type previewIn struct {
 	Limit    int           `query:"limit" default:"10" min:"1" max:"20"` // how many ticks
 }
 
-var rowPreview = &Operation[previewIn, Preview]{
+var rowPreview = row(&Operation[previewIn, Preview]{
 	Info: Info{Method: "GET", Path: "preview", Role: Viewer, Summary: "the next ticks of a schedule, whether there is such a job or not"},
 	do: func(ctx context.Context, c *conn, in previewIn) (Preview, error) {
 		j := jobs.Job{Name: in.Name, Schedule: in.Schedule, TimeZone: in.TimeZone, Except: in.Except, Only: in.Only,
 			StartAt: in.StartAt, EndAt: in.EndAt, Jitter: in.Jitter}
 		return previewSchedule(ctx, c, j, in.Limit)
 	},
-}
+})
 
 // Preview lists the next n ticks of a job with a schedule, by Redis' time, whether such a job
 // exists or not, and the effect of the clock's changes. It reads the settings that decide the

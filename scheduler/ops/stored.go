@@ -58,7 +58,7 @@ type putIn struct {
 // Unread takes the faults of a body of which some settings could not be read.
 func (in *putIn) Unread(err error) { in.unread = err }
 
-var rowPutJob = &Operation[putIn, StoredJob]{
+var rowPutJob = row(&Operation[putIn, StoredJob]{
 	Info: Info{Method: "PUT", Path: "jobs/{name}", Role: Operator, Audit: "jobs put", Summary: "store a job that names a handler, or replace a stored one"},
 	do:   putOne,
 	dry:  func(in putIn) bool { return in.DryRun },
@@ -68,7 +68,7 @@ var rowPutJob = &Operation[putIn, StoredJob]{
 		}
 		return Action{Target: in.Name, Detail: cmp.Or(out.Schedule, in.Job.Schedule)}
 	},
-}
+})
 
 // PutJob stores a job that names a handler, or replaces a stored one, and returns it with its
 // version. Nodes with the handler (jobs.Registry.Handle) learn of the job within a second, and run
@@ -192,12 +192,12 @@ type storedIn struct {
 	Names []string `query:"name"` // only the stored job of this name; once for each
 }
 
-var rowStoredJobs = &Operation[storedIn, []StoredJob]{
+var rowStoredJobs = row(&Operation[storedIn, []StoredJob]{
 	Info: Info{Method: "GET", Path: "stored-jobs", Role: Viewer, Summary: "the jobs that were stored at run time, by name, with all settings"},
 	do: func(ctx context.Context, c *conn, in storedIn) ([]StoredJob, error) {
 		return storedJobs(ctx, c, in.Names...)
 	},
-}
+})
 
 // StoredJobs reads stored jobs by their names, all of them without names. A name without a stored
 // job is ErrUnknownJob.

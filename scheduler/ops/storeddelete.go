@@ -29,13 +29,13 @@ type deleteIn struct {
 	Was time.Time `query:"was"` // the version that is deleted; with another one stored the request is refused
 }
 
-var rowDeleteJob = &Operation[deleteIn, None]{
+var rowDeleteJob = row(&Operation[deleteIn, None]{
 	Info: Info{Method: "DELETE", Path: "jobs/{name}", Role: Operator, Audit: "jobs delete", Summary: "delete a stored job, or one that no node holds, with its history"},
 	do: func(ctx context.Context, c *conn, in deleteIn) (None, error) {
 		return done(deleteJobs(ctx, c, []StoredJob{{Job: jobs.Job{Name: in.Name}, Version: in.Was}})[in.Name])
 	},
 	note: func(in deleteIn, _ None) Action { return Action{Target: in.Name} },
-}
+})
 
 // Delete deletes a job with its history.
 //

@@ -40,14 +40,14 @@ type Asked struct {
 	job string
 }
 
-var rowTrigger = &Operation[triggerIn, Asked]{
+var rowTrigger = row(&Operation[triggerIn, Asked]{
 	Info: Info{Method: "POST", Path: "jobs/{name}/runs", Role: Operator, Audit: "jobs run", Summary: "run a job outside its schedule"},
 	do: func(ctx context.Context, c *conn, in triggerIn) (Asked, error) {
 		id, err := triggerJob(ctx, c, in.Name, in.TriggerOptions)
 		return Asked{Run: id}, err
 	},
 	note: func(in triggerIn, out Asked) Action { return Action{Target: in.Name, Detail: in.detail(out.Run)} },
-}
+})
 
 // Trigger requests one run of a job outside its schedule, and returns the run's id. The run also
 // starts while the job is paused, and waits while another run holds the job. It returns
@@ -156,7 +156,7 @@ type Cancelled struct {
 	job string
 }
 
-var rowCancel = &Operation[cancelIn, Cancelled]{
+var rowCancel = row(&Operation[cancelIn, Cancelled]{
 	Info: Info{Method: "POST", Path: "runs/{run}/cancel", Role: Operator, Audit: "runs cancel", Summary: "end a run"},
 	do: func(ctx context.Context, c *conn, in cancelIn) (of Cancelled, err error) {
 		of.Did, of.job, err = cancelRun(ctx, c, in.Run, in.CancelOptions)
@@ -165,7 +165,7 @@ var rowCancel = &Operation[cancelIn, Cancelled]{
 	note: func(in cancelIn, of Cancelled) Action {
 		return Action{Target: in.Run, Author: in.Author, Reason: in.Reason, Detail: ofJob(of.job)}
 	},
-}
+})
 
 // Cancel ends a run, by its id or the id with which it was requested. It does not wait for the
 // run's end; WaitRun does. It returns ErrUnknownRun, and ErrRefused when the run has ended with
@@ -206,7 +206,7 @@ func cancelRun(ctx context.Context, c *conn, id string, o CancelOptions) (did Ca
 	}
 }
 
-var rowRerun = &Operation[runWhy, Asked]{
+var rowRerun = row(&Operation[runWhy, Asked]{
 	Info: Info{Method: "POST", Path: "runs/{run}/rerun", Role: Operator, Audit: "runs rerun", Summary: "ask for one more attempt of a run that has ended"},
 	do: func(ctx context.Context, c *conn, in runWhy) (next Asked, err error) {
 		next.Run, next.job, err = rerunRun(ctx, c, in.Run)
@@ -215,7 +215,7 @@ var rowRerun = &Operation[runWhy, Asked]{
 	note: func(in runWhy, next Asked) Action {
 		return Action{Target: in.Run, Reason: in.Reason, Detail: ofJob(next.job)}
 	},
-}
+})
 
 // Rerun requests one more attempt of a run that has ended, whatever its outcome, and returns the
 // attempt's id. A repeated call returns the same id; for a third attempt, rerun the second. The

@@ -3,6 +3,7 @@ package opshttp
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -11,20 +12,41 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
+// recorded is a remote that notes the operations of its calls.
+type recorded struct {
+	ops.Remote
+	seen map[string]bool // by method and path
+}
+
+func (r recorded) Do(ctx context.Context, by ops.Actor, o ops.Row, in, out any) error {
+	r.seen[o.About().Method+" "+o.About().Path] = true
+	return r.Remote.Do(ctx, by, o, in, out)
+}
+
 // TestTransports: each operation gives the same output and the same error on Redis and over HTTP.
 // The operations stand in an order in which none takes away what the next one needs; what carries
 // the instant of its call is compared without it.
 func TestTransports(t *testing.T) {
 	w := begin(t, Config{})
-	remote, err := NewClient(w.http.URL, ClientConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noting := recorded{&remote{base: w.http.URL + Prefix, cfg: ClientConfig{HTTP: http.DefaultClient}}, make(map[string]bool)}
+	far := ops.NewRemote(noting)
 	pick := func(v any, err error) (any, error) { return v, err }
 	stored := jobs.Job{Name: "tenant/7", Handler: "mail", Schedule: "@yearly"}
 	id := must(w.client.Trigger(t.Context(), "fails/often", ops.TriggerOptions{Unique: "k"}))
 	must(w.client.WaitRun(t.Context(), id))
 	for name, do := range map[string]func(context.Context, *ops.Client) (any, error){
+		"namespace": func(ctx context.Context, c *ops.Client) (any, error) {
+			n, err := c.Namespace(ctx)
+			return []string{n.Name, n.Closed}, err
+		},
+		"overview": func(ctx context.Context, c *ops.Client) (any, error) {
+			o, err := c.Overview(ctx)
+			return o.Paused, err
+		},
+		"nodes": func(ctx context.Context, c *ops.Client) (any, error) {
+			list, err := c.ListNodes(ctx)
+			return list[0].ID, err
+		},
 		"no such job": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetJob(ctx, "nope")) },
 		"job":         func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetJob(ctx, "shards")) },
 		"jobs": func(ctx context.Context, c *ops.Client) (any, error) {
@@ -88,8 +110,9 @@ func TestTransports(t *testing.T) {
 		"no such node": func(ctx context.Context, c *ops.Client) (any, error) {
 			return nil, c.DrainNode(ctx, "b7", ops.DrainOptions{})
 		},
-		"idle":    func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.NodeIdle(ctx, "b7")) },
-		"no lock": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetLock(ctx, "nope")) },
+		"resumed none": func(ctx context.Context, c *ops.Client) (any, error) { return nil, c.ResumeNode(ctx, "b7") },
+		"idle":         func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.NodeIdle(ctx, "b7")) },
+		"no lock":      func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetLock(ctx, "nope")) },
 		"no grant": func(ctx context.Context, c *ops.Client) (any, error) {
 			return pick(c.ReleaseLock(ctx, "nope", 7, ops.ReleaseOptions{Force: true}))
 		},
@@ -145,7 +168,7 @@ func TestTransports(t *testing.T) {
 		},
 	} {
 		here, bad := do(t.Context(), w.client)
-		there, worse := do(t.Context(), remote)
+		there, worse := do(t.Context(), far)
 		one, two := string(must(ops.Encode(here))), string(must(ops.Encode(there)))
 		if _, _, other := ops.Incomplete(bad); other == nil && one != two {
 			t.Errorf("%s:\n%.1500s on Redis\n%.1500s over HTTP", name, one, two)
@@ -157,6 +180,11 @@ func TestTransports(t *testing.T) {
 		}
 		if (bad == nil) != (worse == nil) || bad != nil && !strings.Contains(worse.Error(), bad.Error()) {
 			t.Errorf("%s: %v, and %v over HTTP", name, bad, worse)
+		}
+	}
+	for _, o := range ops.Operations() {
+		if at := o.About().Method + " " + o.About().Path; !noting.seen[at] {
+			t.Errorf("%s has no case here", at)
 		}
 	}
 }
