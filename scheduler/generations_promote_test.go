@@ -345,59 +345,6 @@ func TestPromoteOverASlowWay(t *testing.T) {
 	})
 }
 
-// Wrong input is refused, with what to do next, and changes nothing.
-func TestPromoteRefuses(t *testing.T) {
-	frozen(t, func(c *cluster, server *redistest.Embedded, back func()) {
-		before := ledgerOf(server)
-		for _, x := range []struct {
-			generation, says string
-			o                ops.PromoteOptions
-		}{
-			{"three", `there are "one", "two"`, ops.PromoteOptions{}},
-			{"three", `start a node of it first`, ops.PromoteOptions{Force: true}},
-			{"two", "the pattern", ops.PromoteOptions{Pattern: "job-["}},
-			{"two", "the pattern", ops.PromoteOptions{Pattern: "a|b"}},
-			{"two", "no job matches zzz*", ops.PromoteOptions{Pattern: "zzz*"}},
-			{"two", "it has no job that matches leaves", ops.PromoteOptions{Pattern: "leaves", Force: true}},
-		} {
-			_, err := c.promoteKilled(&killer{}, x.generation, x.o)
-			if !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), x.says) {
-				c.t.Errorf("promote %s %+v: %v; want %s", x.generation, x.o, err, x.says)
-			}
-		}
-		server.Mini().Del("{escapement}:roster")
-		server.Mini().Del("{escapement}:seen")
-		if _, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{}); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "no node of it is alive") {
-			c.t.Errorf("nobody lives: %v", err)
-		}
-		if got := ledgerOf(server); got != before {
-			c.t.Errorf("a refusal has changed: %s", differing(before, got))
-		}
-		if p, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{Force: true}); err != nil || p.Switched.Count != 5 || p.Orphaned.Count != 1 || p.Created.Count != 1 {
-			c.t.Errorf("forced: %+v, %v", p, err)
-		}
-		back()
-		for _, defs := range []string{"{escapement:0}:defs", "{escapement:1}:defs"} {
-			digests, _ := server.Mini().HKeys(defs)
-			for _, digest := range digests {
-				if strings.Contains(server.Mini().HGet(defs, digest), `"generation":"two"`) {
-					server.Mini().HDel(defs, digest)
-				}
-			}
-		}
-		was := ledgerOf(server)
-		if _, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{}); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "have not said yet") || ledgerOf(server) != was {
-			c.t.Errorf("its nodes have just started: %v", err)
-		}
-		back()
-		_ = server.Mini().Set("{escapement:1}:gate", "1|0|one|sealed|m1|elsewhere:1")
-		was = ledgerOf(server)
-		if _, err := c.promoteKilled(&killer{}, "two", ops.PromoteOptions{}); !errors.Is(err, ops.ErrRefused) || !strings.Contains(err.Error(), "elsewhere:1") || ledgerOf(server) != was {
-			c.t.Errorf("sealed: %v", err)
-		}
-	})
-}
-
 // The changes of a promotion are shown before the promotion.
 func TestGenerationsCompare(t *testing.T) {
 	frozen(t, func(c *cluster, _ *redistest.Embedded, _ func()) {
