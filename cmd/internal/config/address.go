@@ -149,7 +149,7 @@ func (c *checker) mode() {
 	switch {
 	case r.SentinelUser != "" && r.SentinelPassword == "":
 		c.fault("redis.sentinel_user", "has no password; set redis.sentinel_password too")
-	case r.SentinelPassword != "" && !r.asksSentinels():
+	case r.SentinelPassword != "" && !r.usesSentinels():
 		c.fault("redis.sentinel_password", "is for sentinels, and none are asked with redis.mode: %s; leave it empty, or change the mode", r.Mode)
 	}
 }
@@ -168,8 +168,8 @@ func (t TLS) has(key string) bool {
 	return slices.ContainsFunc(settings(reflect.ValueOf(t)), func(s setting) bool { return s.key == key && s.value.String() != "" })
 }
 
-// asksSentinels reports whether sentinels name the master.
-func (r Redis) asksSentinels() bool {
+// usesSentinels reports whether sentinels name the master.
+func (r Redis) usesSentinels() bool {
 	a, err := redisconn.Parse(r.URL)
 	return r.Mode == modeSentinel || r.Mode == ModeStandalone && err == nil && a.Sentinel != nil
 }

@@ -126,9 +126,9 @@ func prune(list []jobs.Job, stored []ops.StoredJob, graph []ops.GraphJob, label 
 	var faults []error
 	goes := make(map[string]bool)
 	for _, s := range stored {
-		said, has := in[s.Name]
+		written, has := in[s.Name]
 		switch {
-		case has && s.ManagedBy != "" && s.ManagedBy != label && said != label:
+		case has && s.ManagedBy != "" && s.ManagedBy != label && written != label:
 			faults = append(faults, fmt.Errorf("%w: job %s: managed_by: %q manages it; take it out of the file, or write managed_by: %s for it to take it over", ops.ErrRefused, s.Name, s.ManagedBy, label))
 		case has:
 		case s.ManagedBy == label:

@@ -61,14 +61,14 @@ func over(ctx context.Context) bool {
 }
 
 // follow prints a requested run: its id, or its record with JSON; with w.wait, when it has ended.
-func follow(t command.Tool, asked ops.RunView, w waiting) error {
-	var unsaid error
+func follow(t command.Tool, requested ops.RunView, w waiting) error {
+	var unprinted error
 	if !t.JSON() {
-		if _, err := fmt.Fprintln(t.Stdout, asked.Run); err != nil {
-			unsaid = fmt.Errorf("run %s was asked for: %w", asked.Run, err)
+		if _, err := fmt.Fprintln(t.Stdout, requested.Run); err != nil {
+			unprinted = fmt.Errorf("run %s was asked for: %w", requested.Run, err)
 		}
 		if !w.wait {
-			return unsaid
+			return unprinted
 		}
 	}
 	limited := t
@@ -82,24 +82,24 @@ func follow(t command.Tool, asked ops.RunView, w waiting) error {
 		get = await
 	}
 	if w.wait && t.JSON() {
-		t.Report("waiting for run %s", asked.Run)
+		t.Report("waiting for run %s", requested.Run)
 	}
-	run, err := get(limited, asked.Run)
+	run, err := get(limited, requested.Run)
 	switch {
 	case err != nil && over(limited.Ctx) && t.Ctx.Err() == nil:
-		return errors.Join(late(t, asked.Run, w.most), unsaid)
+		return errors.Join(late(t, requested.Run, w.most), unprinted)
 	case err != nil && t.Ctx.Err() != nil:
-		return fmt.Errorf("wait for run %s, which was asked for and goes on: %w", asked.Run, command.ErrInterrupted)
+		return fmt.Errorf("wait for run %s, which was asked for and goes on: %w", requested.Run, command.ErrInterrupted)
 	case errors.Is(err, ops.ErrUnknownRun) && !w.wait:
 		// Named by --unique, it may have ended so long ago that its row is gone. The id is still
 		// known.
-		return print.JSON(t.Stdout, asked)
+		return print.JSON(t.Stdout, requested)
 	case err != nil:
-		return fmt.Errorf("run %s was asked for: %w", asked.Run, err)
+		return fmt.Errorf("run %s was asked for: %w", requested.Run, err)
 	case t.JSON():
 		err = print.JSON(t.Stdout, run)
 	}
-	if err = errors.Join(err, unsaid); !w.wait {
+	if err = errors.Join(err, unprinted); !w.wait {
 		return err
 	}
 	words := ending(run, 200)

@@ -152,7 +152,7 @@ func policies(j ops.JobView) []string {
 	if l := j.Limit; l.Group != "" {
 		limit = fmt.Sprintf("%d of %s", l.Max, l.Group)
 	}
-	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", bound(j.StartAt), "end at", bound(j.EndAt), "jitter", lasting(j.Jitter), "runs", ofMaxRuns(j),
+	return []string{"except", strings.Join(j.Except, ", "), "only", strings.Join(j.Only, ", "), "start at", print.Stamp(j.StartAt), "end at", print.Stamp(j.EndAt), "jitter", lasting(j.Jitter), "runs", ofMaxRuns(j),
 		"overlap", j.Overlap.String(), "catch up", catchUp, "start within", lasting(j.StartWithin), "on crash", onCrash,
 		"timeout", lasting(j.Timeout), "stall after", stallAfter(j), "ttl", lasting(j.TTL), "retry", retry, "labels", strings.Join(labels, ", "), "limit", limit, "guard", j.Guard,
 		"handler", strings.TrimSpace(j.Handler + " " + string(j.Payload)), "stored", print.Stamp(j.Stored), "success in", lasting(j.Expect.SuccessWithin)}
@@ -183,14 +183,6 @@ func lasting(d time.Duration) string {
 		return ""
 	}
 	return spec.FormatDuration(d)
-}
-
-// bound is an instant of the settings, "" for none.
-func bound(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return ops.FormatTime(at)
 }
 
 func times(n int) string {

@@ -70,7 +70,7 @@ const (
 
 // runsFollow prints a run's output until it has ended, through outages of Redis too.
 func runsFollow(t command.Tool, run ops.RunView) error {
-	shown, told := "", false
+	shown, reported := "", false
 	for {
 		text := run.Output
 		if run.Ended.IsZero() {
@@ -95,8 +95,8 @@ func runsFollow(t command.Tool, run ops.RunView) error {
 			run = next
 		case !errors.Is(err, locking.ErrUnreachable):
 			return err
-		case !told:
-			told = true
+		case !reported:
+			reported = true
 			t.Report("Redis does not answer; still following run %s, until interrupted: %v", run.Run, err)
 		}
 		select {

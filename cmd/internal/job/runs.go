@@ -16,9 +16,14 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// outcomes are the words of --outcome, but for pending.
-var outcomes = []string{"running", "succeeded", "failed", "timed_out", "cancelled", "lost", "abandoned",
-	"skipped", "missed", "paused", "superseded"}
+// outcomeWords returns the words of --outcome.
+func outcomeWords() []string {
+	words := []string{ops.OutcomePending}
+	for o := jobs.OutcomeRunning; o <= jobs.OutcomeSuperseded; o++ {
+		words = append(words, o.String())
+	}
+	return words
+}
 
 // Runs makes the commands runs.
 func Runs(a *command.App) *cobra.Command {
@@ -26,7 +31,7 @@ func Runs(a *command.App) *cobra.Command {
 	var since *command.TimeFlag
 	list := a.Command("list [--job NAME] [--since T] [--outcome O] [--after PLACE] [--limit N]", "list runs, and ticks that did not run", command.Wants(),
 		func(cmd *cobra.Command, args []string) error {
-			if words := append([]string{ops.OutcomePending}, outcomes...); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
+			if words := outcomeWords(); filter.Outcome != "" && !slices.Contains(words, filter.Outcome) {
 				return command.Usagef("--outcome %s is not one of %s%s", print.Quote(filter.Outcome), strings.Join(words, ", "), spec.DidYouMean(filter.Outcome, words))
 			}
 			filter.Limit = a.Limit(cmd, filter.Limit)
@@ -65,7 +70,7 @@ escapement runs list --outcome failed --since 2026-11-24 -o wide`
 	list.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this `outcome`")
 	list.Flags().StringVar(&filter.After, "after", "", "only what is behind this `PLACE`, as the page before has named it")
 	command.LimitFlag(list, &filter.Limit)
-	command.CompleteFlag(list, "outcome", command.CompleteWords(append([]string{ops.OutcomePending}, outcomes...)))
+	command.CompleteFlag(list, "outcome", command.CompleteWords(outcomeWords()))
 	get := a.Command("get RUN", "show one run, and what it wrote", command.Wants("RUN"), a.Connect(runsGet))
 	get.Example = `escapement runs get 01a2164e-3bd0-7e12-9aa0-e6e8b8250d6d`
 	return a.CompleteFirst(a.Group("runs COMMAND", "list, show, cancel and repeat runs", list, get, runsLogsCommand(a), runsCancelCommand(a), runsRerunCommand(a)), runIDs)

@@ -139,12 +139,3 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		}
 	}
 }
-
-// TestOutcomeWords: the words that --outcome completes are outcomes.
-func TestOutcomeWords(t *testing.T) {
-	for _, w := range outcomes {
-		if err := new(jobs.Outcome).UnmarshalText([]byte(w)); err != nil {
-			t.Errorf("--outcome: %v", err)
-		}
-	}
-}

@@ -18,17 +18,17 @@ import (
 // for the command's success.
 type helpFlag struct {
 	lock  *cobra.Command
-	asked bool
+	given bool
 }
 
-func (h *helpFlag) String() string { return strconv.FormatBool(h.asked) }
+func (h *helpFlag) String() string { return strconv.FormatBool(h.given) }
 func (h *helpFlag) Type() string   { return "bool" }
 
 func (h *helpFlag) Set(text string) (err error) {
 	if len(h.lock.Flags().Args()) > 1 {
 		return errors.New("it is the command's")
 	}
-	h.asked, err = strconv.ParseBool(text)
+	h.given, err = strconv.ParseBool(text)
 	return err
 }
 

@@ -24,9 +24,9 @@ const (
 	// lock is still ours.
 	leftGrace = 5 * time.Second
 
-	// lookEvery is how often the clocks are compared: a timer does not fire while
+	// clockEvery is how often the clocks are compared: a timer does not fire while
 	// the machine sleeps, nor right when it wakes up.
-	lookEvery = 100 * time.Millisecond
+	clockEvery = 100 * time.Millisecond
 
 	// clearEvery is how often a group is checked that was ordered to end.
 	clearEvery = 20 * time.Millisecond
@@ -97,8 +97,8 @@ func (u *underLock) run() (code int, err error) {
 // watch waits for the command, passes signals on to it, and ends it when the
 // lock is lost.
 func (u *underLock) watch(exited <-chan error) error {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	tick := time.NewTicker(clockEvery)
+	defer tick.Stop()
 	over := u.lease.Context().Done()
 	var kill, stuck <-chan time.Time
 	for {
@@ -114,23 +114,23 @@ func (u *underLock) watch(exited <-chan error) error {
 			u.stuck = true
 			u.post("the command does not end: %v; the lock lapses, and this program waits for the command", u.group.Stuck())
 		case <-over:
-		case <-look.C:
+		case <-tick.C:
 		}
 		if over != nil && u.lease.Context().Err() != nil {
 			over = nil
-			u.lose()
+			u.terminate()
 			kill = time.After(time.Until(u.killAt))
 		}
 	}
 }
 
-// lose is the first of two steps that end the command.
-func (u *underLock) lose() {
+// terminate is the first of two steps that end the command.
+func (u *underLock) terminate() {
 	u.lost = true
 	u.group.Terminate()
 	u.killAt = time.Now()
-	if told := u.lease.Deadline(); told.Before(u.killAt) {
-		u.killAt = told // this process stood still when the lease ended
+	if deadline := u.lease.Deadline(); deadline.Before(u.killAt) {
+		u.killAt = deadline // this process stood still when the lease ended
 	}
 	u.killAt = u.killAt.Add(killAfter)
 	u.post("the command is ended, within %s: %v", killAfter, context.Cause(u.lease.Context()))
@@ -148,7 +148,7 @@ func (u *underLock) clear() {
 		u.group.Terminate()
 		deadline = time.Now().Add(leftGrace)
 	case u.killAt.IsZero(): // the command had ended before anybody looked
-		u.lose()
+		u.terminate()
 		fallthrough
 	default:
 		deadline = u.killAt
@@ -162,7 +162,7 @@ func (u *underLock) clear() {
 		case <-tick.C:
 		}
 		if !u.lost && u.lease.Context().Err() != nil {
-			u.lose()
+			u.terminate()
 			deadline = u.killAt
 		}
 		switch {

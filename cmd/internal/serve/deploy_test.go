@@ -223,7 +223,7 @@ func TestCompose(t *testing.T) {
 		t.Errorf("Prometheus scrapes %v, the nodes are %v", got, targets)
 	}
 	for _, l := range nodes {
-		handler := fleetOfLoaded(t, false, l, l.Node.Name).handler(l.HTTP)
+		handler := nodesOfLoaded(t, false, l, l.Node.Name).handler(l.HTTP)
 		for _, target := range targets {
 			r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://"+target+"/metrics", nil), httptest.NewRecorder()
 			if handler.ServeHTTP(w, r); w.Code != 200 {

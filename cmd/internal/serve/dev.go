@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/redis/go-redis/v9"
-
 	"github.com/spf13/cobra"
 
 	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler"
 )
 
 // maxDevNodes bounds dev: beyond it the machine is shown, not the program.
@@ -58,7 +60,7 @@ func dev(a *command.App, l *config.Loaded, count int) error {
 		return err
 	}
 	defer end()
-	f := fleet{several: true}
+	n := nodes{several: true}
 	for i := range count {
 		client, err := newClient()
 		if err != nil {
@@ -69,11 +71,11 @@ func dev(a *command.App, l *config.Loaded, count int) error {
 		if where == config.Embedded { // it forgets everything: no definition is older than this one
 			cfg.Revision = cmp.Or(cfg.Revision, "dev")
 		}
-		if err := f.add(endpoint{client, where}, endpoint{}, l, cfg); err != nil {
+		if err := n.add(endpoint{client, where}, endpoint{}, l, cfg); err != nil {
 			return err
 		}
 	}
-	err = f.run(l.HTTP, log, func(url string) {
+	err = n.run(l.HTTP, log, func(url string) {
 		fmt.Fprintln(a.Stdout, url)
 		fmt.Fprintf(a.Stderr, "escapement: %s, %s, Redis: %s; Ctrl-C drains and ends\n", print.Many(int64(count), "node"), print.Many(int64(len(l.JobList)), "job"), where)
 	})
@@ -94,4 +96,21 @@ func devRedis(l *config.Loaded) (newClient func() (redis.UniversalClient, error)
 		return nil, "", err
 	}
 	return func() (redis.UniversalClient, error) { return server.Client(), nil }, config.Embedded, nil
+}
+
+// tickLines prints one line on out for each run that starts, in one write: several
+// nodes share it.
+func tickLines(out io.Writer) *scheduler.Hooks {
+	return &scheduler.Hooks{Started: func(e scheduler.RunEvent) { fmt.Fprintln(out, tickLine(e)) }}
+}
+
+// tickLine is "report  tick 2026-01-02T15:04:05.000Z  node dev-2  token 17..  lag 0.8ms", with "
+// shard 3 of 16" behind the tick for one of several shards.
+func tickLine(e scheduler.RunEvent) string {
+	shard := ""
+	if e.Shards > 1 {
+		shard = fmt.Sprintf("  shard %d of %d", e.Shard, e.Shards)
+	}
+	return fmt.Sprintf("%-12s  tick %s%s  node %s  token %d  lag %.1fms",
+		e.Job, e.Tick.UTC().Format(print.TimeFormat), shard, e.Node, e.Token, float64(e.Lag)/float64(time.Millisecond))
 }

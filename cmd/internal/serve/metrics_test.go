@@ -12,20 +12,20 @@ import (
 	"github.com/escapement/escapement/scheduler"
 )
 
-// fleetOf is nodes of that configuration over the embedded Redis, not running.
-func fleetOf(t *testing.T, several bool, text string, names ...string) *fleet {
+// nodesOf is nodes of that configuration over the embedded Redis, not running.
+func nodesOf(t *testing.T, several bool, text string, names ...string) *nodes {
 	t.Helper()
 	l, err := config.Load(config.Source{File: testkit.Write(t, text)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fleetOfLoaded(t, several, l, names...)
+	return nodesOfLoaded(t, several, l, names...)
 }
 
-func fleetOfLoaded(t *testing.T, several bool, l *config.Loaded, names ...string) *fleet {
+func nodesOfLoaded(t *testing.T, several bool, l *config.Loaded, names ...string) *nodes {
 	t.Helper()
 	server, _ := redistest.StartEmbedded(t)
-	f := &fleet{several: several}
+	f := &nodes{several: several}
 	for _, name := range names {
 		client := server.Client()
 		t.Cleanup(func() { _ = client.Close() })
@@ -45,14 +45,14 @@ jobs:
 // With open access, a page of another site learns only that a server listens, below a base path
 // too.
 func TestNamesOfOthersReadNothing(t *testing.T) {
-	open, closed := fleetOf(t, false, aJob, "n").handler(config.HTTP{BasePath: "/ops"}), fleetOf(t, false, "http: {viewer_token: viewer-token}"+aJob, "n").handler(config.HTTP{})
+	open, closed := nodesOf(t, false, aJob, "n").handler(config.HTTP{BasePath: "/ops"}), nodesOf(t, false, "http: {viewer_token: viewer-token}"+aJob, "n").handler(config.HTTP{})
 	for _, path := range []string{"/metrics", "/readyz", "/version", "/", "/app.js", "/api/v1/jobs", "/ops/metrics", "/ops/", "/nowhere", "/healthz"} {
 		r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://evil.example"+path, nil), httptest.NewRecorder()
 		if open.ServeHTTP(w, r); (w.Code == 403) != (path != "/healthz") {
 			t.Errorf("%s of evil.example: %d", path, w.Code)
 		}
 	}
-	named := fleetOf(t, false, `http: {listen: "Own.example:8080", hosts: [Named.Example]}`+aJob, "n").handler(config.HTTP{})
+	named := nodesOf(t, false, `http: {listen: "Own.example:8080", hosts: [Named.Example]}`+aJob, "n").handler(config.HTTP{})
 	for host, want := range map[string]int{"own.example:8080": 200, "NAMED.example": 200, "evil.example": 403} {
 		r, w := httptest.NewRequestWithContext(t.Context(), "GET", "http://"+host+"/metrics", nil), httptest.NewRecorder()
 		if named.ServeHTTP(w, r); w.Code != want {
@@ -81,7 +81,7 @@ func TestMetricsAreGuarded(t *testing.T) {
 		if r.Host = "localhost"; tt.token != "" {
 			r.Header.Set("Authorization", "Bearer "+tt.token)
 		}
-		fleetOf(t, false, tt.config+aJob, "n").handler(config.HTTP{}).ServeHTTP(w, r)
+		nodesOf(t, false, tt.config+aJob, "n").handler(config.HTTP{}).ServeHTTP(w, r)
 		if w.Code != tt.code || (tt.code == 200) != strings.Contains(w.Body.String(), "\nescapement_ticks_total{escapement_job=\"a\",outcome=\"failed\"} 0\n") {
 			t.Errorf("%q with token %q: %d, want %d: %.200s", tt.config, tt.token, w.Code, tt.code, w.Body)
 		}
@@ -102,7 +102,7 @@ func TestMetricsOfSeveralNodes(t *testing.T) {
 		{"http: {metrics_jobs: 0}", []string{`{escapement_job="",escapement_node="dev-1",outcome="failed"} 0`}, `escapement_job="a"`},
 	} {
 		w := httptest.NewRecorder()
-		fleetOf(t, true, tt.config+aJob, "dev-1", "dev-2").handler(config.HTTP{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/metrics", nil))
+		nodesOf(t, true, tt.config+aJob, "dev-1", "dev-2").handler(config.HTTP{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/metrics", nil))
 		for _, want := range tt.want {
 			if !strings.Contains(w.Body.String(), want+"\n") {
 				t.Errorf("%q: %s is missing", tt.config, want)

@@ -25,50 +25,50 @@ const sameSignal = 200 * time.Millisecond
 
 var errSecondSignal = errors.New("second signal: exiting at once, runs are left to their leases; commands end within a second where there is /bin/sh, and go on elsewhere")
 
-// fleet is the nodes of one process and their shared parts.
-type fleet struct {
+// nodes has the nodes of one process, and their shared parts.
+type nodes struct {
 	slots      []*nodeSlot
 	supervisor *supervisor // gets the nodes' states; nil for none
 	several    bool        // there will be several nodes: metrics carry their names
 }
 
 // add makes one more node. The clients are closed by run.
-func (f *fleet) add(at, next endpoint, l *config.Loaded, cfg scheduler.Config) error {
+func (n *nodes) add(at, next endpoint, l *config.Loaded, cfg scheduler.Config) error {
 	labels := prometheus.Labels{}
-	if f.several {
+	if n.several {
 		labels[metrics.NodeLabel] = cfg.Name
 	}
 	s, err := newNodeSlot(at, next, l, cfg, metrics.New(metrics.Config{Jobs: l.HTTP.JobsWithMetrics(), JobHistograms: l.HTTP.MetricsHistograms == "job", Labels: labels}))
 	if err == nil {
-		f.slots = append(f.slots, s)
+		n.slots = append(n.slots, s)
 	}
 	return err
 }
 
 // handler serves health of all nodes, and API and console of the namespace, below the base path and
 // without it.
-func (f *fleet) handler(cfg config.HTTP) http.Handler {
-	mux, all, access := http.NewServeMux(), http.NewServeMux(), f.slots[0].l.HTTP.Access()
-	health := healthHandler(f.slots)
+func (n *nodes) handler(cfg config.HTTP) http.Handler {
+	mux, all, access := http.NewServeMux(), http.NewServeMux(), n.slots[0].l.HTTP.Access()
+	health := healthHandler(n.slots)
 	all.Handle("/healthz", health) // by any name: it only shows that a server listens
 	all.Handle("/", access.Named(mux))
 	for _, path := range []string{"/readyz", "/version"} {
 		mux.Handle(path, health)
 	}
 	var collectors []*metrics.Collector
-	for _, s := range f.slots {
+	for _, s := range n.slots {
 		collectors = append(collectors, s.metrics)
 	}
-	mux.Handle("/metrics", f.slots[0].guard(ops.Viewer, metrics.Handler(collectors...)))
-	mux.Handle("/", console.Handler(console.Config{API: f.slots[0], Name: f.slots[0].l.Namespace}))
+	mux.Handle("/metrics", n.slots[0].guard(ops.Viewer, metrics.Handler(collectors...)))
+	mux.Handle("/", console.Handler(console.Config{API: n.slots[0], Name: n.slots[0].l.Namespace}))
 	return console.Below(cfg.BasePath, all)
 }
 
 // run serves the health endpoints and runs the nodes until a signal, a node's end
 // or the server's. started is called with the address before the nodes begin. After
 // a second signal nothing is closed: the nodes still run, and the process ends.
-func (f *fleet) run(cfg config.HTTP, log *slog.Logger, started func(url string)) error {
-	srv, err := startServer(cfg, f.handler(cfg), log)
+func (n *nodes) run(cfg config.HTTP, log *slog.Logger, started func(url string)) error {
+	srv, err := startServer(cfg, n.handler(cfg), log)
 	if err != nil {
 		return err
 	}
@@ -80,10 +80,10 @@ func (f *fleet) run(cfg config.HTTP, log *slog.Logger, started func(url string))
 		url += cfg.BasePath + "/"
 	}
 	started(url)
-	reload, end := newReloader(f.slots, log)
+	reload, end := newReloader(n.slots, log)
 	defer end()
-	parts := []func(context.Context) error{srv.wait, reload.run, func(ctx context.Context) error { return watch(ctx, f.supervisor, log, f.slots) }}
-	for _, s := range f.slots {
+	parts := []func(context.Context) error{srv.wait, reload.run, func(ctx context.Context) error { return watch(ctx, n.supervisor, log, n.slots) }}
+	for _, s := range n.slots {
 		parts = append(parts, s.run)
 	}
 	signals := make(chan os.Signal, 2)
@@ -92,7 +92,7 @@ func (f *fleet) run(cfg config.HTTP, log *slog.Logger, started func(url string))
 	return untilSignalled(signals, log, func(ctx context.Context) error {
 		err := together(ctx, parts...)
 		srv.stop() // after the nodes: /readyz shows the drain while it lasts
-		for _, s := range f.slots {
+		for _, s := range n.slots {
 			s.close()
 		}
 		if err == nil {

@@ -26,7 +26,7 @@ const pollEvery = time.Second
 type reloader struct {
 	slots    []*nodeSlot
 	log      *slog.Logger
-	asked    chan os.Signal
+	hangups  chan os.Signal
 	terminal func() bool // there is a terminal, and SIGHUP may mean that it is gone
 	load     func(config.Source) (*config.Loaded, error)
 	busy     chan struct{} // closed when the call of files before has returned; nil before the first
@@ -41,12 +41,12 @@ type reloader struct {
 // newReloader listens for SIGHUP from now on. end gives the signal back.
 func newReloader(slots []*nodeSlot, log *slog.Logger) (r *reloader, end func()) {
 	l := slots[0].l
-	r = &reloader{slots: slots, log: log, asked: make(chan os.Signal, 1), started: l, now: l, read: l.Stamp, load: config.Load, terminal: func() bool { return false }}
+	r = &reloader{slots: slots, log: log, hangups: make(chan os.Signal, 1), started: l, now: l, read: l.Stamp, load: config.Load, terminal: func() bool { return false }}
 	if !signal.Ignored(syscall.SIGHUP) && hasTerminal() { // nohup ignores it: the terminal's end then means nothing
 		r.terminal = hasTerminal
 	}
-	signal.Notify(r.asked, syscall.SIGHUP)
-	return r, func() { signal.Stop(r.asked) }
+	signal.Notify(r.hangups, syscall.SIGHUP)
+	return r, func() { signal.Stop(r.hangups) }
 }
 
 // hasTerminal reports whether the process has a controlling terminal.
@@ -67,14 +67,14 @@ func (r *reloader) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.asked:
+		case <-r.hangups:
 			if had && !r.terminal() {
 				r.log.Info("stopping: the terminal is gone")
 				return nil
 			}
 			r.reload(ctx)
 		case <-tick.C:
-			r.look(ctx)
+			r.check(ctx)
 		}
 	}
 }
@@ -110,21 +110,21 @@ func (r *reloader) files(ctx context.Context, f func()) bool {
 	}
 }
 
-// hang refuses files that do not answer. The first look that they answer reads them.
-func (r *reloader) hang(ctx context.Context) {
+// refuseUnread refuses files that do not answer. The first look that they answer reads them.
+func (r *reloader) refuseUnread(ctx context.Context) {
 	if r.read = (config.Stamp{}); ctx.Err() == nil {
 		r.refuse(fmt.Errorf("the files: %w within %s; look after their file system", boundedfile.ErrNoAnswer, filesWithin))
 	}
 }
 
-// look reloads when the files have changed, and have not changed since the look before: writing
+// check reloads when the files have changed, and have not changed since the look before: writing
 // them may take a moment.
-func (r *reloader) look(ctx context.Context) {
+func (r *reloader) check(ctx context.Context) {
 	read, file := r.read, r.now.Src.File
 	var now config.Stamp
 	if !r.files(ctx, func() { now = read.Again(file) }) {
 		if len(read.Files) > 0 { // else they are refused
-			r.hang(ctx)
+			r.refuseUnread(ctx)
 		}
 		return
 	}
@@ -145,7 +145,7 @@ func (r *reloader) reload(ctx context.Context) {
 	var err error
 	var now config.Stamp
 	if !r.files(ctx, func() { l, err = load(src); now = l.Stamp.Again(src.File) }) {
-		r.hang(ctx)
+		r.refuseUnread(ctx)
 		return
 	}
 	if r.read = l.Stamp; !r.read.Same(now) {

@@ -60,16 +60,16 @@ func (r *reloader) names() string {
 func TestLookWaitsForTheWriter(t *testing.T) {
 	t.Parallel()
 	r, conf, said := reloadable(t, testkit.JobsOf("first"))
-	r.look(t.Context())
+	r.check(t.Context())
 	testkit.Put(t, conf, "jo")
-	r.look(t.Context())
+	r.check(t.Context())
 	testkit.Put(t, conf, testkit.JobsOf("second"))
-	r.look(t.Context())
+	r.check(t.Context())
 	if said.Len() > 0 || r.names() != "first" {
 		t.Errorf("too early: %s %s", r.names(), said)
 	}
 	for range 3 {
-		r.look(t.Context())
+		r.check(t.Context())
 	}
 	if r.names() != "second" || strings.Count(said.String(), "configuration reloaded") != 1 || strings.Contains(said.String(), "refused") {
 		t.Errorf("jobs %s: %s", r.names(), said)
@@ -88,7 +88,7 @@ func TestLookWaitsForTheWriter(t *testing.T) {
 	}
 	testkit.Put(t, conf, "jobs: [")
 	for range 4 {
-		r.look(t.Context())
+		r.check(t.Context())
 	}
 	if err := errors.Join(os.Remove(conf), os.Mkdir(conf, 0o700)); err != nil { // a fault without a line and a setting
 		t.Fatal(err)
@@ -148,10 +148,10 @@ func TestHangUp(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() { done <- r.run(ctx) }()
-			r.asked <- syscall.SIGHUP
+			r.hangups <- syscall.SIGHUP
 			if !tt.stops {
-				r.asked <- syscall.SIGHUP // taken when the first is through
-				r.asked <- syscall.SIGHUP
+				r.hangups <- syscall.SIGHUP // taken when the first is through
+				r.hangups <- syscall.SIGHUP
 				cancel()
 			}
 			if err := <-done; err != nil {
@@ -172,8 +172,8 @@ func TestReloadOfFilesThatHang(t *testing.T) {
 	testkit.Put(t, conf, testkit.JobsOf("second"))
 	synctest.Test(t, func(t *testing.T) {
 		answer, calls := make(chan struct{}), new(atomic.Int32)
-		defer func(asked chan os.Signal) { r.asked = asked }(r.asked)
-		r.asked = make(chan os.Signal) // of the bubble
+		defer func(asked chan os.Signal) { r.hangups = asked }(r.hangups)
+		r.hangups = make(chan os.Signal) // of the bubble
 		r.load = func(src config.Source) (*config.Loaded, error) {
 			calls.Add(1)
 			<-answer
@@ -181,7 +181,7 @@ func TestReloadOfFilesThatHang(t *testing.T) {
 		}
 		r.reload(t.Context())
 		for range 3 {
-			r.look(t.Context())
+			r.check(t.Context())
 		}
 		if logged := said.String(); calls.Load() != 1 || strings.Count(logged, "level=ERROR") != 1 || !strings.Contains(logged, "does not answer within 1m0s") {
 			t.Errorf("%d calls: %s", calls.Load(), logged)
@@ -196,7 +196,7 @@ func TestReloadOfFilesThatHang(t *testing.T) {
 		}
 		close(answer)
 		for range 3 {
-			r.look(t.Context())
+			r.check(t.Context())
 		}
 	})
 	if r.names() != "second" {
@@ -214,7 +214,7 @@ func TestCalendarFilesAreReadAgain(t *testing.T) {
 	}
 	looks := func() {
 		for range 3 {
-			r.look(t.Context())
+			r.check(t.Context())
 		}
 	}
 	except := func() string { return strings.Join(r.slots[0].jobs[0].Except, " ") }

@@ -41,7 +41,7 @@ ESCAPEMENT_REDIS_URL=redis://redis:6379/0 ESCAPEMENT_NODE_NAME=a1 escapement run
 }
 
 // runNode runs the one node of a process, and reports its state to the supervisor.
-func runNode(l *config.Loaded, cfg scheduler.Config, told *supervisor) error {
+func runNode(l *config.Loaded, cfg scheduler.Config, manager *supervisor) error {
 	client, err := l.NewClient()
 	if err != nil {
 		return err
@@ -56,16 +56,16 @@ func runNode(l *config.Loaded, cfg scheduler.Config, told *supervisor) error {
 	}
 	defer end()
 	cfg.Guards = guards
-	f := fleet{supervisor: told}
-	if err := f.add(endpoint{client, l.RedisName()}, next, l, cfg); err != nil {
+	n := nodes{supervisor: manager}
+	if err := n.add(endpoint{client, l.RedisName()}, next, l, cfg); err != nil {
 		return err
 	}
 	log := cfg.Logger
 	if len(l.JobList) == 0 {
 		log.Warn("the configuration has no jobs; this node will have nothing to do", "file", l.From.File)
 	}
-	err = f.run(l.HTTP, log, func(url string) {
-		log.Info("node starting", "node", f.slots[0].Name(), "redis", l.RedisName(), "http", url)
+	err = n.run(l.HTTP, log, func(url string) {
+		log.Info("node starting", "node", n.slots[0].Name(), "redis", l.RedisName(), "http", url)
 	})
 	return l.Explained(err, "wait for it with --wait-for-redis")
 }

@@ -115,7 +115,7 @@ func TestNoServer(t *testing.T) {
 
 // TestBasePath: health, API and console are served below the base path, and without it.
 func TestBasePath(t *testing.T) {
-	h := fleetOf(t, false, aJob, "n").handler(config.HTTP{BasePath: "/ops"})
+	h := nodesOf(t, false, aJob, "n").handler(config.HTTP{BasePath: "/ops"})
 	for _, prefix := range []string{"", "/ops"} {
 		for path, has := range map[string]string{"/healthz": "ok", "/readyz": "n", "/version": `"go"`, "/metrics": "# HELP", "/api/v1/me": `"node":"n"`, "/": "app.js", "/app.css": "body"} {
 			w := httptest.NewRecorder()

@@ -74,9 +74,9 @@ func (s *nodeSlot) start() error {
 	if err != nil {
 		return s.l.Refused(err)
 	}
-	if tell := s.l.NotifyConfig; len(tell.Targets) > 0 {
-		tell.Node, tell.Logger = node.Name(), cfg.Logger
-		notifier, err := notify.New(s.at.client, tell)
+	if cfg := s.l.NotifyConfig; len(cfg.Targets) > 0 {
+		cfg.Node, cfg.Logger = node.Name(), s.cfg.Logger
+		notifier, err := notify.New(s.at.client, cfg)
 		if err != nil {
 			return s.l.Refused(err)
 		}

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -15,6 +19,7 @@ import (
 	"github.com/escapement/escapement/cmd/internal/testkit"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // sampleJobs are the jobs of the tests below.
@@ -197,4 +202,124 @@ func TestDev(t *testing.T) {
 	if text := p.Stderr.Text(); !strings.Contains(text, "address already in use") || !strings.Contains(text, "http.listen") {
 		t.Errorf("a taken port: %s", text)
 	}
+}
+
+// TestGuardInConfig: a job with a guard runs only under a lock of locks.driver, whose token it has.
+func TestGuardInConfig(t *testing.T) {
+	t.Parallel()
+	servers := strings.Join([]string{"redis://" + redistest.Start(t).Addr(), "redis://" + redistest.Start(t).Addr(), "redis://" + redistest.Start(t).Addr()}, ",")
+	config := func(guard string) string {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		text := `
+locks: {driver: redlock, servers: [` + servers + `]}
+node: {name: a1}
+http: {listen: ""}
+jobs:
+  - {name: books, schedule: "@every 1s", ttl: 3s, guard: ` + guard + `, exec: {command: [sh, -c, "echo token=$ESCAPEMENT_TOKEN"]}}
+`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	cmdtest.Expect(t, nil, command.ExitConfig, `"zookeeper" is not locks.driver, which is redlock`, "config", "validate", config("zookeeper"))
+	env := cmdtest.RedisEnv(redistest.Start(t))
+	p := cmdtest.Start(t, env, "run", "--config", config("redlock"))
+	p.Logged("a run waits before it starts", `"for":"the guard redlock"`)
+	if code, _, words := cmdtest.Call(nil, "", "locks", "bootstrap", "--driver", "redlock", "--servers", servers); code != command.ExitDone {
+		t.Fatal(words)
+	}
+	p.Logged("run ended", `"outcome":"succeeded"`)
+	var all []ops.RunView
+	if _, out, _ := cmdtest.Call(env, "", "runs", "list", "--job", "books", "--outcome", "succeeded", "-o", "json"); ops.Decode([]byte(out), &all) != nil || len(all) == 0 {
+		t.Fatal(out)
+	}
+	done := all[len(all)-1]
+	_, out, _ := cmdtest.Call(env, "", "runs", "get", done.Run)
+	if !strings.Contains(out, "waits for the guard redlock") || !strings.Contains(out, "token=1") || strings.Contains(out, fmt.Sprint("token=", done.Token)) {
+		t.Errorf("its token is not the guard's: %s", out)
+	}
+}
+
+// A node's stderr is a pipe that is full, or broken. The node runs its jobs, and drains when it is
+// stopped. Its commands end by SIGPIPE as ever.
+func TestNobodyReads(t *testing.T) {
+	for _, name := range []string{"hangs", "is gone"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read, full, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			if name == "hangs" {
+				cmdtest.FillPipe(t, full)
+			} else {
+				_ = read.Close()
+			}
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			lines := listen(t, fifo)
+			config := testkit.Write(t, fmt.Sprintf(`jobs:
+- {name: often, schedule: "* * * * * *", overlap: skip, exec: {command: [sh, -c, 'sh -c "kill -PIPE \$\$; echo survived > %[1]s"; echo ran > %[1]s']}}
+`, fifo))
+			node := cmdtest.Process(t, []string{"ESCAPEMENT_HTTP_LISTEN=127.0.0.1:0", "ESCAPEMENT_REDIS_URL=redis://" + redistest.Start(t).Addr()}, "run", "--config", config)
+			node.Stderr = full
+			if err := node.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = full.Close()
+			ended := make(chan error, 1)
+			go func() { ended <- node.Wait() }()
+			defer func() { _ = node.Process.Kill() }() // it has ended, if all is well
+			late := time.After(cmdtest.Within)
+			for range 3 {
+				select {
+				case line := <-lines:
+					if line != "ran" {
+						t.Errorf("a command says it %s", line)
+					}
+				case err := <-ended:
+					t.Fatalf("the node ended: %v", err)
+				case <-late:
+					t.Fatal("it runs nothing")
+				}
+			}
+			_ = node.Process.Signal(syscall.SIGTERM)
+			for over := false; !over; {
+				select {
+				case <-lines:
+				case <-late:
+					t.Fatal("told to end, it goes on")
+				case err := <-ended:
+					if over = true; err != nil {
+						t.Errorf("told to end: %v", err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// listen hands on the lines that are written to a FIFO while the test runs.
+func listen(t *testing.T, path string) <-chan string {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // its own writer, so that there is no end
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	lines := make(chan string)
+	go func() {
+		for scan := bufio.NewScanner(f); scan.Scan(); {
+			select {
+			case lines <- scan.Text():
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	return lines
 }
