@@ -3,6 +3,7 @@ package docs_test
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +70,8 @@ func (t *tree) checkImports(f goFile, arrows map[string]arrow) (problems []strin
 			continue
 		}
 		to, inside := strings.CutPrefix(imported, t.module+"/")
-		if !inside || to == f.dir || allowed(arrows[name].to, to) || f.test && slices.Contains(kits, to) {
+		above := path.Dir(to)
+		if !inside || to == f.dir || allowed(arrows[name].to, to) || f.test && (slices.Contains(kits, to) || above == f.dir || allowed(arrows[name].to, above)) {
 			continue
 		}
 		problems = append(problems, fmt.Sprintf("%s imports %s: no arrow %s -> %s in %s", f.path, to, f.dir, to, architecture))

@@ -10,6 +10,9 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -17,8 +20,8 @@ import (
 type books struct {
 	*ledger.Ledger
 	t   *testing.T
-	def ledger.Definition
-	by  ledger.Claimer
+	def define.Definition
+	by  claim.Claimer
 }
 
 func (b *books) now() int64 { return time.Now().UnixMilli() }
@@ -29,22 +32,22 @@ func (c *cluster) keepBooks(j jobs.Job) *books {
 	t := c.t
 	l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), c.redis(), ledger.Config{Partitions: partitions}))
 	text := must[[]byte](t)(json.Marshal(j.Definition()))
-	b := &books{Ledger: l, t: t, by: ledger.Claimer{ID: "node-1", Name: "n1"}}
-	b.def = ledger.Definition{Job: j.Name, Digest: j.Definition().Digest(), Text: text}
+	b := &books{Ledger: l, t: t, by: claim.Claimer{ID: "node-1", Name: "n1"}}
+	b.def = define.Definition{Job: j.Name, Digest: j.Definition().Digest(), Text: text}
 	if schedule := must[*jobs.Schedule](t)(j.ParsedSchedule()); schedule != nil {
 		b.def.Cursor = schedule.Next(time.Now()).UnixMilli()
 	}
-	if d := must[[]ledger.Defined](t)(l.Define(t.Context(), b.now(), []ledger.Definition{b.def})); d[0].Status != "created" {
+	if d := must[[]define.Defined](t)(define.Define(t.Context(), l, b.now(), []define.Definition{b.def})); d[0].Status != "created" {
 		t.Fatalf("got %+v", d)
 	}
 	return b
 }
 
 // claim claims one run and wants the verdict.
-func (b *books) claim(want ledger.Verdict, c ledger.Claim) {
+func (b *books) claim(want claim.Verdict, c claim.Claim) {
 	b.t.Helper()
 	c.Job, c.Digest, c.TTL, c.Attempts = b.def.Job, b.def.Digest, 5*time.Second, 2
-	if a := must[[]ledger.Answer](b.t)(b.Claim(b.t.Context(), b.by, b.now(), []ledger.Claim{c})); a[0].Verdict != want {
+	if a := must[[]claim.Answer](b.t)(claim.Send(b.t.Context(), b.Ledger, b.by, b.now(), []claim.Claim{c})); a[0].Verdict != want {
 		b.t.Fatalf("claim of %s: %+v", c.Run, a[0])
 	}
 }
@@ -52,20 +55,20 @@ func (b *books) claim(want ledger.Verdict, c ledger.Claim) {
 // grant grants a pending run.
 func (b *books) grant(run string) {
 	b.t.Helper()
-	b.claim(ledger.Granted, ledger.Claim{Run: run, Pending: true})
+	b.claim(claim.Granted, claim.Claim{Run: run, Pending: true})
 }
 
 // miss records all ticks, one a minute, from one up to another as missed.
 func (b *books) miss(from, last int64) {
 	b.t.Helper()
 	next := last + 60_000
-	b.claim(ledger.RecordedOnly, ledger.Claim{Run: "r", From: from, Next: next, Skipped: []ledger.SkippedRange{
+	b.claim(claim.RecordedOnly, claim.Claim{Run: "r", From: from, Next: next, Skipped: []ledger.SkippedRange{
 		{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: from, Last: last, Count: (last-from)/60_000 + 1, Next: next}}})
 }
 
 func (b *books) handBack(run string) (fresh string) {
 	b.t.Helper()
-	if got := must[[]ledger.Status](b.t)(b.Unclaim(b.t.Context(), []ledger.Return{{Job: b.def.Job, Run: run}})); got[0] != ledger.Returned {
+	if got := must[[]ledger.Status](b.t)(settle.Unclaim(b.t.Context(), b.Ledger, []settle.Return{{Job: b.def.Job, Run: run}})); got[0] != settle.Returned {
 		b.t.Fatalf("hand back %s: %v", run, got)
 	}
 	return ledger.NextAttemptID(run)
@@ -73,8 +76,8 @@ func (b *books) handBack(run string) (fresh string) {
 
 func (b *books) settle(run string, outcome jobs.Outcome, rerun bool) {
 	b.t.Helper()
-	r := ledger.Report{Job: b.def.Job, Run: run, Outcome: outcome, Started: b.now(), Ended: b.now(), Tries: 1, Output: []byte("by " + run), Rerun: rerun}
-	if got := must[[]ledger.Status](b.t)(b.Settle(b.t.Context(), []ledger.Report{r})); got[0] != ledger.Settled {
+	r := settle.Report{Job: b.def.Job, Run: run, Outcome: outcome, Started: b.now(), Ended: b.now(), Tries: 1, Output: []byte("by " + run), Rerun: rerun}
+	if got := must[[]ledger.Status](b.t)(settle.Settle(b.t.Context(), b.Ledger, []settle.Report{r})); got[0] != settle.Settled {
 		b.t.Fatalf("settle %s: %v", run, got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/testseam"
 )
 
@@ -28,7 +29,7 @@ import (
 const ConfirmMajority = -1
 
 // ClaimAheadMax is the largest Config.ClaimAhead, 500 ms.
-const ClaimAheadMax = ledger.AheadMax
+const ClaimAheadMax = claim.AheadMax
 
 // Config holds a node's settings. The zero value is useful.
 type Config struct {

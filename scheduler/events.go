@@ -9,6 +9,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -156,7 +157,7 @@ func (e *events) postRun(hook func(RunEvent), l ledger.Run, at time.Time) {
 	e.post(func() { hook(ev) })
 }
 
-func (e *events) Settled(l ledger.Run, r ledger.Report, recorded bool) {
+func (e *events) Settled(l ledger.Run, r settle.Report, recorded bool) {
 	if e == nil || e.hooks.Settled == nil {
 		return
 	}

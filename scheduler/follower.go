@@ -12,6 +12,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -36,11 +37,11 @@ type follower struct {
 	end      int64            // changes up to this version are known
 	server   string           // Redis' id at the last read
 	declared time.Time
-	beside   map[string]ledger.CatalogJob // stored jobs whose names this program's jobs have
+	beside   map[string]catalog.Job // stored jobs whose names this program's jobs have
 }
 
 func newFollower(n *Node, l *ledger.Ledger) *follower {
-	return &follower{n: n, ledger: l, log: n.log, known: make(map[string]int64), beside: make(map[string]ledger.CatalogJob)}
+	return &follower{n: n, ledger: l, log: n.log, known: make(map[string]int64), beside: make(map[string]catalog.Job)}
 }
 
 // run follows the catalog until ctx ends.
@@ -63,12 +64,12 @@ func (f *follower) step(ctx context.Context) error {
 	server := f.n.clock.Server()
 	lost := server != f.server // the catalog of this server may be older than known
 	if lost || time.Since(f.declared) > declareEvery {
-		if err := f.ledger.DeclareHandlers(ctx, f.n.shapes, f.n.clock.Now().UnixMilli()); err != nil {
+		if err := catalog.DeclareHandlers(ctx, f.ledger, f.n.shapes, f.n.clock.Now().UnixMilli()); err != nil {
 			return err
 		}
 		f.declared = time.Now()
 	}
-	var news []ledger.CatalogJob
+	var news []catalog.Job
 	for name, j := range f.beside {
 		if f.n.jobs.Named(name) == nil { // the program has dropped its own
 			delete(f.known, name)
@@ -76,7 +77,7 @@ func (f *follower) step(ctx context.Context) error {
 		}
 	}
 	for end := f.end; ; {
-		c, err := f.ledger.CatalogSince(ctx, end)
+		c, err := catalog.Since(ctx, f.ledger, end)
 		if err != nil {
 			return err
 		}
@@ -102,7 +103,7 @@ func (f *follower) step(ctx context.Context) error {
 // compare finds the differences between known and the whole catalog. Jobs that the catalog has
 // lost, because Redis came back empty or without its last writes, are stored again.
 func (f *follower) compare(ctx context.Context) error {
-	names, err := f.ledger.CatalogNames(ctx)
+	names, err := catalog.Names(ctx, f.ledger)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (f *follower) compare(ctx context.Context) error {
 			news = append(news, name)
 		}
 	}
-	found, err := f.ledger.CatalogJobs(ctx, news...)
+	found, err := catalog.Jobs(ctx, f.ledger, news...)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (f *follower) compare(ctx context.Context) error {
 		}
 	}
 	f.take(found)
-	var again []ledger.CatalogChange
+	var again []catalog.Change
 	for name, version := range f.known {
 		if names[name] >= version {
 			continue
@@ -136,17 +137,17 @@ func (f *follower) compare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		again = append(again, ledger.CatalogChange{Job: name, Definition: string(text), Version: strconv.FormatInt(version, 10)})
+		again = append(again, catalog.Change{Job: name, Definition: string(text), Version: strconv.FormatInt(version, 10)})
 	}
-	for some := range slices.Chunk(again, ledger.CatalogPage) {
-		answers, err := f.ledger.ChangeCatalog(ctx, some)
+	for some := range slices.Chunk(again, catalog.Page) {
+		answers, err := catalog.Apply(ctx, f.ledger, some)
 		if err != nil {
 			return err
 		}
-		var older []ledger.CatalogJob // older than the stored job: dropped here, and compared again
+		var older []catalog.Job // older than the stored job: dropped here, and compared again
 		for i, a := range answers {
 			if !a.Done {
-				older = append(older, ledger.CatalogJob{Job: some[i].Job, Version: a.Version})
+				older = append(older, catalog.Job{Job: some[i].Job, Version: a.Version})
 			}
 		}
 		f.take(older)
@@ -158,7 +159,7 @@ func (f *follower) compare(ctx context.Context) error {
 }
 
 // take changes the node's jobs to the definitions that were read from the catalog.
-func (f *follower) take(list []ledger.CatalogJob) {
+func (f *follower) take(list []catalog.Job) {
 	n := f.n
 	n.changing.Lock()
 	defer n.changing.Unlock()
@@ -200,7 +201,7 @@ func (f *follower) take(list []ledger.CatalogJob) {
 }
 
 // storedJob makes a job from the catalog. The error is why this node cannot run the job.
-func (n *Node) storedJob(c ledger.CatalogJob) (*work.Job, error) {
+func (n *Node) storedJob(c catalog.Job) (*work.Job, error) {
 	d, err := jobs.ParseDefinition([]byte(c.Definition))
 	if err != nil {
 		return nil, err

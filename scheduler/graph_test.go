@@ -13,24 +13,25 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// define stores definitions in a namespace, as a node does. change edits the text of each.
-func define(tb testing.TB, client redis.UniversalClient, list []jobs.Job, change func(job, text string) string) {
+// defineJobs stores definitions in a namespace, as a node does. change edits the text of each.
+func defineJobs(tb testing.TB, client redis.UniversalClient, list []jobs.Job, change func(job, text string) string) {
 	tb.Helper()
 	l, err := ledger.Join(tb.Context(), client, ledger.Config{Namespace: "escapement", Partitions: 16})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	parts := make(map[int][]ledger.Definition)
+	parts := make(map[int][]define.Definition)
 	for _, j := range list {
 		d := j.Definition()
 		text, err := json.Marshal(d)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		def := ledger.Definition{Job: j.Name, Digest: d.Digest(), Text: []byte(change(j.Name, string(text)))}
+		def := define.Definition{Job: j.Name, Digest: d.Digest(), Text: []byte(change(j.Name, string(text)))}
 		if schedule, err := j.ParsedSchedule(); err != nil {
 			tb.Fatal(err)
 		} else if schedule != nil {
@@ -40,7 +41,7 @@ func define(tb testing.TB, client redis.UniversalClient, list []jobs.Job, change
 	}
 	for _, part := range parts {
 		for some := range slices.Chunk(part, 500) {
-			if _, err := l.Define(tb.Context(), time.Now().UnixMilli(), some); err != nil {
+			if _, err := define.Define(tb.Context(), l, time.Now().UnixMilli(), some); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -62,7 +63,7 @@ func TestGraph(t *testing.T) {
 		newer := map[string]bool{"alone-newer": true, "follower-newer": true, "upstream-newer": true}
 		list := []jobs.Job{job("alone"), job("first"), job("second", "first"), job("third", "second", "first"), job("a", "b"), job("b", "a"), job("last", "gone"),
 			job("alone-newer"), job("follower-newer", "first"), job("upstream-newer"), job("reader", "upstream-newer")}
-		define(t, c.redis(), list, func(job, text string) string {
+		defineJobs(t, c.redis(), list, func(job, text string) string {
 			if newer[job] {
 				return strings.Replace(text, `"v":1`, `"v":99`, 1)
 			}
@@ -92,7 +93,7 @@ func BenchmarkGraph(b *testing.B) {
 		payload := fmt.Appendf(nil, `{"tenant": %d}`, i)
 		list = append(list, jobs.Job{Name: fmt.Sprint("tenants/report-", i), Schedule: "H H * * *", Handler: "report", Payload: payload})
 	}
-	define(b, client, list, func(_, text string) string { return text })
+	defineJobs(b, client, list, func(_, text string) string { return text })
 	admin, err := ops.New(client, "")
 	if err != nil {
 		b.Fatal(err)

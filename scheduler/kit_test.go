@@ -18,7 +18,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
@@ -434,7 +433,7 @@ func (a around) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // calls reports whether a command calls a script of the ledger.
 func calls(cmd redis.Cmder, script string) bool {
-	return len(cmd.Args()) > 1 && slices.ContainsFunc(ledger.Scripts(), func(s *redisconn.Script) bool {
+	return len(cmd.Args()) > 1 && slices.ContainsFunc(ledger.Scripts(), func(s *ledger.Script) bool {
 		return s.Name() == script && (cmd.Args()[1] == s.Hash() || cmd.Args()[1] == s.Source())
 	})
 }

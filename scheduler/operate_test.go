@@ -16,6 +16,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -284,15 +286,15 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 				}
 			}
 		}
-		run := ledger.UniqueRun("job", "u")
+		run := operate.UniqueRun("job", "u")
 		steps(lossy{"run", run, nil, func(i *ops.Client, job string) error {
 			_, err := i.Trigger(t.Context(), job, ops.TriggerOptions{At: time.Now().Add(time.Hour), Unique: "u"})
 			return err
 		}}, lossy{"cancel", "author-job", nil, func(i *ops.Client, job string) error {
-			_, err := i.Cancel(t.Context(), ledger.UniqueRun(job, "u"), ops.CancelOptions{Author: "author-" + job})
+			_, err := i.Cancel(t.Context(), operate.UniqueRun(job, "u"), ops.CancelOptions{Author: "author-" + job})
 			return err
 		}}, lossy{"rerun", ledger.NextAttemptID(run), nil, func(i *ops.Client, job string) error {
-			_, err := i.Rerun(t.Context(), ledger.UniqueRun(job, "u"))
+			_, err := i.Rerun(t.Context(), operate.UniqueRun(job, "u"))
 			return err
 		}})
 		time.Sleep(5 * time.Second)
@@ -305,7 +307,7 @@ func TestOperatingWithLostAnswers(t *testing.T) {
 			return err
 		}})
 		l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), c.redis(), ledger.Config{}))
-		if at := time.UnixMilli(must[ledger.Stored](t)(l.Job(t.Context(), "job")).Cursor); !at.Equal(to) {
+		if at := time.UnixMilli(must[query.Stored](t)(query.Job(t.Context(), l, "job")).Cursor); !at.Equal(to) {
 			t.Errorf("it stands at %s, want %s", at, to)
 		}
 		steps(lossy{"resume", `"resume":true`, nil, func(i *ops.Client, job string) error { return i.Resume(t.Context(), job) }})

@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/ops"
 	"github.com/escapement/escapement/sharding"
@@ -103,7 +104,7 @@ func TestProblemsOfNodes(t *testing.T) {
 		for k := range 23 {
 			must[bool](t)(r.Resume(t.Context(), fmt.Sprint("gone-", k+10)))
 		}
-		must[ledger.Promotion](t)(b.Begin(t.Context(), ledger.Promotion{Generation: "green", Pattern: "j*"}))
+		must[ledger.Promotion](t)(define.Begin(t.Context(), b.Ledger, ledger.Promotion{Generation: "green", Pattern: "j*"}))
 		client.Set(t.Context(), "{escapement:0}:odd", "", 0)
 		got = strings.Join(c.problems(), "\n")
 		if !strings.Contains(got, "error promotion_half_done green") || !strings.Contains(got, "warning key_unknown {escapement:0}:odd") {

@@ -22,6 +22,10 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -89,7 +93,7 @@ func (c *cluster) manyBooks(n, rows int) (*ops.Client, *reads) {
 	l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), client, ledger.Config{Partitions: partitions}))
 	for i := range n {
 		d := jobs.Job{Name: jobOf(i), Schedule: "0 0 1 1 *", TimeZone: "UTC"}.Definition()
-		must[[]ledger.Defined](t)(l.Define(t.Context(), time.Now().UnixMilli(), []ledger.Definition{
+		must[[]define.Defined](t)(define.Define(t.Context(), l, time.Now().UnixMilli(), []define.Definition{
 			{Job: jobOf(i), Digest: d.Digest(), Text: must[[]byte](t)(json.Marshal(d)), Cursor: time.Now().Add(time.Hour).UnixMilli()}}))
 		var records []any
 		for r := range rows {
@@ -386,11 +390,11 @@ func TestPagesOfANamespaceThatChanges(t *testing.T) {
 		run := func(i int, pause, ahead time.Duration) {
 			time.Sleep(pause)
 			id, now := fmt.Sprintf("run-%04d", len(ran)), time.Now()
-			must[string](t)(led.Trigger(ctx, jobOf(i), ledger.Trigger{Run: id}))
-			must[[]ledger.Answer](t)(led.Claim(ctx, ledger.Claimer{ID: "n1", Name: "node"}, now.UnixMilli(), []ledger.Claim{{
+			must[string](t)(operate.Trigger(ctx, led, jobOf(i), operate.TriggerRequest{Run: id}))
+			must[[]claim.Answer](t)(claim.Send(ctx, led, claim.Claimer{ID: "n1", Name: "node"}, now.UnixMilli(), []claim.Claim{{
 				Job: jobOf(i), Digest: jobs.Job{Name: jobOf(i), Schedule: "0 0 1 1 *", TimeZone: "UTC"}.Definition().Digest(), Run: id, Pending: true, TTL: time.Minute, Attempts: 1,
 			}}))
-			must[[]ledger.Status](t)(led.Settle(ctx, []ledger.Report{{Job: jobOf(i), Run: id, Outcome: jobs.OutcomeSucceeded, Started: now.UnixMilli(), Ended: now.Add(ahead).UnixMilli()}}))
+			must[[]ledger.Status](t)(settle.Settle(ctx, led, []settle.Report{{Job: jobOf(i), Run: id, Outcome: jobs.OutcomeSucceeded, Started: now.UnixMilli(), Ended: now.Add(ahead).UnixMilli()}}))
 			ran = append(ran, id)
 		}
 		complete := func(what string) {
@@ -435,7 +439,7 @@ func TestPagesOfANamespaceThatChanges(t *testing.T) {
 		seen.alone = func(name string) {
 			if name == "hmget" {
 				seen.alone = nil
-				if err := led.Remove(ctx, jobOf(0)); err != nil {
+				if err := operate.Remove(ctx, led, jobOf(0)); err != nil {
 					t.Error(err)
 				}
 			}

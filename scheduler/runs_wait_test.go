@@ -11,6 +11,9 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -64,11 +67,11 @@ func TestWaitFollowsQuickHandBacks(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster, _ *redistest.Embedded) {
 		b := c.keepBooks(minutely)
 		time.Sleep(time.Until(time.UnixMilli(b.def.Cursor)))
-		b.claim(ledger.Granted, ledger.Claim{Run: "r1", From: b.def.Cursor, Tick: b.def.Cursor, Next: b.def.Cursor + 60_000})
+		b.claim(claim.Granted, claim.Claim{Run: "r1", From: b.def.Cursor, Tick: b.def.Cursor, Next: b.def.Cursor + 60_000})
 		wait, run := awaited(t, c.ops(), "r1"), "r1"
 		for range 30 {
 			time.Sleep(time.Second)
-			must[[]locking.RenewAnswer](t)(b.Renew(t.Context(), []locking.Renewal{{Name: "job", Owner: run, TTL: 5 * time.Second}}))
+			must[[]locking.RenewAnswer](t)(settle.Renew(t.Context(), b.Ledger, []locking.Renewal{{Name: "job", Owner: run, TTL: 5 * time.Second}}))
 		}
 		for _, pause := range []time.Duration{2 * time.Second, 0} {
 			for range 3 {
@@ -90,12 +93,12 @@ func TestWaitForARunThatIsDropped(t *testing.T) {
 		b := c.keepBooks(jobs.Job{Name: "follower", After: []string{"job"}, StartWithin: 10 * time.Second})
 		i, tick := c.ops(), b.now()
 		e := ledger.Event{Upstream: "job", Prev: tick, Next: tick + 60_000, Tick: tick, Until: tick, Count: 1, Outcome: jobs.OutcomeSucceeded, At: tick}
-		if w := must[ledger.Status](t)(b.Relay(t.Context(), e, "follower")); w != ledger.RelayDone {
+		if w := must[ledger.Status](t)(follow.Relay(t.Context(), b.Ledger, e, "follower")); w != follow.Done {
 			t.Fatal(w)
 		}
 		wait := awaited(t, i, c.runs("follower")[0].Run)
 		time.Sleep(10 * time.Second)
-		b.claim(ledger.RecordedOnly, ledger.Claim{Run: c.runs("follower")[0].Run, Pending: true, Drop: ledger.ReasonStartWithin})
+		b.claim(claim.RecordedOnly, claim.Claim{Run: c.runs("follower")[0].Run, Pending: true, Drop: ledger.ReasonStartWithin})
 		if v := wait(); v.Outcome != jobs.OutcomeMissed || v.Reason != "start_within" || !v.Tick.Equal(time.UnixMilli(tick)) || !v.Started.IsZero() {
 			t.Errorf("got %+v", v)
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 )
 
 // A record in an unknown format keeps only its own job from running, also when another job must be
@@ -78,10 +80,10 @@ func TestAllLapsedLeasesAreReaped(t *testing.T) {
 		now := time.Now().UnixMilli()
 		for i := range n {
 			name := fmt.Sprint("job-", i)
-			if _, err := l.Define(ctx, now, []ledger.Definition{{Job: name, Digest: "d", Text: []byte("{}"), Cursor: now}}); err != nil {
+			if _, err := define.Define(ctx, l, now, []define.Definition{{Job: name, Digest: "d", Text: []byte("{}"), Cursor: now}}); err != nil {
 				t.Fatal(err)
 			}
-			_, err := l.Claim(ctx, ledger.Claimer{ID: "gone", Name: "gone"}, now, []ledger.Claim{{
+			_, err := claim.Send(ctx, l, claim.Claimer{ID: "gone", Name: "gone"}, now, []claim.Claim{{
 				Job: name, Digest: "d", Run: fmt.Sprint("run-", i), TTL: 5 * time.Second, From: now, Tick: now, Next: now + 3_600_000, Trigger: jobs.TriggerSchedule,
 			}})
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // attempts collects the tries of a job.
@@ -70,7 +71,7 @@ func TestRetriesAreOneRun(t *testing.T) {
 			t.Errorf("recorded %s after %d tries, error %q", row.Outcome, row.Tries, row.Error)
 		}
 		l := must[*ledger.Ledger](t)(ledger.Join(t.Context(), c.redis(), ledger.Config{}))
-		if output, _, err := l.Kept(t.Context(), "job", row.Run); string(output) != "output of try 5" || err != nil {
+		if output, _, err := query.Kept(t.Context(), l, "job", row.Run); string(output) != "output of try 5" || err != nil {
 			t.Errorf("output %q, %v; want the last try's", output, err)
 		}
 	})

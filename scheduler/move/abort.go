@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
 )
 
 // Abort undoes a move that is not open yet: it burns the move at the other side, removes the copy,
@@ -55,11 +56,11 @@ func (m *Mover) abort(ctx context.Context) error {
 		return err
 	}
 	for p := range from.led.Partitions() {
-		if err := from.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "open", Own: []string{"sealed"}, Older: []string{"none", "open"}}); err != nil {
+		if err := export.SetGate(ctx, from.led, p, export.GateStep{ID: id, State: "open", Own: []string{"sealed"}, Older: []string{"none", "open"}}); err != nil {
 			return err
 		}
 	}
-	_, err = from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, State: ledger.MoveUndone,
+	_, err = export.Advance(ctx, from.led, export.Step{ID: id, Role: ledger.MoveFrom, State: export.MoveUndone,
 		Own: []string{ledger.MoveSealing, ledger.MoveSealed}, Older: []string{"none", "to/open"}})
 	return err
 }
@@ -83,8 +84,8 @@ func (m *Mover) burn(ctx context.Context, from, to side, id string) error {
 		if err != nil {
 			return err
 		}
-		r := ledger.Reservation{Config: ledger.Config{Namespace: m.cfg.Namespace, Partitions: n}, ID: id, Peer: from.name, Burn: true}
-		taken := ledger.Reserve(ctx, m.to, r)
+		r := export.Reservation{Config: ledger.Config{Namespace: m.cfg.Namespace, Partitions: n}, ID: id, Peer: from.name, Burn: true}
+		taken := export.Reserve(ctx, m.to, r)
 		if taken != nil && !isRefused(taken) {
 			return taken
 		}
@@ -107,17 +108,17 @@ func (m *Mover) burn(ctx context.Context, from, to side, id string) error {
 	if to.has("open", id) {
 		return refuse("%s is %s, and yet a partition there is open; run `move copy` and `move open`, then move the namespace back", to.name, s)
 	}
-	_, err := to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveBurnt, Own: []string{ledger.MoveFilling}})
+	_, err := export.Advance(ctx, to.led, export.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveBurnt, Own: []string{ledger.MoveFilling}})
 	if err != nil {
 		return err
 	}
 	for p := range to.led.Partitions() {
-		if err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "burnt", Words: from.name, Own: []string{"filling"}, Older: []string{"none", "burnt", "sealed"}}); err != nil {
+		if err := export.SetGate(ctx, to.led, p, export.GateStep{ID: id, State: "burnt", Words: from.name, Own: []string{"filling"}, Older: []string{"none", "burnt", "sealed"}}); err != nil {
 			return err
 		}
 	}
-	if err := to.led.SetDrains(ctx, id, ledger.MoveBurnt, nil); err != nil {
+	if err := export.SetDrains(ctx, to.led, id, ledger.MoveBurnt, nil); err != nil {
 		return err
 	}
-	return to.led.Wipe(ctx, id, "burnt")
+	return export.Wipe(ctx, to.led, id, "burnt")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
 )
 
 // backupFormat is the format of the files that Backup writes.
@@ -44,7 +45,7 @@ type Totals struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-func totals(g *ledger.Digest) Totals {
+func totals(g *export.Digest) Totals {
 	return Totals{Jobs: g.Jobs, Running: g.Running, Pending: g.Pending, Rows: g.Rows, Bytes: g.Bytes}
 }
 
@@ -86,8 +87,8 @@ func Backup(ctx context.Context, client redis.UniversalClient, namespace string,
 	if err := lines.Encode(head); err != nil {
 		return fail(err)
 	}
-	all, documents := ledger.NewDigest(), 0
-	unread, err := led.Export(ctx, func(d ledger.Document) error {
+	all, documents := export.NewDigest(), 0
+	unread, err := export.Documents(ctx, led, func(d export.Document) error {
 		if err := d.Check(); err != nil {
 			left = append(left, err.Error())
 			return nil

@@ -18,14 +18,17 @@ import (
 
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 )
 
 // documents returns a namespace's documents by job, as a restore writes them.
-func documents(t *testing.T, client redis.UniversalClient, namespace string) map[string]ledger.Document {
+func documents(t *testing.T, client redis.UniversalClient, namespace string) map[string]export.Document {
 	t.Helper()
-	all := make(map[string]ledger.Document)
+	all := make(map[string]export.Document)
 	led := must(ledger.OpenExisting(t.Context(), client, ledger.Config{Namespace: namespace}))
-	must(led.Export(t.Context(), func(d ledger.Document) error {
+	must(export.Documents(t.Context(), led, func(d export.Document) error {
 		d.Held, d.Part = nil, 0
 		for digest := range d.Definitions {
 			if !strings.Contains(string(d.Entry), "|"+digest+"|") {
@@ -35,7 +38,7 @@ func documents(t *testing.T, client redis.UniversalClient, namespace string) map
 		if len(d.Definitions) == 0 {
 			d.Definitions = nil
 		}
-		if !reflect.DeepEqual(d, ledger.Document{Job: d.Job}) {
+		if !reflect.DeepEqual(d, export.Document{Job: d.Job}) {
 			all[d.Job] = d
 		}
 		return nil
@@ -58,7 +61,7 @@ func TestRestore(t *testing.T) {
 		_, a := redistest.StartEmbedded(t)
 		_, b := redistest.StartEmbedded(t)
 		p := populate(t, a, 2)
-		going := ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: 60e9, Attempts: 1}
+		going := claim.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: 60e9, Attempts: 1}
 		p.claim(p.tick(going, p.now-100_000))
 		file := backup(t, a)
 		got, err := Restore(t.Context(), b, bytes.NewReader(file), RestoreOptions{Namespace: "other", Partitions: partitions})
@@ -88,8 +91,8 @@ func TestRestoreSomeJobs(t *testing.T) {
 	p := populate(t, a, 2)
 	file := backup(t, a)
 	before := documents(t, a, ns)
-	p.err(p.led.Remove(t.Context(), "plain"))
-	p.err(p.led.Remove(t.Context(), "many"))
+	p.err(operate.Remove(t.Context(), p.led, "plain"))
+	p.err(operate.Remove(t.Context(), p.led, "many"))
 	for _, dry := range []bool{true, false} {
 		got, err := Restore(t.Context(), a, bytes.NewReader(file), RestoreOptions{Namespace: ns, Pattern: "p*", DryRun: dry})
 		if slices.Sort(got.Exists); err != nil || got.Created || got.Jobs != 3 || !slices.Equal(got.Exists, []string{"paused", "pending"}) {
@@ -104,7 +107,7 @@ func TestRestoreSomeJobs(t *testing.T) {
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("was\n%v\nis\n%v", before, after)
 	}
-	p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "again", TTL: 60e9, Attempts: 1}, p.now-100_000))
+	p.claim(p.tick(claim.Claim{Job: "plain", Digest: "d:plain", Run: "again", TTL: 60e9, Attempts: 1}, p.now-100_000))
 }
 
 // TestRestoreRefuses: nothing is written of a file with an error in it.
@@ -248,7 +251,7 @@ func TestRestoreWhereItIsClosed(t *testing.T) {
 	_, b := redistest.StartEmbedded(t)
 	p := populate(t, a, 2)
 	file := backup(t, a)
-	p.err(p.led.Remove(t.Context(), "plain"))
+	p.err(operate.Remove(t.Context(), p.led, "plain"))
 	must(mover(t, a, b, Config{}).Seal(t.Context(), SealOptions{Drain: -1}))
 	if _, err := Restore(t.Context(), a, bytes.NewReader(file), RestoreOptions{Namespace: ns, Pattern: "plain"}); !errors.Is(err, ledger.ErrClosed) {
 		t.Error(err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
 )
 
 // Copy copies the namespace and compares both sides. It returns ErrRefused before the namespace is
@@ -31,18 +33,18 @@ func (m *Mover) copy(ctx context.Context) error {
 	if same, err := m.same(ctx, from, to); err != nil || same {
 		return err
 	}
-	number, err := to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveFilling}, Count: true,
+	number, err := export.Advance(ctx, to.led, export.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveFilling}, Count: true,
 		Fields: map[string]string{"copied": "", "generation": from.control.Generation, "epoch": strconv.FormatInt(from.control.Epoch, 10)}})
 	if err != nil {
 		return err
 	}
 	m.log.Info("move: copy", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name, "copy", number)
-	there, err := to.led.Fill(ctx, id, number, from.led.Partitions())
+	there, err := export.Fill(ctx, to.led, id, number, from.led.Partitions())
 	if err != nil {
 		return err
 	}
-	was := ledger.NewDigest()
-	left, err := from.led.Export(ctx, func(d ledger.Document) error {
+	was := export.NewDigest()
+	left, err := export.Documents(ctx, from.led, func(d export.Document) error {
 		was.Add(d)
 		return there.Import(ctx, d)
 	})
@@ -58,7 +60,7 @@ func (m *Mover) copy(ctx context.Context) error {
 	if err := m.drains(ctx, from, to, id); err != nil {
 		return err
 	}
-	if err := from.led.CopyCatalog(ctx, to.led); err != nil {
+	if err := catalog.Copy(ctx, from.led, to.led); err != nil {
 		return err
 	}
 	is, err := digest(ctx, to)
@@ -68,7 +70,7 @@ func (m *Mover) copy(ctx context.Context) error {
 	if is != was.Sum() {
 		return refuse("what %s has now is not what %s has (digests %.12s and %.12s): somebody else writes to one of them; run `move copy` again", to.name, from.name, is, was.Sum())
 	}
-	_, err = to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveFilling},
+	_, err = export.Advance(ctx, to.led, export.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveFilling},
 		Fields: map[string]string{"copied": is}})
 	return err
 }
@@ -125,8 +127,8 @@ func (m *Mover) same(ctx context.Context, from, to side) (bool, error) {
 // digest returns the digest of all records that a side holds of the namespace. Records of an
 // unknown format are refused.
 func digest(ctx context.Context, s side) (string, error) {
-	all := ledger.NewDigest()
-	left, err := s.led.Export(ctx, func(d ledger.Document) error { all.Add(d); return nil })
+	all := export.NewDigest()
+	left, err := export.Documents(ctx, s.led, func(d export.Document) error { all.Add(d); return nil })
 	if err != nil {
 		return "", err
 	}
@@ -137,9 +139,9 @@ func digest(ctx context.Context, s side) (string, error) {
 }
 
 func (m *Mover) drains(ctx context.Context, from, to side, id string) error {
-	drains, err := from.led.Drains(ctx)
+	drains, err := export.Drains(ctx, from.led)
 	if err != nil {
 		return err
 	}
-	return to.led.SetDrains(ctx, id, ledger.MoveFilling, drains)
+	return export.SetDrains(ctx, to.led, id, ledger.MoveFilling, drains)
 }

@@ -9,6 +9,10 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 const (
@@ -31,7 +35,7 @@ func (m *Mover) drain(ctx context.Context, from side, o SealOptions) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		running, err := from.led.Running(ctx)
+		running, err := export.Running(ctx, from.led)
 		if err != nil || len(running) == 0 {
 			return err
 		}
@@ -54,7 +58,7 @@ func (m *Mover) drain(ctx context.Context, from side, o SealOptions) error {
 // cancel orders the nodes to end their runs. A run that has ended meanwhile is skipped.
 func (m *Mover) cancel(ctx context.Context, from side, running []ledger.Run) error {
 	for _, l := range running {
-		_, err := from.led.Cancel(ctx, l.Job, l.ID, "move", "the namespace moves to "+m.cfg.ToName)
+		_, err := operate.Cancel(ctx, from.led, l.Job, l.ID, "move", "the namespace moves to "+m.cfg.ToName)
 		if err != nil && !errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrUnknownRun) {
 			return err
 		}
@@ -88,7 +92,7 @@ func (w *watch) look(ctx context.Context) (now time.Time, err error) {
 		return now, err
 	}
 	hi, lo := now.Sub(sent), time.Until(now)
-	servers, _ := w.side.led.Identities(ctx, w.servers)
+	servers, _ := epoch.Identities(ctx, w.side.led, w.servers)
 	if w.steady.IsZero() || !slices.Equal(servers, w.servers) || lo > w.hi+steadyEnough || hi < w.lo-steadyEnough {
 		w.steady, w.lo, w.hi, w.servers = sent, lo, hi, servers
 	}
@@ -111,7 +115,7 @@ func (w *watch) reap(ctx context.Context, running []ledger.Run) error {
 		if l.Until >= now.UnixMilli() || local.Sub(before.at) < redisconn.Duration(l.TTL, time.Millisecond) {
 			continue
 		}
-		if _, err := w.side.led.Reap(ctx, now.UnixMilli(), w.servers[w.side.led.Partition(l.Job)], []ledger.Run{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
+		if _, err := settle.Reap(ctx, w.side.led, now.UnixMilli(), w.servers[w.side.led.Partition(l.Job)], []ledger.Run{l}); err != nil && !errors.Is(err, ledger.ErrClock) {
 			return err
 		}
 	}

@@ -10,6 +10,10 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // bubble runs f in virtual time, with one run going.
@@ -19,8 +23,8 @@ func bubble(t *testing.T, f func(t *testing.T, s *stage, p *people)) {
 		s := newStage(t)
 		p := &people{T: t, client: s.a, led: must(ledger.OpenExisting(t.Context(), s.a, ledger.Config{Namespace: ns}))}
 		p.now = must2(p.led.Time(t.Context())).UnixMilli()
-		at := must(p.led.Job(t.Context(), "plain")).Cursor
-		p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: 10 * time.Second, Attempts: 1}, at))
+		at := must(query.Job(t.Context(), p.led, "plain")).Cursor
+		p.claim(p.tick(claim.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: 10 * time.Second, Attempts: 1}, at))
 		f(t, s, p)
 	})
 }
@@ -57,7 +61,7 @@ func TestDrainReaps(t *testing.T) {
 		if took := time.Since(begin); took < 10*time.Second || took > 11*time.Second {
 			t.Errorf("a lease of 10 s was reaped after %s", took)
 		}
-		rows, _, err := p.led.History(t.Context(), []string{"plain"})
+		rows, _, err := query.History(t.Context(), p.led, []string{"plain"})
 		if err != nil || len(rows["plain"]) != 1 || rows["plain"][0].Outcome != jobs.OutcomeAbandoned {
 			t.Errorf("%+v, %v", rows, err)
 		}
@@ -71,7 +75,7 @@ func TestDrainSparesTheLiving(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stage, p *people) {
 		stop := every(t, func(n int) bool {
 			if n%9 == 0 {
-				_, err := p.led.Renew(t.Context(), []locking.Renewal{{Name: "plain", Owner: "going", TTL: 10 * time.Second}})
+				_, err := settle.Renew(t.Context(), p.led, []locking.Renewal{{Name: "plain", Owner: "going", TTL: 10 * time.Second}})
 				if err != nil {
 					t.Error(err)
 				}
@@ -84,7 +88,7 @@ func TestDrainSparesTheLiving(t *testing.T) {
 		defer stop()
 		_, err := s.m.Seal(t.Context(), SealOptions{Drain: 32 * time.Second})
 		wants(t, "seal", err, "plain (run going, node alpha)")
-		if n := must(p.led.Running(t.Context())); len(n) != 1 {
+		if n := must(export.Running(t.Context(), p.led)); len(n) != 1 {
 			t.Errorf("%d runs are left", len(n))
 		}
 	})
@@ -93,7 +97,7 @@ func TestDrainSparesTheLiving(t *testing.T) {
 func TestDrainCancels(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stage, p *people) {
 		stop := every(t, func(int) bool {
-			for _, c := range must(p.led.Cancels(t.Context())) {
+			for _, c := range must(query.Cancels(t.Context(), p.led)) {
 				if c.Run == "going" && c.Author == "move" && strings.Contains(c.Reason, "new:6379") {
 					p.settle("plain", "going")
 					return false

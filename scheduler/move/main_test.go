@@ -17,15 +17,21 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 const ns = "shop"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var by = ledger.Claimer{ID: "n1", Name: "alpha"}
+var by = claim.Claimer{ID: "n1", Name: "alpha"}
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -54,43 +60,43 @@ func populate(t *testing.T, client redis.UniversalClient, partitions int) *peopl
 	p := &people{T: t, client: client, led: must(ledger.Join(t.Context(), client, ledger.Config{Namespace: ns, Partitions: partitions, Generation: "blue"}))}
 	p.now = must2(p.led.Time(t.Context())).UnixMilli()
 	for _, job := range []string{"ran", "many", "asked", "pending", "paused", "sharded", "replaced", "back", "late", "plain", "d-1", "d-2", "d-3"} {
-		p.define(job, ledger.Definition{Digest: "d:" + job, Cursor: p.now - 100_000})
+		p.define(job, define.Definition{Digest: "d:" + job, Cursor: p.now - 100_000})
 	}
-	p.define("follower", ledger.Definition{Digest: "d:follower", Text: []byte(`{"name":"follower","after":"ran"}`)})
-	p.err(p.led.Follow(t.Context(), "ran", "follower"))
+	p.define("follower", define.Definition{Digest: "d:follower", Text: []byte(`{"name":"follower","after":"ran"}`)})
+	p.err(follow.Follow(t.Context(), p.led, 0, "ran", "follower"))
 	p.run("ran", "ran-1", p.now-100_000)
 	for i := range int64(70) {
 		p.run("many", fmt.Sprintf("many-%d", i), p.now-100_000+i)
 	}
-	asked := must(p.led.Trigger(t.Context(), "asked", ledger.Trigger{Unique: "order 1", Payload: []byte("by hand | \n")}))
-	p.claim(ledger.Claim{Job: "asked", Digest: "d:asked", Run: asked, Pending: true, TTL: time.Minute, Attempts: 1})
+	asked := must(operate.Trigger(t.Context(), p.led, "asked", operate.TriggerRequest{Unique: "order 1", Payload: []byte("by hand | \n")}))
+	p.claim(claim.Claim{Job: "asked", Digest: "d:asked", Run: asked, Pending: true, TTL: time.Minute, Attempts: 1})
 	p.settle("asked", asked)
-	must(p.led.Trigger(t.Context(), "pending", ledger.Trigger{Run: "pending-1", Payload: []byte("later"), At: p.now + 3_600_000}))
-	must(p.led.Trigger(t.Context(), "pending", ledger.Trigger{Unique: "order 2"}))
-	p.err(p.led.Pause(t.Context(), "paused", ledger.Pause{Author: "kim", Reason: "stocktaking"}))
-	must(p.led.Backfill(t.Context(), ledger.Backfill{ID: "fill-1", Job: "paused", From: 1, To: p.now, Parallel: 2, Total: 3, Author: "kim"}, "d:paused"))
-	must(p.led.Backfill(t.Context(), ledger.Backfill{ID: "fill-2", Job: "plain", From: 1, To: p.now, Parallel: 2, Total: 0, Author: "kim"}, "d:plain"))
-	for _, b := range must2(p.led.Backfills(t.Context(), "plain")) {
-		must2(p.led.Feed(t.Context(), b, "d:plain", 1, nil))
+	must(operate.Trigger(t.Context(), p.led, "pending", operate.TriggerRequest{Run: "pending-1", Payload: []byte("later"), At: p.now + 3_600_000}))
+	must(operate.Trigger(t.Context(), p.led, "pending", operate.TriggerRequest{Unique: "order 2"}))
+	p.err(operate.Pause(t.Context(), p.led, "paused", ledger.Pause{Author: "kim", Reason: "stocktaking"}))
+	must(backfill.Begin(t.Context(), p.led, ledger.Backfill{ID: "fill-1", Job: "paused", From: 1, To: p.now, Parallel: 2, Total: 3, Author: "kim"}, "d:paused"))
+	must(backfill.Begin(t.Context(), p.led, ledger.Backfill{ID: "fill-2", Job: "plain", From: 1, To: p.now, Parallel: 2, Total: 0, Author: "kim"}, "d:plain"))
+	for _, b := range must2(backfill.List(t.Context(), p.led, "plain")) {
+		must2(backfill.Feed(t.Context(), p.led, b, "d:plain", 1, nil))
 	}
-	shards := ledger.Claim{Job: "sharded", Digest: "d:sharded", Run: "tick-1", TTL: time.Minute, Attempts: 1, Shards: 3, Params: []string{"a", "b|", "c"}}
+	shards := claim.Claim{Job: "sharded", Digest: "d:sharded", Run: "tick-1", TTL: time.Minute, Attempts: 1, Shards: 3, Params: []string{"a", "b|", "c"}}
 	p.claim(p.tick(shards, p.now-100_000))
-	p.claim(ledger.Claim{Job: "sharded", Digest: "d:sharded", Run: ledger.ShardRun("tick-1", 0), Pending: true, Shard: true, TTL: time.Minute, Attempts: 1})
-	p.settle("sharded", ledger.ShardRun("tick-1", 0))
-	must(p.led.Cancel(t.Context(), "sharded", "tick-1", "kim", "wrong day"))
-	p.define("replaced", ledger.Definition{Digest: "d2:replaced", WasDigest: "d:replaced", WasCursor: p.now - 100_000, Cursor: p.now + 50_000, Until: p.now - 100_000, Count: 1, Old: "x"})
+	p.claim(claim.Claim{Job: "sharded", Digest: "d:sharded", Run: claim.ShardRun("tick-1", 0), Pending: true, Shard: true, TTL: time.Minute, Attempts: 1})
+	p.settle("sharded", claim.ShardRun("tick-1", 0))
+	must(operate.Cancel(t.Context(), p.led, "sharded", "tick-1", "kim", "wrong day"))
+	p.define("replaced", define.Definition{Digest: "d2:replaced", WasDigest: "d:replaced", WasCursor: p.now - 100_000, Cursor: p.now + 50_000, Until: p.now - 100_000, Count: 1, Old: "x"})
 	p.err(client.HDel(t.Context(), fmt.Sprintf("{%s:%d}:defs", ns, p.led.Partition("replaced")), "d:replaced").Err()) // nothing names it: it is not copied
-	p.claim(p.tick(ledger.Claim{Job: "back", Digest: "d:back", Run: "back-1", TTL: time.Minute, Attempts: 1}, p.now-100_000))
-	must(p.led.Unclaim(t.Context(), []ledger.Return{{Job: "back", Run: "back-1"}}))
-	p.err(p.led.Postpone(t.Context(), ledger.Late{Job: "late", Cursor: p.now - 100_000}, p.now+90_000))
+	p.claim(p.tick(claim.Claim{Job: "back", Digest: "d:back", Run: "back-1", TTL: time.Minute, Attempts: 1}, p.now-100_000))
+	must(settle.Unclaim(t.Context(), p.led, []settle.Return{{Job: "back", Run: "back-1"}}))
+	p.err(claim.Postpone(t.Context(), p.led, query.Late{Job: "late", Cursor: p.now - 100_000}, p.now+90_000))
 	for _, held := range []map[string]string{{"d-1": "g1", "plain": "g2"}, {"d-1": "g3"}} {
-		for part, chunks := range p.led.Chunks(held) {
+		for part, chunks := range define.Chunks(p.led, held) {
 			if len(chunks) > 0 {
-				p.err(p.led.Announce(t.Context(), "green", "r", chunks))
+				p.err(define.Announce(t.Context(), p.led, "green", "r", chunks))
 			}
 			for _, c := range chunks {
 				for job, digest := range c.Jobs {
-					p.err(p.led.Store(t.Context(), part, []string{digest}, func(string) ([]byte, error) { return []byte(`{"name":"` + job + `"}`), nil }))
+					p.err(define.Store(t.Context(), p.led, part, []string{digest}, func(string) ([]byte, error) { return []byte(`{"name":"` + job + `"}`), nil }))
 				}
 			}
 		}
@@ -113,29 +119,29 @@ func (p *people) err(err error) {
 // clock is Redis' time now; now is when the tale began.
 func (p *people) clock() int64 { return must2(p.led.Time(p.Context())).UnixMilli() }
 
-func (p *people) define(job string, d ledger.Definition) {
+func (p *people) define(job string, d define.Definition) {
 	p.Helper()
 	d.Job, d.Generation = job, "blue"
 	if d.Text == nil {
 		d.Text = []byte(`{"name":"` + job + `"}`)
 	}
-	got, err := p.led.Define(p.Context(), p.clock(), []ledger.Definition{d})
+	got, err := define.Define(p.Context(), p.led, p.clock(), []define.Definition{d})
 	p.err(err)
 	if w := got[0].Status; w != "created" && w != "replaced" {
 		p.Fatalf("define %s: %s", job, w)
 	}
 }
 
-func (p *people) tick(c ledger.Claim, at int64) ledger.Claim {
+func (p *people) tick(c claim.Claim, at int64) claim.Claim {
 	c.From, c.Tick, c.Next, c.Trigger = at, at, at+1, jobs.TriggerSchedule
 	return c
 }
 
-func (p *people) claim(c ledger.Claim) ledger.Answer {
+func (p *people) claim(c claim.Claim) claim.Answer {
 	p.Helper()
-	got, err := p.led.Claim(p.Context(), by, p.clock(), []ledger.Claim{c})
+	got, err := claim.Send(p.Context(), p.led, by, p.clock(), []claim.Claim{c})
 	p.err(err)
-	if v := got[0].Verdict; v != ledger.Granted && v != ledger.Opened {
+	if v := got[0].Verdict; v != claim.Granted && v != claim.Opened {
 		p.Fatalf("claim %s: %+v", c.Run, got[0])
 	}
 	return got[0]
@@ -143,16 +149,16 @@ func (p *people) claim(c ledger.Claim) ledger.Answer {
 
 func (p *people) settle(job, run string) {
 	p.Helper()
-	got, err := p.led.Settle(p.Context(), []ledger.Report{{Job: job, Run: run, Outcome: jobs.OutcomeSucceeded, Output: []byte("output of " + run), Tries: 1, Started: p.now, Ended: p.now}})
+	got, err := settle.Settle(p.Context(), p.led, []settle.Report{{Job: job, Run: run, Outcome: jobs.OutcomeSucceeded, Output: []byte("output of " + run), Tries: 1, Started: p.now, Ended: p.now}})
 	p.err(err)
-	if got[0] != ledger.Settled {
+	if got[0] != settle.Settled {
 		p.Fatalf("settle %s: %s", run, got[0])
 	}
 }
 
 func (p *people) run(job, run string, at int64) {
 	p.Helper()
-	p.claim(p.tick(ledger.Claim{Job: job, Digest: "d:" + job, Run: run, TTL: time.Minute, Attempts: 1}, at))
+	p.claim(p.tick(claim.Claim{Job: job, Digest: "d:" + job, Run: run, TTL: time.Minute, Attempts: 1}, at))
 	p.settle(job, run)
 }
 
@@ -316,7 +322,7 @@ func spy(hold func(args []any) bool, after func(args []any)) hook {
 // script reports whether these are the arguments of the ledger's script of this name, which brings
 // a move to a state, "" for any.
 func script(args []any, name, state string) bool {
-	known := slices.ContainsFunc(ledger.Scripts(), func(s *redisconn.Script) bool {
+	known := slices.ContainsFunc(ledger.Scripts(), func(s *ledger.Script) bool {
 		return s.Name() == name && len(args) > 1 && (args[1] == s.Hash() || args[1] == s.Source())
 	})
 	return known && (state == "" || strings.Contains(fmt.Sprint(args[len(args)-1]), `"state":"`+state+`"`))

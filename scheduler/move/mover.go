@@ -14,6 +14,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
 )
 
 // Config is the namespace to move and the settings of the move.
@@ -75,7 +76,7 @@ type side struct {
 	client  redis.UniversalClient
 	led     *ledger.Ledger // nil when the namespace is not there
 	control ledger.Control
-	notes   ledger.MoveNotes
+	notes   export.MoveNotes
 	gates   []ledger.Gate
 }
 
@@ -104,7 +105,7 @@ func (m *Mover) side(ctx context.Context, client redis.UniversalClient, name str
 		s.control, err = led.Control(ctx)
 	}
 	if err == nil {
-		s.notes, err = led.MoveNotes(ctx)
+		s.notes, err = export.ReadMoveNotes(ctx, led)
 	}
 	if err == nil {
 		s.gates, err = led.Gates(ctx)
@@ -143,11 +144,11 @@ func (m *Mover) unused(ctx context.Context, of side) error {
 // differ refuses a move from a Redis to itself. Two addresses may be one server, and one server may
 // have several databases.
 func (m *Mover) differ(ctx context.Context) error {
-	_, a, err := ledger.TimeOf(ctx, m.from, m.cfg.Namespace)
+	_, a, err := export.TimeOf(ctx, m.from, m.cfg.Namespace)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.cfg.FromName, err)
 	}
-	_, b, err := ledger.TimeOf(ctx, m.to, m.cfg.Namespace)
+	_, b, err := export.TimeOf(ctx, m.to, m.cfg.Namespace)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.cfg.ToName, err)
 	}

@@ -14,6 +14,10 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // whole moves a namespace and compares both sides.
@@ -56,31 +60,31 @@ func moved(t *testing.T, m *Mover, p *people) {
 	if !ledger.HasMoved(must(p.led.Control(ctx)), must(there.Control(ctx))) {
 		t.Error("nodes cannot tell that the namespace has moved")
 	}
-	c := p.tick(ledger.Claim{Job: "ran", Digest: "d:ran", Run: "ran-2", TTL: time.Minute, Attempts: 1}, p.now-100_000+1)
-	got, err := p.led.Claim(ctx, by, must2(p.led.Time(ctx)).UnixMilli(), []ledger.Claim{c})
-	if err != nil || got[0].Verdict != ledger.Closed {
+	c := p.tick(claim.Claim{Job: "ran", Digest: "d:ran", Run: "ran-2", TTL: time.Minute, Attempts: 1}, p.now-100_000+1)
+	got, err := claim.Send(ctx, p.led, by, must2(p.led.Time(ctx)).UnixMilli(), []claim.Claim{c})
+	if err != nil || got[0].Verdict != claim.Closed {
 		t.Errorf("claim at the old side: %+v, %v", got, err)
 	}
-	if _, err := p.led.Trigger(ctx, "ran", ledger.Trigger{Run: "x"}); !errors.Is(err, ledger.ErrClosed) {
+	if _, err := operate.Trigger(ctx, p.led, "ran", operate.TriggerRequest{Run: "x"}); !errors.Is(err, ledger.ErrClosed) {
 		t.Errorf("trigger at the old side: %v", err)
 	}
-	was := must(p.led.Job(ctx, "ran")).Token
-	got, err = there.Claim(ctx, by, must2(there.Time(ctx)).UnixMilli(), []ledger.Claim{c})
-	if err != nil || got[0].Verdict != ledger.Granted || got[0].Token <= was {
+	was := must(query.Job(ctx, p.led, "ran")).Token
+	got, err = claim.Send(ctx, there, by, must2(there.Time(ctx)).UnixMilli(), []claim.Claim{c})
+	if err != nil || got[0].Verdict != claim.Granted || got[0].Token <= was {
 		t.Fatalf("claim at the new side: %+v, %v; the last token was %d", got, err, was)
 	}
-	if _, err := there.Settle(ctx, []ledger.Report{{Job: "ran", Run: "ran-2", Outcome: jobs.OutcomeSucceeded, Ended: p.now}}); err != nil {
+	if _, err := settle.Settle(ctx, there, []settle.Report{{Job: "ran", Run: "ran-2", Outcome: jobs.OutcomeSucceeded, Ended: p.now}}); err != nil {
 		t.Fatal(err)
 	}
-	if id := must(there.Trigger(ctx, "asked", ledger.Trigger{Unique: "order 1"})); id != ledger.UniqueRun("asked", "order 1") {
+	if id := must(operate.Trigger(ctx, there, "asked", operate.TriggerRequest{Unique: "order 1"})); id != operate.UniqueRun("asked", "order 1") {
 		t.Error(id)
 	}
-	for _, job := range must(there.Jobs(ctx)) {
+	for _, job := range must(query.Jobs(ctx, there)) {
 		if job.Err != nil {
 			t.Error(job.Err)
 		}
 	}
-	for _, open := range must(there.InFlight(ctx, "asked")) {
+	for _, open := range must(query.InFlight(ctx, there, "asked")) {
 		if open.Job == "asked" {
 			t.Errorf("a request that is remembered runs again: %+v", open)
 		}
@@ -128,7 +132,7 @@ func TestMoveBack(t *testing.T) {
 			t.Fatalf("move %d: %d differences:\n%s", i, len(d), strings.Join(d, "\n"))
 		}
 		led := must(ledger.OpenExisting(ctx, m.to, ledger.Config{Namespace: ns}))
-		must(led.Trigger(ctx, "plain", ledger.Trigger{Run: m.cfg.Namespace + string(rune('a'+i))}))
+		must(operate.Trigger(ctx, led, "plain", operate.TriggerRequest{Run: m.cfg.Namespace + string(rune('a'+i))}))
 	}
 }
 
@@ -161,11 +165,11 @@ func TestWrongOrder(t *testing.T) {
 	t.Cleanup(func() { _ = other.Close() })
 	wants(t, "from = to", second(mover(t, a, other, Config{}).Seal(ctx, SealOptions{})), "same Redis")
 
-	p.claim(p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: time.Minute, Attempts: 1}, p.now-100_000))
+	p.claim(p.tick(claim.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: time.Minute, Attempts: 1}, p.now-100_000))
 	wants(t, "seal while one runs", second(m.Seal(ctx, SealOptions{Drain: -1})), "run going")
 	wants(t, "copy while one runs", second(m.Copy(ctx)), "--cancel-running")
 	wants(t, "cancel", second(m.Seal(ctx, SealOptions{Drain: -1, CancelRunning: true})), "run going")
-	if n := len(must(p.led.Cancels(ctx))); n != 2 { // and the tick's
+	if n := len(must(query.Cancels(ctx, p.led))); n != 2 { // and the tick's
 		t.Errorf("%d wishes to end a run", n)
 	}
 	p.settle("plain", "going")

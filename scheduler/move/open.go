@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
 )
 
 // Open opens the other side with the copy. It returns ErrRefused before the copy is complete, when
@@ -36,7 +37,7 @@ func (m *Mover) open(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveMoved, Own: []string{ledger.MoveSealed}})
+	_, err = export.Advance(ctx, from.led, export.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveMoved, Own: []string{ledger.MoveSealed}})
 	return err
 }
 
@@ -67,7 +68,7 @@ func (m *Mover) complete(ctx context.Context, from, to side, id string) error {
 // earlier opening opens, and that the other side matches the copy. If it does not, another program
 // wrote there, and the way back is still free.
 func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
-	number, err := to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveOpening,
+	number, err := export.Advance(ctx, to.led, export.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveOpening,
 		Own: []string{ledger.MoveFilling, ledger.MoveOpening}, Count: true})
 	if err != nil {
 		return err
@@ -83,12 +84,12 @@ func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
 	}
 	m.log.Info("move: open", "namespace", m.cfg.Namespace, "id", id, "from", from.name, "to", to.name)
 	for p := range to.led.Partitions() {
-		if err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "open", Own: []string{"filling"}, Turn: true, Copy: number,
+		if err := export.SetGate(ctx, to.led, p, export.GateStep{ID: id, State: "open", Own: []string{"filling"}, Turn: true, Copy: number,
 			Epoch: from.control.Epoch, Generation: from.control.Generation}); err != nil {
 			return err
 		}
 	}
-	_, err = to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveOpen, Own: []string{ledger.MoveOpening}})
+	_, err = export.Advance(ctx, to.led, export.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveOpen, Own: []string{ledger.MoveOpening}})
 	return err
 }
 
@@ -96,7 +97,7 @@ func (m *Mover) unlock(ctx context.Context, from, to side, id string) error {
 // reports whether one of these openings has opened a gate already.
 func end(ctx context.Context, to side, id string, number int64) (begun bool, err error) {
 	for p := range to.led.Partitions() {
-		err := to.led.BeginCopy(ctx, p, id, number)
+		err := export.BeginCopy(ctx, to.led, p, id, number)
 		if err == nil {
 			continue
 		}
@@ -114,7 +115,7 @@ func (m *Mover) settled(ctx context.Context, from, to side, id string, number in
 	if err != nil || there == to.notes.Copied {
 		return err
 	}
-	_, err = to.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveOpening}, Copies: number,
+	_, err = export.Advance(ctx, to.led, export.Step{ID: id, Role: ledger.MoveTo, Peer: from.name, State: ledger.MoveFilling, Own: []string{ledger.MoveOpening}, Copies: number,
 		Fields: map[string]string{"copied": ""}})
 	if err != nil {
 		return err

@@ -11,17 +11,18 @@ import (
 
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // apart is a due tick, claimed at both sides: it must not be granted at both.
 func apart(t *testing.T, p *people, to *redis.Client) {
 	t.Helper()
-	c := p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "plain-1", TTL: 60e9, Attempts: 1}, p.now-100_000)
-	one := must(p.led.Claim(t.Context(), by, p.clock(), []ledger.Claim{c}))
+	c := p.tick(claim.Claim{Job: "plain", Digest: "d:plain", Run: "plain-1", TTL: 60e9, Attempts: 1}, p.now-100_000)
+	one := must(claim.Send(t.Context(), p.led, by, p.clock(), []claim.Claim{c}))
 	there := must(ledger.OpenExisting(t.Context(), to, ledger.Config{Namespace: ns}))
 	c.Run = "plain-2"
-	two := must(there.Claim(t.Context(), by, must2(there.Time(t.Context())).UnixMilli(), []ledger.Claim{c}))
-	if one[0].Verdict == ledger.Granted && two[0].Verdict == ledger.Granted {
+	two := must(claim.Send(t.Context(), there, by, must2(there.Time(t.Context())).UnixMilli(), []claim.Claim{c}))
+	if one[0].Verdict == claim.Granted && two[0].Verdict == claim.Granted {
 		t.Error("one tick was granted at both sides")
 	}
 }
@@ -139,8 +140,8 @@ func TestLateOpenOfAGate(t *testing.T) {
 						break
 					}
 				}
-				c := p.tick(ledger.Claim{Job: job, Digest: "d:" + job, Run: "there", TTL: 60e9, Attempts: 1}, p.now-100_000)
-				if got := must(there.Claim(t.Context(), by, must2(there.Time(t.Context())).UnixMilli(), []ledger.Claim{c})); got[0].Verdict != ledger.Granted {
+				c := p.tick(claim.Claim{Job: job, Digest: "d:" + job, Run: "there", TTL: 60e9, Attempts: 1}, p.now-100_000)
+				if got := must(claim.Send(t.Context(), there, by, must2(there.Time(t.Context())).UnixMilli(), []claim.Claim{c})); got[0].Verdict != claim.Granted {
 					t.Fatalf("%s: %+v", job, got)
 				}
 			}

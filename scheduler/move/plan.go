@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // Plan lists the contents that a move would copy, and the obstacles.
@@ -62,18 +64,18 @@ func (m *Mover) Plan(ctx context.Context) (Plan, error) {
 	if p.ToPartitions, err = m.partitions(from, to); err != nil {
 		p.InTheWay = append(p.InTheWay, err.Error())
 	}
-	all := ledger.NewDigest()
-	if _, err := from.led.Export(ctx, func(d ledger.Document) error { all.Add(d); return nil }); err != nil {
+	all := export.NewDigest()
+	if _, err := export.Documents(ctx, from.led, func(d export.Document) error { all.Add(d); return nil }); err != nil {
 		return Plan{}, fmt.Errorf("move plan: %s: %w", from.name, err)
 	}
 	p.Jobs, p.Pending, p.Ticks, p.Rows, p.Unique, p.Events, p.Bytes = all.Jobs, all.Pending, all.Ticks, all.Rows, all.Unique, all.Events, all.Bytes
 	p.Seconds = (p.Rows+rowsPerSecond-1)/rowsPerSecond + 1
-	running, err := from.led.Running(ctx)
+	running, err := export.Running(ctx, from.led)
 	p.Running = int64(len(running))
 	if err != nil && !isUnknownFormat(err) {
 		return Plan{}, fmt.Errorf("move plan: %s: %w", from.name, err)
 	}
-	drains, err := from.led.Drains(ctx)
+	drains, err := export.Drains(ctx, from.led)
 	if err != nil {
 		return Plan{}, fmt.Errorf("move plan: %s: %w", from.name, err)
 	}
@@ -112,7 +114,7 @@ func (m *Mover) skew(ctx context.Context) (time.Duration, error) {
 	var off [2]time.Duration
 	for i, s := range []side{{name: m.cfg.FromName, client: m.from}, {name: m.cfg.ToName, client: m.to}} {
 		start := time.Now()
-		now, _, err := ledger.TimeOf(ctx, s.client, m.cfg.Namespace)
+		now, _, err := export.TimeOf(ctx, s.client, m.cfg.Namespace)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -163,7 +165,7 @@ func (m *Mover) obstacles(ctx context.Context, from, to side) ([]string, error) 
 	}
 	ways = append(ways, left...)
 	if to.led == nil {
-		keys, err := ledger.Leftovers(ctx, m.to, m.cfg.Namespace)
+		keys, err := query.Leftovers(ctx, m.to, m.cfg.Namespace)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", to.name, err)
 		}
@@ -195,21 +197,21 @@ func (m *Mover) back(from, to side) string {
 
 // strange names records that could not be moved because this version cannot read them, ten at most.
 func (m *Mover) strange(ctx context.Context, from side) ([]string, error) {
-	found, err := from.led.UnknownKeys(ctx)
+	found, err := query.UnknownKeys(ctx, from.led)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}
-	left, err := from.led.Export(ctx, func(ledger.Document) error { return nil })
+	left, err := export.Documents(ctx, from.led, func(export.Document) error { return nil })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}
-	if _, err := from.led.Running(ctx); isUnknownFormat(err) {
-		left = append(left, ledger.UnknownFormat{What: err.Error()})
+	if _, err := export.Running(ctx, from.led); isUnknownFormat(err) {
+		left = append(left, query.UnknownFormat{What: err.Error()})
 	}
 	return describe(append(found, left...)), nil
 }
 
-func describe(left []ledger.UnknownFormat) []string {
+func describe(left []query.UnknownFormat) []string {
 	var words []string
 	for i, s := range left {
 		if i == 10 {
@@ -226,7 +228,7 @@ func describe(left []ledger.UnknownFormat) []string {
 func (m *Mover) newID(ctx context.Context, from, to side) (string, error) {
 	at := int64(0)
 	for _, s := range []side{from, to} {
-		now, _, err := ledger.TimeOf(ctx, s.client, m.cfg.Namespace)
+		now, _, err := export.TimeOf(ctx, s.client, m.cfg.Namespace)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", s.name, err)
 		}

@@ -18,6 +18,9 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // ErrBadBackup is returned for a file that is no backup, that is not complete, or that was changed.
@@ -57,7 +60,7 @@ type Restored struct {
 // the namespace or when Redis' clock is behind the backup, and locking.ErrUnreachable.
 func Restore(ctx context.Context, client redis.UniversalClient, backup io.ReadSeeker, o RestoreOptions) (Restored, error) {
 	o.Namespace = cmp.Or(o.Namespace, ledger.DefaultNamespace)
-	r := restore{client: client, backup: backup, o: o, all: ledger.NewDigest(), out: Restored{Exists: []string{}}}
+	r := restore{client: client, backup: backup, o: o, all: export.NewDigest(), out: Restored{Exists: []string{}}}
 	if err := r.run(ctx); err != nil {
 		return r.out, fmt.Errorf("restore namespace %s at %s: %w", o.Namespace, redisconn.Addr(client), err)
 	}
@@ -71,7 +74,7 @@ type restore struct {
 	o      RestoreOptions
 	head   backupHead
 	wanted []place        // of the documents to be restored, in the order of the backup
-	all    *ledger.Digest // of these
+	all    *export.Digest // of these
 	out    Restored
 }
 
@@ -93,7 +96,7 @@ func (r *restore) run(ctx context.Context) error {
 		return fmt.Errorf("%w: no job in it matches %q", ErrBadBackup, r.o.Pattern)
 	}
 	r.out.Totals, r.out.Generation, r.out.Active = totals(r.all), r.head.Generation, r.head.Generation
-	now, _, err := ledger.TimeOf(ctx, r.client, r.o.Namespace)
+	now, _, err := export.TimeOf(ctx, r.client, r.o.Namespace)
 	if err != nil {
 		return err
 	}
@@ -125,8 +128,8 @@ func (r *restore) run(ctx context.Context) error {
 // write writes the documents from the last one to the first: a follower is there before its
 // upstream's events.
 func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
-	var catalog []ledger.CatalogChange
-	into := led.Importer(r.head.Partitions)
+	var stored []catalog.Change
+	into := export.NewImporter(led, r.head.Partitions)
 	for _, p := range slices.Backward(r.wanted) {
 		text := make([]byte, p.length)
 		if _, err := r.backup.Seek(p.at, io.SeekStart); err != nil {
@@ -135,15 +138,15 @@ func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
 		if _, err := io.ReadFull(r.backup, text); err != nil {
 			return err
 		}
-		var d ledger.Document
+		var d export.Document
 		if err := json.Unmarshal(text, &d); err != nil {
 			return fmt.Errorf("%w: it has changed while it was read: %w", ErrBadBackup, err)
 		}
 		if err := into.Import(ctx, d); err != nil {
 			return err
 		}
-		if c, stored := storedJob(d); stored {
-			catalog = append(catalog, c)
+		if c, ok := storedJob(d); ok {
+			stored = append(stored, c)
 		}
 	}
 	exists, err := into.Flush(ctx)
@@ -152,12 +155,12 @@ func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
 	if err != nil {
 		return err
 	}
-	catalog = slices.DeleteFunc(catalog, func(c ledger.CatalogChange) bool {
+	stored = slices.DeleteFunc(stored, func(c catalog.Change) bool {
 		_, was := slices.BinarySearch(r.out.Exists, c.Job)
 		return was
 	})
-	for some := range slices.Chunk(catalog, ledger.CatalogPage) {
-		if _, err := led.ChangeCatalog(ctx, some); err != nil {
+	for some := range slices.Chunk(stored, catalog.Page) {
+		if _, err := catalog.Apply(ctx, led, some); err != nil {
 			return err
 		}
 	}
@@ -166,14 +169,14 @@ func (r *restore) write(ctx context.Context, led *ledger.Ledger) error {
 
 // wants reports whether a document is to be restored. Unique keys without a job always are: they
 // have no effect elsewhere.
-func (r *restore) wants(d ledger.Document) bool {
+func (r *restore) wants(d export.Document) bool {
 	ok, _ := path.Match(r.o.Pattern, d.Job) // checked before
 	return ok || r.o.Pattern == "" || d.Job == ""
 }
 
 // look notes which jobs are there already.
 func (r *restore) look(ctx context.Context, led *ledger.Ledger) error {
-	stored, err := led.Jobs(ctx)
+	stored, err := query.Jobs(ctx, led)
 	if err != nil {
 		return err
 	}
@@ -210,7 +213,7 @@ func (r *restore) check() error {
 	for {
 		before := hex.EncodeToString(c.sum.Sum(nil))
 		var line struct {
-			ledger.Document
+			export.Document
 			End *backupEnd `json:"end"`
 		}
 		if err := c.next(&line); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
 )
 
 // SealOptions decide about the runs that are going.
@@ -85,9 +86,9 @@ func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) err
 	if err != nil {
 		return err
 	}
-	r := ledger.Reservation{Config: ledger.Config{Namespace: m.cfg.Namespace, Partitions: n, Generation: from.control.Generation}, ID: id,
+	r := export.Reservation{Config: ledger.Config{Namespace: m.cfg.Namespace, Partitions: n, Generation: from.control.Generation}, ID: id,
 		Epoch: from.control.Epoch, Peer: from.name, Back: back}
-	if err := ledger.Reserve(ctx, m.to, r); err != nil {
+	if err := export.Reserve(ctx, m.to, r); err != nil {
 		return err
 	}
 	if to, err = m.side(ctx, m.to, to.name); err != nil {
@@ -99,11 +100,11 @@ func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) err
 	}
 	for p, g := range gates {
 		if g.State == "sealed" && g.Move != id {
-			if err := to.led.WipePartition(ctx, p, g.Move, g.State); err != nil {
+			if err := export.WipePartition(ctx, to.led, p, g.Move, g.State, ""); err != nil {
 				return err
 			}
 		}
-		err := to.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "filling", Words: from.name + ", copy 0", Older: []string{"none", "burnt", "sealed"}})
+		err := export.SetGate(ctx, to.led, p, export.GateStep{ID: id, State: "filling", Words: from.name + ", copy 0", Older: []string{"none", "burnt", "sealed"}})
 		if err != nil {
 			return err
 		}
@@ -114,13 +115,13 @@ func (m *Mover) reserve(ctx context.Context, from, to side, id, back string) err
 // close seals the partitions, confirmed by all replicas, reads the seals back, and records the
 // servers to which nodes had reported all their runs.
 func (m *Mover) close(ctx context.Context, from, to side, id string) error {
-	_, err := from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealing,
+	_, err := export.Advance(ctx, from.led, export.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealing,
 		Own: []string{ledger.MoveSealing}, Older: []string{"none", "to/open"}})
 	if err != nil && from.state(ledger.MoveFrom, id) != ledger.MoveSealed {
 		return err
 	}
 	for p := range from.led.Partitions() {
-		if err := from.led.SetGate(ctx, p, ledger.GateStep{ID: id, State: "sealed", Words: to.name, Older: []string{"none", "open"}}); err != nil {
+		if err := export.SetGate(ctx, from.led, p, export.GateStep{ID: id, State: "sealed", Words: to.name, Older: []string{"none", "open"}}); err != nil {
 			return fmt.Errorf("%w; not all partitions are sealed, run `move seal` again, or `move abort`", err)
 		}
 	}
@@ -131,7 +132,7 @@ func (m *Mover) close(ctx context.Context, from, to side, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = from.led.Advance(ctx, ledger.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealed, Own: []string{ledger.MoveSealing, ledger.MoveSealed},
+	_, err = export.Advance(ctx, from.led, export.Step{ID: id, Role: ledger.MoveFrom, Peer: to.name, State: ledger.MoveSealed, Own: []string{ledger.MoveSealing, ledger.MoveSealed},
 		Fields: map[string]string{"servers": servers}})
 	return err
 }
@@ -144,14 +145,14 @@ const failoverHold = 3 * time.Second
 func hold(ctx context.Context, from side) (servers string, err error) {
 	begin := time.Now()
 	for first := true; ; first = false {
-		now, err := from.led.Servers(ctx)
+		now, err := export.Servers(ctx, from.led)
 		if err != nil {
 			return "", err
 		}
 		if first || now != servers {
 			servers, begin = now, time.Now()
 		}
-		if placed, err := from.led.Placed(ctx, servers); err != nil || placed || time.Since(begin) >= failoverHold {
+		if placed, err := export.Placed(ctx, from.led, servers); err != nil || placed || time.Since(begin) >= failoverHold {
 			return servers, err
 		}
 		select {
@@ -165,7 +166,7 @@ func hold(ctx context.Context, from side) (servers string, err error) {
 // restarted returns ErrRefused when from is no longer the sealed server: its nodes report its
 // losses again.
 func restarted(ctx context.Context, from side) error {
-	servers, err := from.led.Servers(ctx)
+	servers, err := export.Servers(ctx, from.led)
 	if err == nil && servers != from.notes.Servers {
 		return refuse("the old Redis, %s, was restarted or failed over since it was sealed, and its nodes may have something to tell it; run `move seal` and `move copy` again", from.name)
 	}
@@ -188,7 +189,7 @@ func (m *Mover) sealed(ctx context.Context, from side, id string) error {
 
 // still returns ErrRefused while runs go on at from.
 func still(ctx context.Context, from side) error {
-	running, err := from.led.Running(ctx)
+	running, err := export.Running(ctx, from.led)
 	if err == nil && len(running) > 0 {
 		err = goOn(running)
 	}

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // TestNoteLost: a failover of the control record's slot has lost the record of the move at the old
@@ -63,25 +67,25 @@ func TestMoveRightAfterAFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		p := &people{T: t, client: s.a, led: must(ledger.OpenExisting(t.Context(), s.a, ledger.Config{Namespace: ns}))}
-		at := must(p.led.Job(t.Context(), "plain")).Cursor
+		at := must(query.Job(t.Context(), p.led, "plain")).Cursor
 		snap := s.ea.Snapshot()
-		c := p.tick(ledger.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: time.Minute, Attempts: 1}, at)
+		c := p.tick(claim.Claim{Job: "plain", Digest: "d:plain", Run: "going", TTL: time.Minute, Attempts: 1}, at)
 		p.claim(c)
 		var lease ledger.Run
-		for _, l := range must(p.led.Running(t.Context())) {
+		for _, l := range must(export.Running(t.Context(), p.led)) {
 			if l.ID == "going" {
 				lease = l
 			}
 		}
-		old := must(p.led.Servers(t.Context()))
+		old := must(export.Servers(t.Context(), p.led))
 		s.ea.Restore(snap)
 		s.ea.SetRunID(strings.Repeat("f", 40))
-		next := must(p.led.Servers(t.Context()))
-		epochs := must(p.led.Identities(t.Context(), nil))
+		next := must(export.Servers(t.Context(), p.led))
+		epochs := must(epoch.Identities(t.Context(), p.led, nil))
 		roster := "{" + ns + "}:roster"
 		s.a.HSet(t.Context(), roster, "n1", `{"v":1,"id":"n1","told":"`+old+`","placed":"`+old+`"}`)
 		stop := every(t, func(int) bool {
-			got, err := p.led.At(epochs[p.led.Partition("plain")]).Reassert(t.Context(), p.clock(), []ledger.Assertion{{Digest: "d:plain", Run: lease}})
+			got, err := epoch.Reassert(t.Context(), p.led.At(epochs[p.led.Partition("plain")]), p.clock(), []epoch.Assertion{{Digest: "d:plain", Run: lease}})
 			if err != nil {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -106,7 +110,7 @@ func TestSealWaitsForNodes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
 			if c.placed == "this" {
-				c.placed = must(must(ledger.OpenExisting(t.Context(), s.a, ledger.Config{Namespace: ns})).Servers(t.Context()))
+				c.placed = must(export.Servers(t.Context(), must(ledger.OpenExisting(t.Context(), s.a, ledger.Config{Namespace: ns}))))
 			}
 			s.a.HSet(t.Context(), "{"+ns+"}:roster", "n1", `{"v":1,"id":"n1","placed":"`+c.placed+`"}`)
 			begin := time.Now()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
 )
 
 // Next is the step of a move that comes next.
@@ -133,6 +134,6 @@ func (s *Side) read(ctx context.Context, from side) error {
 		}
 		s.Gates[g.State]++
 	}
-	s.Jobs, s.Running, s.Pending, err = from.led.Sizes(ctx)
+	s.Jobs, s.Running, s.Pending, err = export.Sizes(ctx, from.led)
 	return err
 }

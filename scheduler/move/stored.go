@@ -5,12 +5,13 @@ import (
 	"strconv"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
 )
 
 // storedJob returns the catalog's part of a job that was stored at run time: its latest definition
 // has every field.
-func storedJob(d ledger.Document) (ledger.CatalogChange, bool) {
+func storedJob(d export.Document) (catalog.Change, bool) {
 	var latest jobs.Definition
 	for _, text := range d.Definitions {
 		if def, err := jobs.ParseDefinition([]byte(text)); err == nil && def.Stored > latest.Stored {
@@ -18,6 +19,6 @@ func storedJob(d ledger.Document) (ledger.CatalogChange, bool) {
 		}
 	}
 	text, err := json.Marshal(latest.AsStored())
-	return ledger.CatalogChange{Job: d.Job, Definition: string(text), Version: strconv.FormatInt(latest.Stored, 10)},
+	return catalog.Change{Job: d.Job, Definition: string(text), Version: strconv.FormatInt(latest.Stored, 10)},
 		err == nil && d.Entry != "" && latest.Stored > 0
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 )
 
 // A move takes stored jobs along with their versions, also jobs that no node has registered;
@@ -19,16 +21,16 @@ func TestMoveTakesTheCatalog(t *testing.T) {
 	cfg := ledger.Config{Namespace: ns, Partitions: 2}
 	here, there := must(ledger.Join(t.Context(), from, cfg)), must(ledger.Join(t.Context(), to, cfg))
 	put := func(l *ledger.Ledger, job string) int64 {
-		answers := must(l.ChangeCatalog(t.Context(), []ledger.CatalogChange{{Job: job, Definition: `{"v":1,"name":"` + job + `"}`}}))
+		answers := must(catalog.Apply(t.Context(), l, []catalog.Change{{Job: job, Definition: `{"v":1,"name":"` + job + `"}`}}))
 		return answers[0].Version
 	}
 	version := put(here, "a")
 	put(there, "of an older move")
 	for range 2 {
-		if err := here.CopyCatalog(t.Context(), there); err != nil {
+		if err := catalog.Copy(t.Context(), here, there); err != nil {
 			t.Fatal(err)
 		}
-		all := must(there.CatalogNames(t.Context()))
+		all := must(catalog.Names(t.Context(), there))
 		if len(all) != 1 || all["a"] != version {
 			t.Fatalf("there are %v, want a at %d", all, version)
 		}
@@ -47,14 +49,14 @@ func TestRestoreOfAStoredJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := must(json.Marshal(d))
-	must(led.Define(t.Context(), now.UnixMilli(), []ledger.Definition{{Job: d.Name, Digest: d.Digest(), Text: text, Cursor: now.Add(time.Hour).UnixMilli()}}))
+	must(define.Define(t.Context(), led, now.UnixMilli(), []define.Definition{{Job: d.Name, Digest: d.Digest(), Text: text, Cursor: now.Add(time.Hour).UnixMilli()}}))
 	var file bytes.Buffer
 	if _, left, err := Backup(t.Context(), from, ns, &file); err != nil || len(left) > 0 {
 		t.Fatal(left, err)
 	}
 	must(Restore(t.Context(), to, bytes.NewReader(file.Bytes()), RestoreOptions{Namespace: ns}))
 	there := must(ledger.OpenExisting(t.Context(), to, ledger.Config{Namespace: ns}))
-	if all := must(there.CatalogJobs(t.Context(), "tenant")); all[0].Version != d.Stored || all[0].Definition == "" {
+	if all := must(catalog.Jobs(t.Context(), there, "tenant")); all[0].Version != d.Stored || all[0].Definition == "" {
 		t.Errorf("the catalog has %+v", all)
 	}
 }

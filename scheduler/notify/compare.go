@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 const (
@@ -40,7 +41,7 @@ func (w *watch) compare(ctx context.Context) error {
 		return err
 	}
 	now := at.UnixMilli()
-	changed, known, err := w.l.Changed(ctx, w.looked-changedMargin)
+	changed, known, err := query.Changed(ctx, w.l, w.looked-changedMargin)
 	if err != nil {
 		return err
 	}
@@ -59,8 +60,8 @@ func (w *watch) compare(ctx context.Context) error {
 }
 
 // read reads the jobs to be looked at. The map has their names, including removed jobs.
-func (w *watch) read(ctx context.Context, now int64, changed map[string]bool, known bool) (stored []ledger.Stored, asked map[string]bool, err error) {
-	n, _, err := w.l.Count(ctx)
+func (w *watch) read(ctx context.Context, now int64, changed map[string]bool, known bool) (stored []query.Stored, asked map[string]bool, err error) {
+	n, _, err := query.Count(ctx, w.l)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +77,7 @@ func (w *watch) read(ctx context.Context, now int64, changed map[string]bool, kn
 		for job := range w.seen {
 			asked[job] = true
 		}
-		if stored, err = w.l.Entries(ctx); err != nil {
+		if stored, err = query.Entries(ctx, w.l); err != nil {
 			return nil, nil, err
 		}
 		for _, s := range stored {
@@ -85,7 +86,7 @@ func (w *watch) read(ctx context.Context, now int64, changed map[string]bool, kn
 	} else {
 		maps.Copy(asked, changed)
 		w.overdue(now, asked)
-		if stored, err = w.l.NamedEntries(ctx, slices.Sorted(maps.Keys(asked))); err != nil {
+		if stored, err = query.NamedEntries(ctx, w.l, slices.Sorted(maps.Keys(asked))); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -109,16 +110,16 @@ func (w *watch) overdue(now int64, asked map[string]bool) {
 
 // define reads the deadlines and the stall policies of jobs with changed definitions, and the last
 // success of new jobs.
-func (w *watch) define(ctx context.Context, stored []ledger.Stored) error {
+func (w *watch) define(ctx context.Context, stored []query.Stored) error {
 	var names []string
 	for _, s := range stored {
 		if was, known := w.seen[s.Job]; s.Err == nil && (!known || was.digest != digestOf(s)) {
 			names = append(names, s.Job)
 		}
 	}
-	var expecting []ledger.Stored
+	var expecting []query.Stored
 	for some := range slices.Chunk(names, 10_000) {
-		defined, err := w.l.Named(ctx, some)
+		defined, err := query.Named(ctx, w.l, some)
 		if err != nil {
 			return err
 		}
@@ -156,14 +157,14 @@ func (w *watch) define(ctx context.Context, stored []ledger.Stored) error {
 	return err
 }
 
-func digestOf(s ledger.Stored) uint64 {
+func digestOf(s query.Stored) uint64 {
 	n, _ := strconv.ParseUint(s.Digest, 16, 64) // another form makes it 0: the definition is read again and again
 	return n
 }
 
 // facts collects the evidence about jobs, and reads the necessary histories.
-func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, changed func(job string) bool) (map[string]facts, error) {
-	all, ask := make(map[string]facts, len(stored)), []ledger.Stored(nil)
+func (w *watch) facts(ctx context.Context, now int64, stored []query.Stored, changed func(job string) bool) (map[string]facts, error) {
+	all, ask := make(map[string]facts, len(stored)), []query.Stored(nil)
 	var histories []string
 	most := int64(rowsLeast)
 	for _, s := range stored {
@@ -187,7 +188,7 @@ func (w *watch) facts(ctx context.Context, now int64, stored []ledger.Stored, ch
 		}
 		all[s.Job] = f
 	}
-	err := w.l.EachTail(ctx, histories, most, func(h ledger.JobRows) bool {
+	err := query.EachTail(ctx, w.l, histories, most, func(h query.JobRows) bool {
 		f := all[h.Job]
 		f.rows, f.read = h.Rows, h.Err == nil
 		if f.deadline != nil {
@@ -229,12 +230,12 @@ func (f facts) wants(cancels, changed bool) int64 {
 }
 
 // holders looks up why no node can run jobs that are late.
-func (w *watch) holders(ctx context.Context, all map[string]facts, late []ledger.Stored) error {
+func (w *watch) holders(ctx context.Context, all map[string]facts, late []query.Stored) error {
 	names := make([]string, len(late))
 	for i, s := range late {
 		names[i] = s.Job
 	}
-	defined, err := w.l.Named(ctx, names)
+	defined, err := query.Named(ctx, w.l, names)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // margin is how long before the last look a run may have ended whose row came after the look, ms.
@@ -31,7 +32,7 @@ type deadline struct {
 
 // facts are a look's evidence about one job. The verdict follows from the facts alone.
 type facts struct {
-	ledger.Stored
+	query.Stored
 	now, looked int64 // this look and the last one, which may be another notifier's, ms; looked is 0 before the first ever
 	before      *seen // nil for a job that this notifier sees for the first time
 	note        *note // nil for a job that is well

@@ -16,6 +16,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/notices"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
@@ -123,7 +124,7 @@ func (n *Notifier) hold(ctx context.Context, lease *locking.Lease) {
 	held := lease.Context()
 	for ctx.Err() == nil && held.Err() == nil {
 		err := n.term(ctx, held, lease.Token())
-		if errors.Is(err, ledger.ErrStale) {
+		if errors.Is(err, notices.ErrStale) {
 			if held.Err() == nil { // not this lock's next holder, so a failover has gone back in time
 				n.complain("notifications: somebody with a later token has written", err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/notices"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
@@ -54,7 +55,7 @@ func newWatch(ctx context.Context, client redis.UniversalClient, cfg Config, tok
 		notes:  make(map[string]*note), queues: make(map[string]*queue), deadlines: make(map[string]deadline), cancels: make(map[string]bool), late: make(map[string]bool),
 	}
 	w.l = l.Believing(w.nodesTime)
-	if w.stored, err = l.Notified(ctx); err != nil {
+	if w.stored, err = notices.Read(ctx, l); err != nil {
 		return nil, err
 	}
 	for field, text := range w.stored {
@@ -208,7 +209,7 @@ func (w *watch) store(ctx context.Context, jobs []string) error {
 	if len(set)+len(drop) == 0 {
 		return nil
 	}
-	if err := w.l.SetNotified(ctx, w.token, set, drop); err != nil {
+	if err := notices.Write(ctx, w.l, w.token, set, drop); err != nil {
 		return err
 	}
 	for field, text := range set {

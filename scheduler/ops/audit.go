@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
@@ -108,7 +108,7 @@ func listActions(ctx context.Context, c *conn, f ActionFilter) (Page[ActionView]
 	if err != nil {
 		return Page[ActionView]{}, err
 	}
-	all, foreign, err := l.Actions(ctx)
+	all, foreign, err := operate.Actions(ctx, l)
 	if err != nil {
 		return Page[ActionView]{}, err
 	}
@@ -160,7 +160,7 @@ func placeOf(text string) (p auditPlace, err error) {
 	return p, nil
 }
 
-func actionView(a ledger.Action) ActionView {
+func actionView(a operate.Action) ActionView {
 	return ActionView{
 		At: timeOf(a.At), Who: a.Author, Via: a.Via, Action: a.Name, Target: a.Target, Reason: a.Reason, Detail: a.Detail, Error: a.Error,
 	}
@@ -185,7 +185,7 @@ func (c *Client) Note(ctx context.Context, a Action, result error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	note := ledger.Action{
+	note := operate.Action{
 		Author: author(cmp.Or(a.Author, c.actor.Name)), Via: c.actor.Via, Name: a.Name, Target: a.Target, Reason: wire.OneLine(cmp.Or(a.Reason, c.actor.Reason)), Detail: a.Detail,
 	}
 	if result != nil {
@@ -193,7 +193,7 @@ func (c *Client) Note(ctx context.Context, a Action, result error) error {
 	}
 	l, err := c.conn.Open(ctx)
 	if err == nil {
-		err = l.Audit(ctx, note)
+		err = operate.Audit(ctx, l, note)
 	}
 	if err != nil && result == nil && !errors.Is(err, ErrUnknownNamespace) { // locks need no namespace, which has no audit then
 		return fmt.Errorf("%w: %w", ErrNotAudited, err)

@@ -8,6 +8,9 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 const (
@@ -82,7 +85,7 @@ func beginBackfill(ctx context.Context, c *conn, name string, o BackfillOptions)
 		o.Parallel = 1
 	}
 	for range rewindRounds {
-		s, err := l.Job(ctx, name)
+		s, err := query.Job(ctx, l, name)
 		if err == nil {
 			err = s.Err
 		}
@@ -101,11 +104,11 @@ func beginBackfill(ctx context.Context, c *conn, name string, o BackfillOptions)
 		b := ledger.Backfill{
 			ID: plan.ID, Job: name, From: o.From.UnixMilli(), To: o.To.UnixMilli(), Parallel: o.Parallel, Total: plan.Ticks, Author: author(o.Author),
 		}
-		word, err := l.Backfill(ctx, b, s.Digest)
+		word, err := backfill.Begin(ctx, l, b, s.Digest)
 		if err != nil {
 			return BackfillPlan{}, err
 		}
-		if word != ledger.Elsewhere {
+		if word != operate.Elsewhere {
 			return plan, nil
 		}
 	}
@@ -241,11 +244,11 @@ func listBackfills(ctx context.Context, c *conn, name string) ([]BackfillView, e
 		return nil, err
 	}
 	if name != "" {
-		if _, err := l.Job(ctx, name); err != nil {
+		if _, err := query.Job(ctx, l, name); err != nil {
 			return nil, err
 		}
 	}
-	all, foreign, err := l.Backfills(ctx, name)
+	all, foreign, err := backfill.List(ctx, l, name)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // GraphJob is an upstream, a follower, or both.
@@ -50,7 +51,7 @@ func readGraph(ctx context.Context, c *conn) ([]GraphJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, left := l.Names(ctx, l.All())
+	names, left := query.Names(ctx, l, l.All())
 	if names == nil && left != nil {
 		return nil, left
 	}
@@ -59,11 +60,11 @@ func readGraph(ctx context.Context, c *conn) ([]GraphJob, error) {
 		return nil, err
 	}
 	left = errors.Join(left, unread)
-	upstreams, err := l.Named(ctx, others(followers, all))
+	upstreams, err := query.Named(ctx, l, others(followers, all))
 	if err != nil {
 		return nil, err
 	}
-	var shown []ledger.Stored
+	var shown []query.Stored
 	var views []JobView
 	for _, s := range append(all, upstreams...) {
 		if s.Err != nil {
@@ -93,10 +94,10 @@ func readGraph(ctx context.Context, c *conn) ([]GraphJob, error) {
 
 // following reads the followers, and the followers of each upstream. unread names the unreadable
 // definitions. A definition is parsed only if its text has the key: most jobs are no followers.
-func following(ctx context.Context, l *ledger.Ledger, names []string) (all []ledger.Stored, followers map[string][]string, unread, err error) {
+func following(ctx context.Context, l *ledger.Ledger, names []string) (all []query.Stored, followers map[string][]string, unread, err error) {
 	followers = make(map[string][]string)
 	for page := range slices.Chunk(names, graphPage) {
-		some, err := l.Named(ctx, page)
+		some, err := query.Named(ctx, l, page)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -121,7 +122,7 @@ func following(ctx context.Context, l *ledger.Ledger, names []string) (all []led
 }
 
 // others are the upstreams that follow no job themselves.
-func others(followers map[string][]string, all []ledger.Stored) []string {
+func others(followers map[string][]string, all []query.Stored) []string {
 	rest := maps.Clone(followers)
 	for _, s := range all {
 		delete(rest, s.Job)

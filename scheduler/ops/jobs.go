@@ -11,6 +11,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // JobView is a job as tools and the API show it. Its JSON has all settings and the state in one
@@ -114,7 +116,7 @@ func jobNames(ctx context.Context, c *conn) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := l.Names(ctx, l.All())
+	names, err := query.Names(ctx, l, l.All())
 	slices.Sort(names)
 	return names, err
 }
@@ -133,11 +135,11 @@ func getJob(ctx context.Context, c *conn, name string) (JobView, error) {
 	if err != nil {
 		return JobView{}, err
 	}
-	s, err := l.Job(ctx, name)
+	s, err := query.Job(ctx, l, name)
 	if err != nil {
 		return JobView{}, err
 	}
-	rows, foreign, err := l.History(ctx, []string{name})
+	rows, foreign, err := query.History(ctx, l, []string{name})
 	if err != nil {
 		return JobView{}, inspect.HistoryError(name, err)
 	}
@@ -146,7 +148,7 @@ func getJob(ctx context.Context, c *conn, name string) (JobView, error) {
 	if err != nil {
 		return JobView{}, err
 	}
-	views, err := jobViews(ctx, c, l, []ledger.Stored{s}, around)
+	views, err := jobViews(ctx, c, l, []query.Stored{s}, around)
 	if err != nil {
 		return JobView{}, err
 	}
@@ -158,7 +160,7 @@ func getJob(ctx context.Context, c *conn, name string) (JobView, error) {
 }
 
 // jobViews returns the views that could be made, and errors.Join of the faults of the rest.
-func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []ledger.Stored, around inspect.Page) ([]JobView, error) {
+func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []query.Stored, around inspect.Page) ([]JobView, error) {
 	now, err := l.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -173,7 +175,7 @@ func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []ledger.Sto
 			paused = append(paused, s.Job)
 		}
 	}
-	pauses, err := l.Pauses(ctx, paused...)
+	pauses, err := operate.Pauses(ctx, l, paused...)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +192,7 @@ func jobViews(ctx context.Context, c *conn, l *ledger.Ledger, shown []ledger.Sto
 }
 
 // addLatest fills in how the latest runs of jobs ended.
-func addLatest(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, views []JobView) error {
+func addLatest(ctx context.Context, l *ledger.Ledger, shown []query.Stored, views []JobView) error {
 	follows := make(map[string]bool)
 	for _, v := range views {
 		follows[v.Name] = len(v.After) > 0
@@ -206,7 +208,7 @@ func addLatest(ctx context.Context, l *ledger.Ledger, shown []ledger.Stored, vie
 	return errors.Join(append(unread, err)...)
 }
 
-func jobView(s ledger.Stored, h inspect.Holding, now time.Time, p ledger.Pause) (JobView, error) {
+func jobView(s query.Stored, h inspect.Holding, now time.Time, p ledger.Pause) (JobView, error) {
 	if s.Err != nil {
 		return JobView{}, s.Err
 	}
@@ -242,7 +244,7 @@ func pauseView(w ledger.Window, p ledger.Pause) *PauseView {
 }
 
 // nextTick is the next tick that runs, ms; 0 for none. Ticks during a pause do not run.
-func nextTick(s ledger.Stored, j jobs.Job, now int64) int64 {
+func nextTick(s query.Stored, j jobs.Job, now int64) int64 {
 	if j.MaxRuns > 0 && s.Ran >= int64(j.MaxRuns) {
 		return 0
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/sharding"
 )
 
@@ -157,7 +158,7 @@ func leases(ctx context.Context, c *conn, job string) ([]LockView, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := l.InFlightIn(ctx, parts)
+	open, err := query.InFlightIn(ctx, l, parts)
 	if err != nil {
 		return nil, err
 	}

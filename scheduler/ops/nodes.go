@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
@@ -246,11 +247,11 @@ func nodeIdle(ctx context.Context, c *conn, name string) (bool, error) {
 	}) {
 		return false, nil
 	}
-	_, parts, err := l.Count(ctx)
+	_, parts, err := query.Count(ctx, l)
 	if err != nil {
 		return false, err
 	}
-	open, err := l.InFlightIn(ctx, parts)
+	open, err := query.InFlightIn(ctx, l, parts)
 	if err != nil {
 		return false, err
 	}

@@ -9,6 +9,9 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
@@ -63,7 +66,7 @@ func pauseJob(ctx context.Context, c *conn, name string, o PauseOptions) (err er
 	if err != nil {
 		return err
 	}
-	return l.Pause(ctx, name, ledger.Pause{Author: author(o.Author), Reason: wire.OneLine(reason), Until: until})
+	return operate.Pause(ctx, l, name, ledger.Pause{Author: author(o.Author), Reason: wire.OneLine(reason), Until: until})
 }
 
 func untilWords(until time.Time) string {
@@ -91,7 +94,7 @@ func resumeJob(ctx context.Context, c *conn, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	return l.Resume(ctx, name)
+	return operate.Resume(ctx, l, name)
 }
 
 type rewindIn struct {
@@ -144,7 +147,7 @@ func rewindJob(ctx context.Context, c *conn, name string, to time.Time) (tick ti
 	var clockErr error
 	for range rewindRounds {
 		tick, word, err := rewind(ctx, l, name, to)
-		if err == nil && word == ledger.Rewound {
+		if err == nil && word == operate.Rewound {
 			return tick, nil
 		}
 		if err != nil && !errors.Is(err, ledger.ErrClock) {
@@ -159,7 +162,7 @@ func rewindJob(ctx context.Context, c *conn, name string, to time.Time) (tick ti
 }
 
 func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (time.Time, ledger.Status, error) {
-	s, err := l.Job(ctx, name)
+	s, err := query.Job(ctx, l, name)
 	if err == nil {
 		err = s.Err
 	}
@@ -188,7 +191,7 @@ func rewind(ctx context.Context, l *ledger.Ledger, name string, to time.Time) (t
 	if err != nil {
 		return tick, "", err
 	}
-	word, err := l.Rewind(ctx, now.UnixMilli(), ledger.Rewind{Job: name, Digest: s.Digest, From: s.Cursor, To: tick.UnixMilli()})
+	word, err := operate.Rewind(ctx, l, now.UnixMilli(), operate.RewindRequest{Job: name, Digest: s.Digest, From: s.Cursor, To: tick.UnixMilli()})
 	return tick, word, err
 }
 
@@ -236,7 +239,7 @@ func cancelBackfill(ctx context.Context, c *conn, name string, o CancelOptions) 
 	if err != nil {
 		return v, err
 	}
-	b, err := l.CancelBackfill(ctx, name, author(o.Author), wire.OneLine(o.Reason))
+	b, err := backfill.Cancel(ctx, l, name, author(o.Author), wire.OneLine(o.Reason))
 	if err != nil {
 		return v, err
 	}

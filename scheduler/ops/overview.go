@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // Overview is a namespace at a glance: running, late and next jobs, and how the ticks of the last
@@ -68,7 +69,7 @@ func readOverview(ctx context.Context, c *conn) (Overview, error) {
 		return Overview{}, err
 	}
 	o := Overview{Now: now, Jobs: n}
-	open, err := l.InFlightIn(ctx, parts)
+	open, err := query.InFlightIn(ctx, l, parts)
 	if err != nil {
 		return Overview{}, err
 	}
@@ -89,12 +90,12 @@ func readOverview(ctx context.Context, c *conn) (Overview, error) {
 
 // ahead fills in the late jobs and the next ticks.
 func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error {
-	a, err := l.Ahead(ctx, overviewDue)
+	a, err := query.ListAhead(ctx, l, overviewDue)
 	if _, err = beside(err); err != nil {
 		return err
 	}
 	o.Paused = a.Paused
-	due, err := l.Named(ctx, a.Jobs)
+	due, err := query.Named(ctx, l, a.Jobs)
 	if err != nil {
 		return err
 	}
@@ -120,10 +121,10 @@ func (o *Overview) ahead(ctx context.Context, l *ledger.Ledger, now int64) error
 
 // ended fills in the ends since an instant, ms.
 func (o *Overview) ended(ctx context.Context, l *ledger.Ledger, parts []int, day int64) error {
-	var recent ledger.Recent
+	var recent query.Recent
 	for lines := int64(overviewLines); ; lines *= 4 {
 		var err error
-		if recent, err = l.Recent(ctx, parts, lines); err != nil {
+		if recent, err = query.ListRecent(ctx, l, parts, lines); err != nil {
 			return err
 		}
 		rows := 0
@@ -137,7 +138,7 @@ func (o *Overview) ended(ctx context.Context, l *ledger.Ledger, parts []int, day
 	since := max(recent.Since, day)
 	o.Since, o.Ended = time.UnixMilli(since), map[jobs.Outcome]int64{}
 	var failing []string
-	err := l.EachNewest(ctx, recent, func(h ledger.JobRows) bool {
+	err := query.EachNewest(ctx, l, recent, func(h query.JobRows) bool {
 		failed := false
 		for _, r := range h.Rows {
 			if r.At < since || r.TickID != "" || r.Ranged && r.Count == 0 {
@@ -208,7 +209,7 @@ func listEnds(ctx context.Context, c *conn, names []string, n int) (map[string][
 		return nil, err
 	}
 	all, unread := make(map[string][]EndView, len(names)), []error(nil)
-	err = l.EachTail(ctx, names, 4*int64(n), func(h ledger.JobRows) bool { // shards take rows too
+	err = query.EachTail(ctx, l, names, 4*int64(n), func(h query.JobRows) bool { // shards take rows too
 		unread = append(unread, inspect.HistoryError(h.Job, h.Err))
 		ends := []EndView{}
 		for _, r := range h.Rows {
@@ -235,7 +236,7 @@ func (c *Client) LastSuccess(ctx context.Context, names ...string) (map[string]t
 	if err != nil {
 		return nil, err
 	}
-	stored, err := l.Named(ctx, names)
+	stored, err := query.Named(ctx, l, names)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
@@ -76,10 +78,10 @@ func partsOf(ctx context.Context, c *conn, job string) (l *ledger.Ledger, parts 
 		return nil, nil, 0, nil, err
 	}
 	if job != "" {
-		_, err = l.Job(ctx, job)
+		_, err = query.Job(ctx, l, job)
 		return l, []int{l.Partition(job)}, 1, nil, err
 	}
-	n, parts, err = l.Count(ctx)
+	n, parts, err = query.Count(ctx, l)
 	left, err = beside(err)
 	return l, parts, n, left, err
 }
@@ -104,7 +106,7 @@ func (c *Client) GetRun(ctx context.Context, id string) (RunView, error) {
 // RunByKey finds the run of a unique key, as GetRun does. It returns ErrUnknownRun when the key was
 // never used, or its run is neither in flight nor in the history any more.
 func (c *Client) RunByKey(ctx context.Context, name, unique string) (RunView, error) {
-	return c.GetRun(ctx, ledger.UniqueRun(name, unique))
+	return c.GetRun(ctx, operate.UniqueRun(name, unique))
 }
 
 func getRun(ctx context.Context, c *conn, id string) (RunView, error) {
@@ -131,7 +133,7 @@ func readRun(ctx context.Context, c *conn, l *ledger.Ledger, id string) (RunView
 // locate finds a run among all jobs' runs. A run that no reachable master has may be at another
 // one.
 func locate(ctx context.Context, l *ledger.Ledger, id string) (r inspect.Run, err error) {
-	names, err := l.Names(ctx, l.All())
+	names, err := query.Names(ctx, l, l.All())
 	left, err := beside(err)
 	if err != nil {
 		return r, err
@@ -150,12 +152,12 @@ func enrich(ctx context.Context, l *ledger.Ledger, r inspect.Run, v *RunView) er
 		var tail []byte
 		if !r.Lease.Pending() && !r.Lease.IsOpenTick {
 			var err error
-			if tail, _, err = l.Kept(ctx, v.Job, v.Run); err != nil {
+			if tail, _, err = query.Kept(ctx, l, v.Job, v.Run); err != nil {
 				return err
 			}
 		}
 		v.keep(tail, r.Lease.Payload)
-		cancels, err := l.Cancels(ctx, l.Partition(v.Job))
+		cancels, err := query.Cancels(ctx, l, l.Partition(v.Job))
 		for _, c := range cancels {
 			if c.Run == v.Run {
 				v.Note = cancelNote(c)
@@ -163,7 +165,7 @@ func enrich(ctx context.Context, l *ledger.Ledger, r inspect.Run, v *RunView) er
 		}
 		return err
 	}
-	output, payload, err := l.Kept(ctx, v.Job, v.Run)
+	output, payload, err := query.Kept(ctx, l, v.Job, v.Run)
 	if err != nil {
 		return err
 	}

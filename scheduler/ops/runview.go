@@ -12,6 +12,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // RunView is a run, or a range of ticks that did not run, as tools and the API show it.
@@ -220,7 +221,7 @@ func addProgress(ctx context.Context, l *ledger.Ledger, runs []inspect.Run, view
 	if len(going) == 0 {
 		return nil
 	}
-	said, waits, err := l.Progress(ctx, going)
+	said, waits, err := query.Progress(ctx, l, going)
 	for k := range views {
 		if p, ok := said[views[k].Run]; ok && runs[k].Lease != nil {
 			views[k].Progress = progressView(p)

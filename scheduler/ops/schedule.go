@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
@@ -48,7 +49,7 @@ func listTicks(ctx context.Context, c *conn, name string, after time.Time, n int
 	if err != nil {
 		return nil, err
 	}
-	s, err := l.Job(ctx, name)
+	s, err := query.Job(ctx, l, name)
 	if err == nil {
 		err = s.Err
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
 	"github.com/escapement/escapement/scheduler/ops/internal/storecheck"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
@@ -131,21 +131,21 @@ func putJobs(ctx context.Context, c *conn, list []jobs.Job, o PutOptions) (store
 	if err != nil {
 		return nil, err
 	}
-	var changes []ledger.CatalogChange
+	var changes []catalog.Change
 	for _, j := range ready {
 		text, err := json.Marshal(j.Definition())
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, ledger.CatalogChange{Job: j.Name, Definition: string(text), Was: o.was()})
+		changes = append(changes, catalog.Change{Job: j.Name, Definition: string(text), Was: o.was()})
 		stored = append(stored, StoredJob{Job: j})
 	}
 	if o.DryRun {
 		return stored, nil
 	}
 	done := 0
-	for some := range slices.Chunk(changes, ledger.CatalogPage) {
-		answers, err := l.ChangeCatalog(ctx, some)
+	for some := range slices.Chunk(changes, catalog.Page) {
+		answers, err := catalog.Apply(ctx, l, some)
 		if err != nil {
 			return stored[:done], err
 		}
@@ -212,7 +212,7 @@ func storedJobs(ctx context.Context, c *conn, names ...string) ([]StoredJob, err
 	}
 	whole := len(names) == 0
 	if whole {
-		versions, err := l.CatalogNames(ctx)
+		versions, err := catalog.Names(ctx, l)
 		if err != nil {
 			return nil, err
 		}
@@ -221,7 +221,7 @@ func storedJobs(ctx context.Context, c *conn, names ...string) ([]StoredJob, err
 		}
 		slices.Sort(names)
 	}
-	found, err := l.CatalogJobs(ctx, names...)
+	found, err := catalog.Jobs(ctx, l, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +244,7 @@ func storedJobs(ctx context.Context, c *conn, names ...string) ([]StoredJob, err
 }
 
 // standing names the stored version.
-func standing(a ledger.CatalogAnswer) string {
+func standing(a catalog.Answer) string {
 	if a.Version == 0 {
 		return "no such job is stored"
 	}
@@ -271,7 +271,7 @@ func listHandlers(ctx context.Context, c *conn) ([]HandlerView, error) {
 	if err != nil {
 		return nil, err
 	}
-	shapes, err := l.Handlers(ctx)
+	shapes, err := catalog.Handlers(ctx, l)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,10 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/ops/internal/generations"
 )
@@ -78,7 +82,7 @@ func (c *Client) DeleteJobs(ctx context.Context, list []StoredJob) (deleted []st
 func deleteJobs(ctx context.Context, c *conn, list []StoredJob) map[string]error {
 	l, closed := c.OpenCatalog(ctx)
 	why := make(map[string]error)
-	for some := range slices.Chunk(list, ledger.CatalogPage) {
+	for some := range slices.Chunk(list, catalog.Page) {
 		failed, began := make(map[string]error), time.Now()
 		if closed == nil {
 			failed = dropStored(ctx, l, some)
@@ -112,22 +116,22 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 		}
 		return failed
 	}
-	found, err := l.CatalogJobs(ctx, names...)
+	found, err := catalog.Jobs(ctx, l, names...)
 	if err != nil {
 		return all(err)
 	}
-	var changes []ledger.CatalogChange
+	var changes []catalog.Change
 	for _, f := range found {
 		if f.Definition == "" {
 			failed[f.Job] = ErrUnknownJob
 			continue
 		}
-		changes = append(changes, ledger.CatalogChange{Job: f.Job, Was: was[f.Job]})
+		changes = append(changes, catalog.Change{Job: f.Job, Was: was[f.Job]})
 	}
 	if len(changes) == 0 {
 		return failed
 	}
-	answers, err := l.ChangeCatalog(ctx, changes)
+	answers, err := catalog.Apply(ctx, l, changes)
 	if err != nil {
 		return all(err)
 	}
@@ -141,7 +145,7 @@ func dropStored(ctx context.Context, l *ledger.Ledger, list []StoredJob) (failed
 
 // removeJob deletes a job of a program, or the remains of a stored one, that no living node holds.
 func removeJob(ctx context.Context, c *conn, l *ledger.Ledger, name string) error {
-	s, err := l.Job(ctx, name)
+	s, err := query.Job(ctx, l, name)
 	if err != nil {
 		return err
 	}
@@ -159,11 +163,11 @@ func removeJob(ctx context.Context, c *conn, l *ledger.Ledger, name string) erro
 	if unclear > 0 {
 		return fmt.Errorf("%w: delete job %s: what %d of the living nodes hold cannot be read by this version; use the newest one (a node that is up drops those which are gone)", ErrRefused, name, unclear)
 	}
-	if err := l.Remove(ctx, name); err != nil {
+	if err := operate.Remove(ctx, l, name); err != nil {
 		return err
 	}
 	for _, upstream := range d.After {
-		if err := l.Unfollow(ctx, upstream, name); err != nil {
+		if err := follow.Unfollow(ctx, l, 0, upstream, name); err != nil {
 			return fmt.Errorf("job %s is deleted; that it followed %s is still noted, which does no harm: %w", name, upstream, err)
 		}
 	}
@@ -194,7 +198,7 @@ func removeDropped(ctx context.Context, c *conn, l *ledger.Ledger, name string, 
 // any more: a program may have registered a job of that name meanwhile, and that one stays. False
 // when the entry has just changed.
 func removeEntry(ctx context.Context, l *ledger.Ledger, name string) (bool, error) {
-	s, err := l.Job(ctx, name)
+	s, err := query.Job(ctx, l, name)
 	if errors.Is(err, ErrUnknownJob) { // never registered
 		return true, nil
 	}
@@ -203,7 +207,7 @@ func removeEntry(ctx context.Context, l *ledger.Ledger, name string) (bool, erro
 			return true, nil
 		}
 		var done bool
-		if done, err = l.RemoveDefined(ctx, name, s.Digest); err == nil || errors.Is(err, ErrUnknownJob) {
+		if done, err = operate.RemoveDefined(ctx, l, name, s.Digest); err == nil || errors.Is(err, ErrUnknownJob) {
 			return done || err != nil, nil
 		}
 	}

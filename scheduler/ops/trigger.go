@@ -11,6 +11,8 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
@@ -74,7 +76,7 @@ func triggerJob(ctx context.Context, c *conn, name string, o TriggerOptions) (id
 	if err != nil {
 		return "", err
 	}
-	want := ledger.Trigger{Run: newID(), Payload: o.Payload, At: at, Unique: o.Unique}
+	want := operate.TriggerRequest{Run: newID(), Payload: o.Payload, At: at, Unique: o.Unique}
 	id, err = trigger(ctx, l, name, want)
 	if errors.Is(err, locking.ErrUnreachable) && o.Unique == "" {
 		err = fmt.Errorf("%w; if the request arrived all the same, it is run %s", err, want.Run)
@@ -83,13 +85,13 @@ func triggerJob(ctx context.Context, c *conn, name string, o TriggerOptions) (id
 }
 
 // trigger also waits until a node has registered a job that was stored a moment ago.
-func trigger(ctx context.Context, l *ledger.Ledger, name string, want ledger.Trigger) (string, error) {
+func trigger(ctx context.Context, l *ledger.Ledger, name string, want operate.TriggerRequest) (string, error) {
 	for until := time.Now().Add(takenWithin); ; {
-		id, err := l.Trigger(ctx, name, want)
+		id, err := operate.Trigger(ctx, l, name, want)
 		if !errors.Is(err, ErrUnknownJob) {
 			return id, err
 		}
-		found, failed := l.CatalogJobs(ctx, name)
+		found, failed := catalog.Jobs(ctx, l, name)
 		switch {
 		case failed != nil:
 			return "", failed
@@ -189,17 +191,17 @@ func cancelRun(ctx context.Context, c *conn, id string, o CancelOptions) (did Ca
 		return "", job, cut(ctx, "cancel run "+id, err)
 	}
 	job = r.Job()
-	word, err := l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), wire.OneLine(o.Reason))
+	word, err := operate.Cancel(ctx, l, r.Job(), r.ID(), author(o.Author), wire.OneLine(o.Reason))
 	if errors.Is(err, ErrUnknownRun) && r.Lease != nil { // it was handed back meanwhile, and goes on with another id
 		if r, _, err = inspect.Refresh(ctx, l, *r.Lease, id); err != nil {
 			return "", job, cut(ctx, "cancel run "+id, err)
 		}
-		word, err = l.Cancel(ctx, r.Job(), r.ID(), author(o.Author), wire.OneLine(o.Reason))
+		word, err = operate.Cancel(ctx, l, r.Job(), r.ID(), author(o.Author), wire.OneLine(o.Reason))
 	}
 	switch {
 	case err != nil:
 		return "", job, err
-	case word == ledger.Told:
+	case word == operate.Flagged:
 		return CancelTold, job, nil
 	default:
 		return CancelRecorded, job, nil
@@ -237,7 +239,7 @@ func rerunRun(ctx context.Context, c *conn, id string) (next, job string, err er
 		return "", job, cut(ctx, "rerun "+id, err)
 	}
 	job = r.Job()
-	next, err = l.Rerun(ctx, r.Job(), r.ID())
+	next, err = operate.Rerun(ctx, l, r.Job(), r.ID())
 	return next, job, err
 }
 

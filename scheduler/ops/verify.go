@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops/internal/doctor"
 )
 
@@ -16,7 +17,7 @@ import (
 type Violation = audit.Finding
 
 // UnknownFormat is a record that this version cannot read; it is left alone.
-type UnknownFormat = ledger.UnknownFormat
+type UnknownFormat = query.UnknownFormat
 
 // Verification is the result of Verify.
 type Verification struct {
@@ -70,7 +71,7 @@ func verifyRecords(ctx context.Context, c *conn, f VerifyFilter) (Verification, 
 	x, err := examine(ctx, l, f)
 	if err == nil && f.Job == "" {
 		var keys []UnknownFormat
-		keys, err = l.UnknownKeys(ctx)
+		keys, err = query.UnknownKeys(ctx, l)
 		x.UnknownFormat = append(x.UnknownFormat, keys...)
 	}
 	if err == nil {
@@ -84,7 +85,7 @@ func verifyRecords(ctx context.Context, c *conn, f VerifyFilter) (Verification, 
 
 // overdue are the due ticks of jobs that no living node can run, without paused jobs.
 func overdue(ctx context.Context, c *conn, l *ledger.Ledger, f VerifyFilter) (all []Overdue, err error) {
-	stored, err := l.Jobs(ctx)
+	stored, err := query.Jobs(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func overdue(ctx context.Context, c *conn, l *ledger.Ledger, f VerifyFilter) (al
 
 func examine(ctx context.Context, l *ledger.Ledger, f VerifyFilter) (Verification, error) {
 	var x Verification
-	unread, err := l.EachJob(ctx, f.Job, func(b ledger.JobSnapshot) {
+	unread, err := query.EachJob(ctx, l, f.Job, func(b query.JobSnapshot) {
 		found, ticks := audit.Books(b)
 		x.Violations = append(x.Violations, found...)
 		x.Checked.Rows, x.Checked.Ticks = x.Checked.Rows+int64(len(b.Rows)), x.Checked.Ticks+ticks

@@ -9,18 +9,20 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
 // evidence has the ledger's records.
 type evidence struct {
-	books  map[string]ledger.JobSnapshot
+	books  map[string]query.JobSnapshot
 	events []ledger.Event
 }
 
 // of are the books of some jobs.
-func (e evidence) of(known []audit.Job) map[string]ledger.JobSnapshot {
-	some := make(map[string]ledger.JobSnapshot, len(known))
+func (e evidence) of(known []audit.Job) map[string]query.JobSnapshot {
+	some := make(map[string]query.JobSnapshot, len(known))
 	for _, j := range known {
 		some[j.Name] = e.books[j.Name]
 	}
@@ -29,7 +31,7 @@ func (e evidence) of(known []audit.Job) map[string]ledger.JobSnapshot {
 
 // books reads the ledger's records. An unreadable record is a finding against the ledger.
 func (c *cluster) books(ctx context.Context) (evidence, error) {
-	e := evidence{books: make(map[string]ledger.JobSnapshot)}
+	e := evidence{books: make(map[string]query.JobSnapshot)}
 	client := c.server.Client()
 	defer client.Close()
 	l, err := ledger.OpenExisting(ctx, client, ledger.Config{Namespace: c.plan.Config.Namespace})
@@ -39,14 +41,14 @@ func (c *cluster) books(ctx context.Context) (evidence, error) {
 	if err != nil {
 		return e, err
 	}
-	unread, err := l.EachJob(ctx, "", func(b ledger.JobSnapshot) { e.books[b.Entry.Job] = b })
+	unread, err := query.EachJob(ctx, l, "", func(b query.JobSnapshot) { e.books[b.Entry.Job] = b })
 	if err != nil {
 		return e, err
 	}
 	for _, u := range unread.UnknownFormat {
 		c.blame(audit.KindBooks, u.Job, "%s: %s", u.Key, u.What)
 	}
-	found, err := l.NewScanner().Scan(ctx, c.redisTime().UnixMilli(), 0)
+	found, err := query.NewScanner(l).Scan(ctx, c.redisTime().UnixMilli(), 0)
 	e.events = found.Events
 	return e, err
 }
@@ -130,7 +132,7 @@ func (c *cluster) backfillsCount(key string) {
 		return
 	}
 	_ = c.beside(func(l *ledger.Ledger, _ *ops.Client) error {
-		all, _, err := l.Backfills(context.Background(), "")
+		all, _, err := backfill.List(context.Background(), l, "")
 		for _, b := range all {
 			n := int64(0)
 			for _, more := range b.Counts {

@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -89,7 +90,7 @@ func TestClockTakenBack(t *testing.T) {
 // readRuns notes which runs have a row, or are in flight.
 func (c *cluster) readRuns(rows map[string]bool) {
 	err := c.beside(func(l *ledger.Ledger, _ *ops.Client) error {
-		all, _, err := l.History(context.Background(), c.plan.jobNames())
+		all, _, err := query.History(context.Background(), l, c.plan.jobNames())
 		for _, of := range all {
 			for _, row := range of {
 				rows[row.Run] = true

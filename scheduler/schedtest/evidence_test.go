@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -81,7 +82,7 @@ type spoiling struct {
 type spoilt struct {
 	audit.Case
 	job   *audit.Job
-	books ledger.JobSnapshot
+	books query.JobSnapshot
 }
 
 // row returns a fitting row: if possible, one of the seconds without a fault and before the nodes

@@ -7,12 +7,13 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // judge compares the jobs' writes with the schedules and the books of the new side.
 func (m *moving) judge() {
 	end := time.Now()
-	c := audit.Case{Books: make(map[string]ledger.JobSnapshot), Disturbed: m.disturbed, Read: end.Add(m.offset), Ended: end.Add(m.offset), Settle: 12 * time.Second}
+	c := audit.Case{Books: make(map[string]query.JobSnapshot), Disturbed: m.disturbed, Read: end.Add(m.offset), Ended: end.Add(m.offset), Settle: 12 * time.Second}
 	// No start is late between the first seal and the opening, and until all nodes have followed.
 	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: m.shut, Until: m.opened}, What: "drain, and a move"})
 	c.Disturbed = append(c.Disturbed, audit.Disturbance{Span: audit.Span{From: end.Add(-2 * time.Second), Until: end.Add(time.Minute)}, What: "drain at the end"})
@@ -54,13 +55,13 @@ func (m *moving) latest(job string) (at time.Time) {
 }
 
 // readBooks reads the new side's records.
-func (m *moving) readBooks(books map[string]ledger.JobSnapshot) {
+func (m *moving) readBooks(books map[string]query.JobSnapshot) {
 	client := m.to.Client()
 	defer client.Close()
 	l, err := ledger.OpenExisting(context.Background(), client, ledger.Config{Namespace: "escapement"})
 	if err == nil {
-		var unread ledger.Unread
-		if unread, err = l.EachJob(context.Background(), "", func(b ledger.JobSnapshot) { books[b.Entry.Job] = b }); len(unread.UnknownFormat) > 0 {
+		var unread query.Unread
+		if unread, err = query.EachJob(context.Background(), l, "", func(b query.JobSnapshot) { books[b.Entry.Job] = b }); len(unread.UnknownFormat) > 0 {
 			m.t.Errorf("left alone: %v", unread.UnknownFormat)
 		}
 	}

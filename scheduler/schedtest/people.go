@@ -8,6 +8,8 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -40,8 +42,8 @@ func (c *cluster) done(job string) *audit.Job {
 
 // trigger requests a run by hand and returns its id, which is an earlier run's where the key was
 // used before.
-func (c *cluster) trigger(l *ledger.Ledger, job string, t ledger.Trigger) (string, error) {
-	id, err := l.Trigger(context.Background(), job, t)
+func (c *cluster) trigger(l *ledger.Ledger, job string, t operate.TriggerRequest) (string, error) {
+	id, err := operate.Trigger(context.Background(), l, job, t)
 	if err != nil {
 		return "", err
 	}
@@ -86,10 +88,10 @@ func (c *cluster) goesOn(job string, now time.Time) {
 // cancel cancels a run. The status distinguishes a pending run, which is cancelled, from a run in
 // flight, which is ordered to end.
 func (c *cluster) cancel(l *ledger.Ledger, job, run, reason string) (ledger.Status, error) {
-	word, err := l.Cancel(context.Background(), job, run, "ops", reason)
+	word, err := operate.Cancel(context.Background(), l, job, run, "ops", reason)
 	if err == nil {
 		d := c.done(job)
-		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.nodesTime(), Run: run}, Pending: word == ledger.Cancelled})
+		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.nodesTime(), Run: run}, Pending: word == operate.Cancelled})
 	}
 	return word, err
 }
@@ -97,7 +99,7 @@ func (c *cluster) cancel(l *ledger.Ledger, job, run, reason string) (ledger.Stat
 // rerun requests one more attempt of a run that has ended, and returns its id. A repeated request
 // returns the same attempt.
 func (c *cluster) rerun(l *ledger.Ledger, job, run string) (string, error) {
-	fresh, err := l.Rerun(context.Background(), job, run)
+	fresh, err := operate.Rerun(context.Background(), l, job, run)
 	if err == nil {
 		d := c.done(job)
 		d.Reruns = append(d.Reruns, fresh)
@@ -124,7 +126,7 @@ func (c *cluster) backfill(i *ops.Client, job string, o ops.BackfillOptions) err
 
 // cancelBackfill cancels a backfill and its runs.
 func (c *cluster) cancelBackfill(l *ledger.Ledger, job, reason string) error {
-	b, err := l.CancelBackfill(context.Background(), job, "ops", reason)
+	b, err := backfill.Cancel(context.Background(), l, job, "ops", reason)
 	for _, r := range b.Going {
 		d := c.done(job)
 		d.Cancelled = append(d.Cancelled, audit.Cancel{Request: audit.Request{At: c.nodesTime(), Run: r.Run}})

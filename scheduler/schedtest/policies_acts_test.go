@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -78,7 +80,7 @@ func (o operator) act(c *cluster, l *ledger.Ledger, in *ops.Client) (answer stri
 }
 
 func (o operator) trigger(c *cluster, l *ledger.Ledger, now int64) (string, error) {
-	want := ledger.Trigger{Run: fmt.Sprint("hand-", o.no), Payload: []byte(fmt.Sprint(o.no))}
+	want := operate.TriggerRequest{Run: fmt.Sprint("hand-", o.no), Payload: []byte(fmt.Sprint(o.no))}
 	switch o.what {
 	case "trigger at":
 		want.At = now/2*2 + 1 + int64(o.x%3000)*2
@@ -94,7 +96,7 @@ func (o operator) trigger(c *cluster, l *ledger.Ledger, now int64) (string, erro
 
 // cancel cancels some run that is going or waits.
 func (o operator) cancel(c *cluster, l *ledger.Ledger) (string, error) {
-	open, err := l.InFlight(context.Background(), c.plan.jobNames()...)
+	open, err := query.InFlight(context.Background(), l, c.plan.jobNames()...)
 	if err != nil || len(open) == 0 {
 		return "no run", err
 	}
@@ -105,7 +107,7 @@ func (o operator) cancel(c *cluster, l *ledger.Ledger) (string, error) {
 
 // rerun requests one more attempt of some run that has ended.
 func (o operator) rerun(c *cluster, l *ledger.Ledger) (string, error) {
-	rows, _, err := l.History(context.Background(), []string{o.job})
+	rows, _, err := query.History(context.Background(), l, []string{o.job})
 	if err != nil {
 		return "", err
 	}

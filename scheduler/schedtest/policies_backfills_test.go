@@ -11,6 +11,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -68,12 +70,12 @@ func (c *cluster) backfillAs(l *ledger.Ledger, in *ops.Client, b ledger.Backfill
 	if err != nil {
 		return err
 	}
-	s, err := l.Job(ctx, b.Job)
+	s, err := query.Job(ctx, l, b.Job)
 	if err != nil {
 		return err
 	}
 	b.From, b.To, b.Total = from.UnixMilli(), to.UnixMilli(), plan.Ticks
-	if _, err = l.Backfill(ctx, b, s.Digest); err == nil {
+	if _, err = backfill.Begin(ctx, l, b, s.Digest); err == nil {
 		d := c.done(b.Job)
 		d.Backfills = append(d.Backfills, audit.Span{From: time.UnixMilli(b.From), Until: time.UnixMilli(b.To + 1)})
 	}

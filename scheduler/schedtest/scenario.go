@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // Scenario is a timetable: a file of events, and below a line --- the history that must result, row
@@ -84,7 +84,7 @@ func (s *timetable) play(t *testing.T) *played {
 	p := &played{scenario: s, unique: make(map[string]string)}
 	plan := s.plan
 	plan.acts, plan.last = p.acts(), p.read
-	plan.For -= ledger.AheadMax // a tick at the end belongs to the time behind it, whatever the delays of its claim
+	plan.For -= claim.AheadMax // a tick at the end belongs to the time behind it, whatever the delays of its claim
 	p.result = Play(t, plan)
 	for _, f := range p.result.Findings {
 		p.broken = append(p.broken, f.String())

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -210,7 +212,7 @@ func (p *played) operate(c *cluster, l *ledger.Ledger, i *ops.Client, o operatio
 // trigger requests a run by hand, under a counted id.
 func (p *played) trigger(c *cluster, l *ledger.Ledger, o operation, at time.Time) (string, error) {
 	p.hands++
-	t := ledger.Trigger{Run: fmt.Sprint("hand-", p.hands), Payload: []byte(o.payload), Unique: o.unique}
+	t := operate.TriggerRequest{Run: fmt.Sprint("hand-", p.hands), Payload: []byte(o.payload), Unique: o.unique}
 	if !at.IsZero() {
 		t.At = at.UnixMilli()
 	}
@@ -249,11 +251,11 @@ func (p *played) find(c *cluster, l *ledger.Ledger, o operation) (string, error)
 		return o.run, nil
 	}
 	ctx, tick := context.Background(), c.began.Add(*o.tick).UnixMilli()
-	open, err := l.InFlight(ctx, o.job)
+	open, err := query.InFlight(ctx, l, o.job)
 	if err != nil {
 		return "", err
 	}
-	rows, _, err := l.History(ctx, []string{o.job})
+	rows, _, err := query.History(ctx, l, []string{o.job})
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -42,11 +43,11 @@ func (e event) noTick() int {
 func (p *played) read(c *cluster) {
 	err := c.beside(func(l *ledger.Ledger, i *ops.Client) error {
 		ctx, names := context.Background(), p.scenario.names()
-		rows, foreign, err := l.History(ctx, names)
+		rows, foreign, err := query.History(ctx, l, names)
 		if err != nil {
 			return err
 		}
-		open, err := l.InFlight(ctx, names...)
+		open, err := query.InFlight(ctx, l, names...)
 		if err != nil {
 			return err
 		}

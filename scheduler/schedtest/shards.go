@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // shardOf reads a run's open tick and the number of its shard from its record.
@@ -54,7 +54,7 @@ func (c *cluster) parted(p *process, run *jobs.Run) {
 
 // countRecords counts outcomes with their reasons, triggers, attempts, and ticks with both
 // succeeded and unsuccessful shards.
-func (c *cluster) countRecords(books map[string]ledger.JobSnapshot) {
+func (c *cluster) countRecords(books map[string]query.JobSnapshot) {
 	for _, b := range books {
 		good := make(map[string]bool)
 		for _, r := range b.Rows {

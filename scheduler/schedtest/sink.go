@@ -6,7 +6,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/audit"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // sink is the outside world: a log with a clock of its own and a guard that refuses stale tokens.
@@ -55,7 +55,7 @@ func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase audit.Phase,
 	s.sees(at)
 	// A run that was granted ahead waits by its node's estimate, and no node can have noticed the
 	// step yet.
-	if since := time.Since(s.stepped); since <= ledger.AheadMax {
+	if since := time.Since(s.stepped); since <= claim.AheadMax {
 		s.sees(s.before.Add(since))
 	}
 	if tick := run.Tick(); at.Before(tick) && !s.latest.Before(tick) {

@@ -11,6 +11,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -70,7 +71,7 @@ func storedPlan(seed uint64) Plan {
 // store puts or deletes a stored job, over a connection of its own.
 func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 	err := c.beside(func(l *ledger.Ledger, in *ops.Client) error {
-		names, err := l.CatalogNames(context.Background())
+		names, err := catalog.Names(context.Background(), l)
 		_, is := names[j.Name]
 		switch {
 		case err != nil:
@@ -78,7 +79,7 @@ func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 			word = "none there"
 		case gone: // DeleteJob would wait for the nodes
 			word = "deleted"
-			_, err = l.ChangeCatalog(context.Background(), []ledger.CatalogChange{{Job: j.Name}})
+			_, err = catalog.Apply(context.Background(), l, []catalog.Change{{Job: j.Name}})
 		default:
 			if word = "put"; is {
 				word = "changed"
@@ -98,7 +99,7 @@ func (c *cluster) store(j jobs.Job, gone bool) (word string) {
 func (c *cluster) storedRun(lately []audit.Write) {
 	var left map[string]int64
 	err := c.beside(func(l *ledger.Ledger, _ *ops.Client) (err error) {
-		left, err = l.CatalogNames(context.Background())
+		left, err = catalog.Names(context.Background(), l)
 		return err
 	})
 	if err != nil {

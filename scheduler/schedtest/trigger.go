@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
@@ -22,7 +23,7 @@ func (c *cluster) pull(no int, t Trigger) {
 	}
 	id := fmt.Sprintf("hand-%d", no)
 	err := c.beside(func(l *ledger.Ledger, _ *ops.Client) error {
-		_, err := c.trigger(l, t.Job, ledger.Trigger{Run: id})
+		_, err := c.trigger(l, t.Job, operate.TriggerRequest{Run: id})
 		return err
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func Plant(t *testing.T, list ...jobs.Job) *Planted {
 		} else if schedule != nil {
 			d.Cursor = schedule.Next(time.Now().Add(-time.Hour)).UnixMilli()
 		}
-		if got, err := l.Define(t.Context(), time.Now().UnixMilli(), []ledgertest.Definition{d}); err != nil || got[0].Status != "created" {
+		if got, err := ledgertest.Define(t.Context(), l, time.Now().UnixMilli(), []ledgertest.Definition{d}); err != nil || got[0].Status != "created" {
 			t.Fatal(got, err)
 		}
 	}
@@ -77,7 +77,7 @@ func (p *Planted) Granted(job jobs.Job, payload string) string {
 	p.T.Helper()
 	id := p.Trigger(job.Name, payload)
 	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Attempts: 2}
-	got, err := p.Claim(p.T.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
+	got, err := ledgertest.SendClaims(p.T.Context(), p.Ledger, ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
 	if err != nil || got[0].Verdict != ledgertest.Granted {
 		p.T.Fatal(got, err)
 	}
@@ -89,7 +89,7 @@ func (p *Planted) End(job, run string, outcome jobs.Outcome, output string) {
 	p.T.Helper()
 	now := time.Now().UnixMilli()
 	r := ledgertest.Report{Job: job, Run: run, Outcome: outcome, Started: now, Ended: now, Tries: 1, Output: []byte(output)}
-	if got, err := p.Settle(p.T.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
+	if got, err := ledgertest.Settle(p.T.Context(), p.Ledger, []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		p.T.Fatal(got, err)
 	}
 }
@@ -115,12 +115,12 @@ func (p *Planted) Shard(job jobs.Job, shard int) string {
 	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Shards: job.Shards}
 	claim := func(want ledgertest.Verdict) {
 		p.T.Helper()
-		if got, err := p.Claim(p.T.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != want {
+		if got, err := ledgertest.SendClaims(p.T.Context(), p.Ledger, ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != want {
 			p.T.Fatal(got, err)
 		}
 	}
 	claim(ledgertest.Opened)
-	open, err := p.InFlight(p.T.Context(), job.Name)
+	open, err := ledgertest.InFlight(p.T.Context(), p.Ledger, job.Name)
 	if err != nil {
 		p.T.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestOperateJobs(t *testing.T) {
 	now, next := time.Now().UnixMilli(), from.Add(10*time.Minute).UnixMilli()
 	c := ledgertest.Claim{Job: "steady", Digest: steady.Definition().Digest(), Run: "r", TTL: time.Hour, From: from.UnixMilli(), Next: next,
 		Skipped: []ledgertest.Pass{{Outcome: jobs.OutcomeMissed, Reason: ledgertest.ReasonLate, First: from.UnixMilli(), Last: next - 60_000, Count: 10, Next: next}}}
-	if got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, now, []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Passed {
+	if got, err := ledgertest.SendClaims(t.Context(), p.Ledger, ledgertest.Claimer{ID: "n", Name: "n1"}, now, []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Passed {
 		t.Fatal(got, err)
 	}
 	p.Wants(command.ExitDone, "10 missed", "", "jobs", "get", "steady")

@@ -20,7 +20,7 @@ import (
 func claimTick(p *cmdtest.Planted, job jobs.Job, run string, tick, next int64, outcome jobs.Outcome) {
 	p.T.Helper()
 	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: run, TTL: time.Hour, From: tick, Tick: tick, Next: next}
-	got, err := p.Claim(p.T.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
+	got, err := ledgertest.SendClaims(p.T.Context(), p.Ledger, ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
 	if err != nil || got[0].Verdict != ledgertest.Granted {
 		p.T.Fatal(got, err)
 	}
@@ -32,7 +32,7 @@ func claimTick(p *cmdtest.Planted, job jobs.Job, run string, tick, next int64, o
 // cursorOf is where a job stands, and the tick after that, ms.
 func cursorOf(p *cmdtest.Planted, job jobs.Job) (tick, next int64) {
 	p.T.Helper()
-	s, err := p.Job(p.T.Context(), job.Name)
+	s, err := ledgertest.ReadJob(p.T.Context(), p.Ledger, job.Name)
 	if err != nil {
 		p.T.Fatal(err)
 	}
@@ -46,12 +46,12 @@ func cursorOf(p *cmdtest.Planted, job jobs.Job) (tick, next int64) {
 // rerunFailing reruns a run as an operator does, and has the attempt fail.
 func rerunFailing(p *cmdtest.Planted, job jobs.Job, run string) string {
 	p.T.Helper()
-	id, err := p.Rerun(p.T.Context(), job.Name, run)
+	id, err := ledgertest.Rerun(p.T.Context(), p.Ledger, job.Name, run)
 	if err != nil {
 		p.T.Fatal(err)
 	}
 	c := ledgertest.Claim{Job: job.Name, Digest: job.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
-	if got, err := p.Claim(p.T.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
+	if got, err := ledgertest.SendClaims(p.T.Context(), p.Ledger, ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
 		p.T.Fatal(got, err)
 	}
 	p.End(job.Name, id, jobs.OutcomeFailed, "")
@@ -67,7 +67,7 @@ func TestRerunNamesTheAttemptThatFollows(t *testing.T) {
 	claimTick(p, job, "r1", tick, next, jobs.OutcomeFailed)
 	second := rerunFailing(p, job, "r1")
 	rewind := ledgertest.Rewind{Job: job.Name, Digest: job.Definition().Digest(), From: next, To: tick}
-	if word, err := p.Rewind(t.Context(), time.Now().UnixMilli(), rewind); err != nil || word != ledgertest.Rewound {
+	if word, err := ledgertest.RewindJob(t.Context(), p.Ledger, time.Now().UnixMilli(), rewind); err != nil || word != ledgertest.Rewound {
 		t.Fatal(word, err)
 	}
 	claimTick(p, job, "r3", tick, next, jobs.OutcomeFailed)
@@ -113,7 +113,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		claimTick(p, job, run, tick, next, 0)
 		client := p.Server.Client(t)
 		client.AddHook(handsBack{sync.OnceFunc(func() {
-			if got, err := p.Unclaim(t.Context(), []ledgertest.Return{{Job: job.Name, Run: run}}); err != nil || got[0] != ledgertest.Returned {
+			if got, err := ledgertest.Unclaim(t.Context(), p.Ledger, []ledgertest.Return{{Job: job.Name, Run: run}}); err != nil || got[0] != ledgertest.Returned {
 				t.Error(got, err)
 			}
 		})})
@@ -134,7 +134,7 @@ func TestRunsCancelOfARunHandedBack(t *testing.T) {
 		if output != "" && (ops.Decode([]byte(out.String()), &shown) != nil || shown.Run != now || shown.Job != job.Name || shown.Tick.IsZero() || shown.Outcome != jobs.OutcomeCancelled || shown.Ended.IsZero()) {
 			t.Errorf("printed %q", out.String())
 		}
-		if left, err := p.InFlight(t.Context(), job.Name); err != nil || len(left) != 0 {
+		if left, err := ledgertest.InFlight(t.Context(), p.Ledger, job.Name); err != nil || len(left) != 0 {
 			t.Errorf("in flight: %+v, %v", left, err)
 		}
 	}

@@ -35,7 +35,7 @@ func TestWaitThroughAnOutage(t *testing.T) {
 	}
 	c := ledgertest.Claim{Job: "yearly", Digest: yearly.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true}
 	cmdtest.Eventually(t, "the run is granted", func() bool {
-		got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
+		got, err := ledgertest.SendClaims(t.Context(), p.Ledger, ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c})
 		return err == nil && got[0].Verdict == ledgertest.Granted
 	})
 	p.End("yearly", id, jobs.OutcomeSucceeded, "")
@@ -54,7 +54,7 @@ func TestShownRuns(t *testing.T) {
 	p.Wants(command.ExitDone, "TRIGGER", "", "runs", "list", "-o", "wide")
 	next := ledgertest.NextAttemptID(id)
 	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Reason: "why", Started: 1, Ended: 2, Rerun: true, Error: "it\x1b[31m\n\nruns on\n"}
-	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
+	if got, err := ledgertest.Settle(t.Context(), p.Ledger, []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)
 	}
 	p.Wants(command.ExitDone, "why: it\\x1b[31m  runs on\n", "", "runs", "list", "--outcome", "lost", "-o", "wide")
@@ -117,12 +117,12 @@ func TestWaitNamesTheNextAttempt(t *testing.T) {
 	p := cmdtest.Plant(t, yearly)
 	id := p.Wants(command.ExitDone, "-", "no living node", "jobs", "run", "yearly", "--unique", "k")
 	c := ledgertest.Claim{Job: "yearly", Digest: yearly.Definition().Digest(), Run: id, TTL: time.Hour, Pending: true, Attempts: 2}
-	if got, err := p.Claim(t.Context(), ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
+	if got, err := ledgertest.SendClaims(t.Context(), p.Ledger, ledgertest.Claimer{ID: "n", Name: "n1"}, time.Now().UnixMilli(), []ledgertest.Claim{c}); err != nil || got[0].Verdict != ledgertest.Granted {
 		t.Fatal(got, err)
 	}
 	next, now := ledgertest.NextAttemptID(id), time.Now().UnixMilli()
 	r := ledgertest.Report{Job: "yearly", Run: id, Outcome: jobs.OutcomeLost, Started: now, Ended: now, Rerun: true}
-	if got, err := p.Settle(t.Context(), []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
+	if got, err := ledgertest.Settle(t.Context(), p.Ledger, []ledgertest.Report{r}); err != nil || got[0] != ledgertest.Settled {
 		t.Fatal(got, err)
 	}
 	p.Wants(command.ExitRunFailed, id+"\n", "did not succeed: lost; the attempt after it is "+next+"\n", "jobs", "run", "yearly", "--unique", "k", "--wait")

@@ -47,7 +47,7 @@ func keepBooks(t *testing.T) books {
 		t.Fatal(err)
 	}
 	now := clock.UnixMilli()
-	if _, err := l.Define(t.Context(), now, []ledgertest.Definition{{Job: "often", Digest: def.Digest(), Text: text, Cursor: b.first.UnixMilli()}}); err != nil {
+	if _, err := ledgertest.Define(t.Context(), l, now, []ledgertest.Definition{{Job: "often", Digest: def.Digest(), Text: text, Cursor: b.first.UnixMilli()}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []ledgertest.Claim{
@@ -57,11 +57,11 @@ func keepBooks(t *testing.T) books {
 		{Run: "r5", From: b.at(5), Tick: b.at(5), Next: b.at(6)},
 	} {
 		c.Job, c.Digest, c.TTL, c.Overlap = "often", def.Digest(), 15*time.Second, jobs.OverlapSkip
-		got, err := l.Claim(t.Context(), ledgertest.Claimer{ID: "n1", Name: "alpha"}, now, []ledgertest.Claim{c})
+		got, err := ledgertest.SendClaims(t.Context(), l, ledgertest.Claimer{ID: "n1", Name: "alpha"}, now, []ledgertest.Claim{c})
 		if err != nil || got[0].Verdict != ledgertest.Granted {
 			t.Fatalf("claim of %s: %+v, %v", c.Run, got, err)
 		}
-		if _, err := l.Settle(t.Context(), []ledgertest.Report{{Job: "often", Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: now, Ended: now}}); err != nil {
+		if _, err := ledgertest.Settle(t.Context(), l, []ledgertest.Report{{Job: "often", Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: now, Ended: now}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,12 +5,13 @@ import (
 	"sync/atomic"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
 // answerCounts counts the claims of a node by their answers. Only the agenda counts; anybody reads.
 type answerCounts struct {
-	verdicts              [ledger.VerdictUnknownFormat + 1]atomic.Int64
+	verdicts              [claim.VerdictUnknownFormat + 1]atomic.Int64
 	clock, notSent, error atomic.Int64 // claims without a verdict
 }
 
@@ -19,7 +20,7 @@ func (c *answerCounts) count(b *work.Batch) {
 	switch n := int64(len(b.Claims)); {
 	case b.Err == nil:
 		for _, a := range b.Answers {
-			c.verdicts[min(a.Verdict, ledger.VerdictUnknownFormat)].Add(1)
+			c.verdicts[min(a.Verdict, claim.VerdictUnknownFormat)].Add(1)
 		}
 	case errors.Is(b.Err, work.ErrNotSent):
 		c.notSent.Add(n)
@@ -36,7 +37,7 @@ func (c *answerCounts) count(b *work.Batch) {
 func (a *Agenda) AnswerCounts() map[string]int64 {
 	c := &a.answers
 	all := map[string]int64{"clock": c.clock.Load(), "not_sent": c.notSent.Load(), "error": c.error.Load()}
-	for v := ledger.Granted; v <= ledger.VerdictUnknownFormat; v++ {
+	for v := claim.Granted; v <= claim.VerdictUnknownFormat; v++ {
 		all[v.String()] = c.verdicts[v].Load()
 	}
 	return all

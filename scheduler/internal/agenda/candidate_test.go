@@ -11,6 +11,9 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -33,7 +36,7 @@ func TestOrderOfWhatWaitsForASlot(t *testing.T) {
 			"a/crashed", "a/waits", "b/waits", // runs that held their job first
 			"wide/2", "a", "wide/3", "b", "wide/0", "c", "wide/1", "d", // by turns, the node's own shards first
 		}
-		if got := w.asked(ledger.Answer{Verdict: ledger.Granted}); !slices.Equal(got, want) {
+		if got := w.asked(claim.Answer{Verdict: claim.Granted}); !slices.Equal(got, want) {
 			t.Errorf("asked for %q, want %q", got, want)
 		}
 		if len(w.waiting) != 0 {
@@ -47,7 +50,7 @@ func TestOrderOfWhatWaitsForASlot(t *testing.T) {
 func TestHeldRunsAreAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1, "a")
-		step := func(what string, a ledger.Answer, want ...string) {
+		step := func(what string, a claim.Answer, want ...string) {
 			t.Helper()
 			if got := w.asked(a); !slices.Equal(got, want) {
 				t.Errorf("%s: asked for %q, want %q", what, got, want)
@@ -55,17 +58,17 @@ func TestHeldRunsAreAskedForAgain(t *testing.T) {
 		}
 		Registered{Jobs: w.jobs, Cursors: []int64{time.Now().Add(time.Hour).UnixMilli()}}.apply(w.Agenda)
 		w.found(waits("a/1"), waits("a/2"))
-		step("another holds the job", ledger.Answer{Verdict: ledger.JobBusy, Detail: "a/2"}, "a/1")
-		step("no sooner", ledger.Answer{})
+		step("another holds the job", claim.Answer{Verdict: claim.JobBusy, Detail: "a/2"}, "a/1")
+		step("no sooner", claim.Answer{})
 		w.Slots.take()
-		Settled{Reports: []ledger.Report{{Job: "a"}}, Slots: 1}.apply(w.Agenda)
-		step("the holder first", ledger.Answer{Verdict: ledger.JobBusy, Detail: ledger.HeldByPause}, "a/2", "a/1")
+		Settled{Reports: []settle.Report{{Job: "a"}}, Slots: 1}.apply(w.Agenda)
+		step("the holder first", claim.Answer{Verdict: claim.JobBusy, Detail: claim.HeldByPause}, "a/2", "a/1")
 		time.Sleep(heldPause - time.Second)
 		w.found(waits("a/1"), waits("a/2"), waits("a/3"))
-		step("the pause holds those", ledger.Answer{Verdict: ledger.Stale}, "a/3")
+		step("the pause holds those", claim.Answer{Verdict: claim.Stale}, "a/3")
 		w.found(waits("a/2"))
 		time.Sleep(time.Second + 2*time.Millisecond)
-		step("one was found no more", ledger.Answer{Verdict: ledger.Granted}, "a/2")
+		step("one was found no more", claim.Answer{Verdict: claim.Granted}, "a/2")
 	})
 }
 
@@ -116,18 +119,18 @@ func (w *world) own(wide *work.Job, shards ...int) {
 }
 
 func (w *world) found(pending ...ledger.Run) {
-	Found{ScanResult: ledger.ScanResult{Pending: pending}, Parts: []int{0}}.apply(w.Agenda)
+	Found{ScanResult: query.ScanResult{Pending: pending}, Parts: []int{0}}.apply(w.Agenda)
 }
 
 // asked gives all claims the same answer, and returns their runs. No run has the slot for long.
-func (w *world) asked(a ledger.Answer) (runs []string) {
+func (w *world) asked(a claim.Answer) (runs []string) {
 	for w.fire(); len(w.claims) > 0 && len(runs) < 100; w.fire() {
 		b := <-w.claims
 		runs = append(runs, b.Claims[0].Run)
 		if !b.Claims[0].Pending {
 			runs[len(runs)-1] = b.Claims[0].Job
 		}
-		b.Answers, b.Started = []ledger.Answer{a}, []bool{false}
+		b.Answers, b.Started = []claim.Answer{a}, []bool{false}
 		w.takeAnswers(b)
 	}
 	return runs

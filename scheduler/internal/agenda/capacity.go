@@ -3,13 +3,13 @@ package agenda
 import (
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // fullReasons maps an answer's Detail to why a claim waits for room in the ledger.
 var fullReasons = map[string]string{
-	ledger.HeldByOutbox: "10,000 ticks of its partition wait to be told to jobs that follow; start nodes that hold these, or `jobs delete` them",
-	ledger.HeldByPartition: "10,000 runs wait in its partition, delayed ones included; start nodes that may run them, cancel some, " +
+	claim.HeldByOutbox: "10,000 ticks of its partition wait to be told to jobs that follow; start nodes that hold these, or `jobs delete` them",
+	claim.HeldByPartition: "10,000 runs wait in its partition, delayed ones included; start nodes that may run them, cancel some, " +
 		"or plan fewer so far ahead",
 }
 

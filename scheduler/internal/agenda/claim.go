@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -26,15 +27,15 @@ func (a *Agenda) claimTick(t *candidate, now int64) {
 }
 
 // claimOf is the part that all claims of a job have in common.
-func claimOf(j *jobState, run string) ledger.Claim {
-	return ledger.Claim{
+func claimOf(j *jobState, run string) claim.Claim {
+	return claim.Claim{
 		Job: j.Name, Digest: j.Digest, Run: run, TTL: j.TTL, Overlap: j.Overlap, Attempts: j.Attempts(), Shards: j.Shards, Params: j.Params, MaxRuns: j.MaxRuns,
 	}
 }
 
 // claim puts a claim into the batch of its partition. A pending run must start by until (ms, 0 for
 // no limit). The caller has taken a slot.
-func (a *Agenda) claim(from *candidate, c ledger.Claim, until int64) {
+func (a *Agenda) claim(from *candidate, c claim.Claim, until int64) {
 	j := from.job
 	a.queue.drop(from)
 	from.inFlight = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -127,7 +128,7 @@ func (a *Agenda) priority(p *ledger.Run) int64 {
 }
 
 // pendingClaim is the claim for a pending run.
-func pendingClaim(j *jobState, p *ledger.Run, now time.Time) ledger.Claim {
+func pendingClaim(j *jobState, p *ledger.Run, now time.Time) claim.Claim {
 	c := claimOf(j, p.ID)
 	c.Pending, c.Shard, c.Tick = true, p.TickID != "", p.Tick
 	if p.Trigger == jobs.TriggerBackfill.String() { // its own parallel bounds it: it neither holds the job nor waits

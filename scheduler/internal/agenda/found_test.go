@@ -8,6 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // Runs of a backfill have time: other pending runs of the same job go first, also among more
@@ -29,7 +30,7 @@ func TestBackfillsGoLast(t *testing.T) {
 		if c := pendingClaim(w.states[w.jobs[0]], &fill, w.Clock.Now()); c.Overlap != jobs.OverlapAllow || !c.Pending {
 			t.Errorf("the claim is %+v", c)
 		}
-		got := w.asked(ledger.Answer{Verdict: ledger.Granted})
+		got := w.asked(claim.Answer{Verdict: claim.Granted})
 		if len(got) != pendingShare || got[0] != "job/holds" || got[1] != "job/by-hand" || got[2] != "job/fill-00" {
 			t.Errorf("asked for are %d: %v", len(got), got)
 		}

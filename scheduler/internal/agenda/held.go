@@ -3,7 +3,7 @@ package agenda
 import (
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -21,7 +21,7 @@ func (a *Agenda) held(r reply) time.Duration {
 	case r.kind == pending && !a.Order.Tick(j.Job, j.owned, now.Sub(time.UnixMilli(r.run.Granted))):
 		a.forget(r.candidate) // the node was drained meanwhile
 		return 0
-	case r.kind == pending && r.answer.Detail == ledger.HeldByPause:
+	case r.kind == pending && r.answer.Detail == claim.HeldByPause:
 		r.pausedUntil = now.Add(heldPause).UnixMilli() // only this run; other runs of the job may go on
 		return 0
 	case r.kind == pending:

@@ -3,7 +3,8 @@ package agenda
 import (
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -38,7 +39,7 @@ func (b *Inbox) Send(e Event) {
 
 // Found has the overdue jobs and pending runs of a sweep of some partitions.
 type Found struct {
-	ledger.ScanResult
+	query.ScanResult
 	Parts []int
 }
 
@@ -103,7 +104,7 @@ func (Changed) afterEnd(*Slots) {}
 // Settled are reports of runs of this node that were answered together, and the slots that they
 // held.
 type Settled struct {
-	Reports []ledger.Report
+	Reports []settle.Report
 	Slots   int
 }
 

@@ -3,7 +3,7 @@ package agenda
 import (
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -27,7 +27,7 @@ func (l *lead) time() time.Duration {
 	case l.fixed > 0:
 		return l.fixed
 	}
-	return min(ledger.AheadMax, max(aheadMin, l.measured*3/2))
+	return min(claim.AheadMax, max(aheadMin, l.measured*3/2))
 }
 
 // sent notes that a batch is sent while so many are in flight.

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -39,7 +39,7 @@ func TestLead(t *testing.T) {
 			{"quicker ones", 20 * time.Millisecond, work.Batch{}, 270 * time.Millisecond},
 			{"one asked twice", 5 * time.Second, work.Batch{Repeated: true}, 270 * time.Millisecond},
 			{"one that was not answered", 5 * time.Second, work.Batch{Err: work.ErrNotSent}, 270 * time.Millisecond},
-			{"claims that took too long", 5 * time.Second, work.Batch{}, ledger.AheadMax},
+			{"claims that took too long", 5 * time.Second, work.Batch{}, claim.AheadMax},
 		} {
 			if got := burst(c.spent, &c.batch); got != c.want {
 				t.Errorf("after %s it is %s, want %s", c.what, got, c.want)

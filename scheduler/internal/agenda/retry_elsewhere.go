@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // othersFirst is for how long other nodes alone may take an attempt that failed on this node, after
@@ -15,7 +16,7 @@ const forgetRetries = time.Minute
 
 // leaveToOthers notes the next attempt of a run that failed here and that another node is to try.
 // It is a hint, which a restarted node does not have.
-func (a *Agenda) leaveToOthers(r ledger.Report) {
+func (a *Agenda) leaveToOthers(r settle.Report) {
 	if r.RetryIn > 0 {
 		a.retryElsewhere[ledger.NextAttemptID(r.Run)] = a.Clock.Now().Add(r.RetryIn + forgetRetries)
 	}

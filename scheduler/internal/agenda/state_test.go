@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -13,7 +13,7 @@ import (
 // whatever the answer is and whichever node registers it meanwhile, and it is forgotten. A new job
 // of its name is another job.
 func TestRemovedWhileAskedFor(t *testing.T) {
-	for _, v := range []ledger.Verdict{0, ledger.Granted, ledger.JobBusy, ledger.Stale, ledger.Opened, ledger.Superseded, ledger.Unknown} {
+	for _, v := range []claim.Verdict{0, claim.Granted, claim.JobBusy, claim.Stale, claim.Opened, claim.Superseded, claim.Unknown} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(3, "job", "other")
 			w.Config.Registrar = noRegistrar{}
@@ -32,9 +32,9 @@ func TestRemovedWhileAskedFor(t *testing.T) {
 			Changed{Added: []*work.Job{&anew}}.apply(w.Agenda)
 			for range len(w.claims) {
 				b := <-w.claims
-				b.Answers, b.Started = make([]ledger.Answer, len(b.Claims)), make([]bool, len(b.Claims))
+				b.Answers, b.Started = make([]claim.Answer, len(b.Claims)), make([]bool, len(b.Claims))
 				for i := range b.Answers {
-					b.Answers[i] = ledger.Answer{Verdict: v, Cursor: time.Now().UnixMilli()}
+					b.Answers[i] = claim.Answer{Verdict: v, Cursor: time.Now().UnixMilli()}
 				}
 				w.takeAnswers(b)
 			}

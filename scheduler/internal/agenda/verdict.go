@@ -7,14 +7,15 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
 // reply is the answer to one claim of a batch. Its verdict is 0 when the batch has no answers.
 type reply struct {
 	*candidate
-	claim  ledger.Claim
-	answer ledger.Answer
+	claim  claim.Claim
+	answer claim.Answer
 	batch  *work.Batch
 }
 
@@ -36,7 +37,7 @@ func (a *Agenda) takeAnswers(b *work.Batch) {
 			a.Slots.release(1)
 		}
 		r.inFlight = false
-		if r.kind == shard || r.kind == pending && r.answer.Verdict != ledger.JobBusy {
+		if r.kind == shard || r.kind == pending && r.answer.Verdict != claim.JobBusy {
 			a.forget(r.candidate)
 		}
 		cursor, delay := a.verdict(r)
@@ -65,19 +66,19 @@ func (a *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 			delay = time.Second
 		}
 		return j.cursor, delay
-	case ledger.Granted: // the runner has it already
+	case claim.Granted: // the runner has it already
 		if r.kind == tick {
 			a.reportSkipped(j, c.Skipped)
 			j.windows.busy = ledger.Window{} // it belongs to the last run
 			j.refused, cursor = 0, c.Next
 		}
-	case ledger.Opened:
+	case claim.Opened:
 		a.opened(r)
-	case ledger.Skipped:
+	case claim.Skipped:
 		a.reportSkipped(j, append(c.Skipped, ledger.SkippedRange{
 			Outcome: jobs.OutcomeSkipped, Reason: ledger.ReasonOverlap, First: c.Tick, Last: c.Tick, Count: 1, Next: c.Next,
 		}))
-	case ledger.RecordedOnly:
+	case claim.RecordedOnly:
 		switch {
 		case r.kind != tick:
 			c.Skipped = []ledger.SkippedRange{recorded(c, answer)}
@@ -86,20 +87,20 @@ func (a *Agenda) verdict(r reply) (cursor int64, delay time.Duration) {
 			c.Skipped = nil
 		}
 		a.reportSkipped(j, c.Skipped)
-	case ledger.Stale:
+	case claim.Stale:
 		if r.kind == tick {
 			delay = a.replan(r)
 		}
-	case ledger.Early:
-		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(a.Clock.Now()) - ledger.AheadMax
+	case claim.Early:
+		due := time.UnixMilli(max(c.Tick, j.cursor)).Sub(a.Clock.Now()) - claim.AheadMax
 		return j.cursor, max(time.Millisecond, min(due, maxSleep))
-	case ledger.JobBusy:
+	case claim.JobBusy:
 		return j.cursor, a.held(r)
-	case ledger.Superseded:
+	case claim.Superseded:
 		a.reject(j, work.Superseded, "")
-	case ledger.Closed:
+	case claim.Closed:
 		a.reject(j, work.Sealed, answer.Detail)
-	case ledger.Unknown:
+	case claim.Unknown:
 		a.reject(j, work.NotStored, "")
 	default:
 		a.reject(j, work.UnknownFormat, "")
@@ -127,12 +128,12 @@ func (a *Agenda) opened(r reply) {
 	}
 	room := min(len(j.ownShards), max(0, pendingMax-len(a.queue.heaps[shard]))) // the sweep finds the rest
 	for _, n := range j.ownShards[:room] {
-		a.addPending(j, &ledger.Run{ID: ledger.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, TickID: id, Granted: now, Trigger: trigger})
+		a.addPending(j, &ledger.Run{ID: claim.ShardRun(id, n), Job: j.Name, Tick: c.Tick, Shard: n, Shards: j.Shards, TickID: id, Granted: now, Trigger: trigger})
 	}
 }
 
 // recorded is the range for a pending run that was recorded instead of run.
-func recorded(c ledger.Claim, a ledger.Answer) ledger.SkippedRange {
+func recorded(c claim.Claim, a claim.Answer) ledger.SkippedRange {
 	outcome, reason, _ := strings.Cut(a.Detail, ",")
 	p := ledger.SkippedRange{Reason: reason, First: c.Tick, Last: c.Tick, Count: 1}
 	_ = p.Outcome.UnmarshalText([]byte(outcome)) // one of the outcomes that the script records

@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // skewMost is the largest max_skew that a node can be set to, in ms. A node's estimate of Redis'
@@ -15,7 +16,7 @@ const skewMost = 60_000
 
 // bookCheck is the check of one job's books.
 type bookCheck struct {
-	books    ledger.JobSnapshot
+	books    query.JobSnapshot
 	entry    ledger.Entry
 	def      jobs.Definition // without a name when it could not be read
 	rows     []ledger.Row
@@ -33,13 +34,13 @@ type bookCheck struct {
 // close, and the schedule in force must demand each step (P2); no tick may be
 // granted twice, or be recorded as run and as not run (P1); tokens must grow (P3). Without a
 // definition, only checks that need no schedule are made. ticks is the number of recomputed ticks.
-func Books(b ledger.JobSnapshot) (found []Finding, ticks int64) {
+func Books(b query.JobSnapshot) (found []Finding, ticks int64) {
 	c := newBookCheck(b)
 	c.all()
 	return c.found, c.ticks
 }
 
-func newBookCheck(b ledger.JobSnapshot) *bookCheck {
+func newBookCheck(b query.JobSnapshot) *bookCheck {
 	c := &bookCheck{books: b, entry: b.Entry, def: b.Definition, rows: b.Rows, open: b.Open}
 	c.steps = stepsOf(b.Entry, b.Rows, b.Open)
 	c.grants = grantsOf(b.Rows, b.Open)

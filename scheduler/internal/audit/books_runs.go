@@ -7,6 +7,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // contradictions finds ticks that are recorded as not run and that ran, runs that began before
@@ -37,7 +38,7 @@ func (c *bookCheck) contradictions() {
 		}
 	}
 	for _, l := range c.open {
-		if !l.Pending() && !derived(l.ID) && l.Granted < l.Tick-ledger.AheadMax.Milliseconds() {
+		if !l.Pending() && !derived(l.ID) && l.Granted < l.Tick-claim.AheadMax.Milliseconds() {
 			c.add(P2, l.Tick, []any{l}, "run %s was granted long before its tick", l.ID)
 		}
 	}

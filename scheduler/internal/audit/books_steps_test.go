@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // The recorded steps of a cursor must lead, without gap or overlap, from the base to the cursor.
@@ -53,7 +54,7 @@ func TestChain(t *testing.T) {
 		"the same tick by hand is another thing": {base: 50, cursor: 60, rows: []ledger.Row{run(50, 60, 1), {Tick: 50, Run: "t", Token: 2, Request: "t", Attempt: 1, Shards: 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			check := newBookCheck(ledger.JobSnapshot{Entry: ledger.Entry{Base: c.base, Cursor: c.cursor}, Rows: c.rows, Open: c.open, Complete: true})
+			check := newBookCheck(query.JobSnapshot{Entry: ledger.Entry{Base: c.base, Cursor: c.cursor}, Rows: c.rows, Open: c.open, Complete: true})
 			check.closes()
 			check.doubles()
 			if len(check.found) != c.wrong {

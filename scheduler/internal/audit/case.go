@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // Case is all evidence that is judged together.
@@ -13,7 +14,7 @@ type Case struct {
 	Jobs   []Job
 	Writes []Write
 	Grants []Grant // in order; nil: not observed
-	Books  map[string]ledger.JobSnapshot
+	Books  map[string]query.JobSnapshot
 	// Events are outbox rows that were not delivered to a follower yet.
 	Events    []ledger.Event
 	Disturbed []Disturbance

@@ -8,6 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // Check compares all evidence of a case. The same case always gives the same report.
@@ -84,7 +85,7 @@ type trial struct {
 	*Case
 	job    Job
 	report *Report
-	books  ledger.JobSnapshot
+	books  query.JobSnapshot
 	check  *bookCheck
 	ups    []*trial // of the job's upstreams
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // schedule computes the ticks that are due up to the reading of the books or the end of the last
@@ -45,7 +45,7 @@ func (t *trial) scheduled(v Version) []int64 {
 			}
 		}
 	}
-	for _, at := range t.ticksIn(possible, v.Schedule, ledger.AheadMax) {
+	for _, at := range t.ticksIn(possible, v.Schedule, claim.AheadMax) {
 		t.expect(at)
 		asks = append(asks, at.UnixMilli())
 	}

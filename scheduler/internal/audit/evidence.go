@@ -7,6 +7,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 const manual = "manual"
@@ -31,7 +32,7 @@ func chain(id string, shards int, to map[string]bool) {
 	for range chainMost {
 		to[id] = true
 		for shard := 0; shards > 1 && shard < shards; shard++ {
-			chain(ledger.ShardRun(id, shard), 0, to)
+			chain(claim.ShardRun(id, shard), 0, to)
 		}
 		id = ledger.NextAttemptID(id)
 	}

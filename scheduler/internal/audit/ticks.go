@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // accounted judges the due ticks one by one.
@@ -61,7 +62,7 @@ func (t *trial) started(d *tick) {
 // before its tick, and its start: the node may not have noticed yet, see decision 0025.
 func (t *trial) setBackSince(w Write) bool {
 	granted, seen := t.firstGrants[w.Run]
-	return t.SetBack && seen && w.At.Before(granted) && w.Tick.Sub(granted) <= ledger.AheadMax
+	return t.SetBack && seen && w.At.Before(granted) && w.Tick.Sub(granted) <= claim.AheadMax
 }
 
 // late reports whether a first attempt started later than any disturbance explains: past its

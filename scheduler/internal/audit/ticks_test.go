@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // A start before its tick is explained only by a step back of Redis' clock after a grant shortly
@@ -20,7 +20,7 @@ func TestSetBackSinceTheGrant(t *testing.T) {
 		{"set back since", true, -20 * time.Millisecond, -90 * time.Second, true},
 		{"the clock was never set back", false, -20 * time.Millisecond, -90 * time.Second, false},
 		{"not since the grant", true, -20 * time.Millisecond, -10 * time.Millisecond, false},
-		{"the grant came too early itself", true, -ledger.AheadMax - time.Millisecond, -90 * time.Second, false},
+		{"the grant came too early itself", true, -claim.AheadMax - time.Millisecond, -90 * time.Second, false},
 	} {
 		x := &trial{Case: &Case{SetBack: c.stepped}, firstGrants: map[string]time.Time{"run": tick.Add(c.granted)}}
 		if got := x.setBackSince(Write{Run: "run", Tick: tick, At: tick.Add(c.start)}); got != c.want {

@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -28,7 +29,7 @@ const (
 // announcement lists a node's definitions. It does not change.
 type announcement struct {
 	version int              // Version of the node's jobs
-	chunks  [][]ledger.Chunk // by partition
+	chunks  [][]define.Chunk // by partition
 	set     string           // the digest of names
 	names   map[string]string
 }
@@ -73,7 +74,7 @@ func (a *announcer) holds() *announcement {
 	for _, j := range a.jobs.All() {
 		held[j.Name] = j.Digest
 	}
-	of.chunks = a.ledger.Chunks(held)
+	of.chunks = define.Chunks(a.ledger, held)
 	for _, chunks := range of.chunks {
 		for _, c := range chunks {
 			of.names[refOf(c)] = c.Digest
@@ -131,10 +132,10 @@ func (a *announcer) announce(ctx context.Context) error {
 
 // announceIn announces chunks of one partition. Each call has a timeout of its own, because there
 // may be many chunks.
-func (a *announcer) announceIn(ctx context.Context, chunks []ledger.Chunk) error {
+func (a *announcer) announceIn(ctx context.Context, chunks []define.Chunk) error {
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout+time.Duration(len(chunks))*10*time.Millisecond)
 	defer cancel()
-	return a.ledger.Announce(call, a.generation, a.jobs.Revision(), chunks)
+	return define.Announce(call, a.ledger, a.generation, a.jobs.Revision(), chunks)
 }
 
 // tidy removes definitions that no node holds any more, in the partitions that this node owns.
@@ -148,7 +149,7 @@ func (a *announcer) tidy(ctx context.Context) error {
 		if first, ok := sharding.Owner(fmt.Sprint("partition ", part), a.view.Living()); !ok || first.ID != a.id {
 			continue
 		}
-		err := a.lanes.At("register", part, func() error { return a.ledger.Tidy(ctx, part, a.clock.Now().UnixMilli()) })
+		err := a.lanes.At("register", part, func() error { return define.Tidy(ctx, a.ledger, part, a.clock.Now().UnixMilli()) })
 		if err != nil && !errors.Is(err, lane.ErrBreaker) && !errors.Is(err, ledger.ErrClosed) {
 			return err
 		}

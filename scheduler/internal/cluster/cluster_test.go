@@ -18,6 +18,9 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
@@ -281,7 +284,7 @@ func TestLost(t *testing.T) {
 		a := w.add("a", "", "v1", jobs.Job{Name: "up", Schedule: "* * * * *"}, jobs.Job{Name: "down", After: []string{"up"}})
 		w.eventually("all jobs are registered", func() bool { return a.has("up") && a.has("down") })
 		stored := func() bool {
-			all, err := a.led.Named(t.Context(), []string{"up", "down"})
+			all, err := query.Named(t.Context(), a.led, []string{"up", "down"})
 			return err == nil && len(all) == 2
 		}
 		if err := w.client.FlushAll(t.Context()).Err(); err != nil {
@@ -296,7 +299,7 @@ func TestLost(t *testing.T) {
 		}
 		a.Rejected([]work.Rejection{{Job: a.Jobs.Named("up"), Why: work.NotStored}, {Job: a.Jobs.Named("down"), Why: work.NotStored}})
 		w.eventually("they are registered once more", stored)
-		followers, err := a.led.Followers(t.Context(), []string{"up"})
+		followers, err := follow.Followers(t.Context(), a.led, []string{"up"})
 		if err != nil || len(followers["up"]) != 1 {
 			t.Error(followers, err)
 		}
@@ -314,12 +317,12 @@ func TestStandby(t *testing.T) {
 		if c := green.State.Control.Load(); c == nil || c.Generation != "blue" || green.Record.active() != "blue" {
 			t.Errorf("%+v", c)
 		}
-		p, err := green.led.Begin(t.Context(), ledger.Promotion{Generation: "green"})
+		p, err := define.Begin(t.Context(), green.led, ledger.Promotion{Generation: "green"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.eventually("green learns of the promotion", func() bool { return green.State.Control.Load().Promoting != "" })
-		if err := green.led.Raise(t.Context(), p); err != nil {
+		if err := define.Raise(t.Context(), green.led, p); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(green.logged(), "on standby: another generation is active") {

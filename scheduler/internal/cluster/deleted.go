@@ -10,6 +10,8 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -63,9 +65,9 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 		}
 	}
 	versions := make(map[string]int64)
-	for some := range slices.Chunk(names, ledger.CatalogPage) {
+	for some := range slices.Chunk(names, catalog.Page) {
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
-		found, err := r.ledger.CatalogDeleted(call, some)
+		found, err := catalog.Deleted(call, r.ledger, some)
 		cancel()
 		if err != nil {
 			return nil, err
@@ -82,7 +84,7 @@ func (r *registrar) deleted(ctx context.Context, list []*work.Job) (map[*work.Jo
 		err := r.lanes.At("register", j.Part, func() error {
 			call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 			defer cancel()
-			return r.ledger.RemoveUnused(call, j.Name, j.Digest)
+			return operate.RemoveUnused(call, r.ledger, j.Name, j.Digest)
 		})
 		if err != nil && !errors.Is(err, lane.ErrBreaker) {
 			return nil, err
@@ -104,7 +106,7 @@ func (r *registrar) otherKind(ctx context.Context, j *work.Job, digest string) s
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	found, err := r.ledger.CatalogJobs(call, j.Name)
+	found, err := catalog.Jobs(call, r.ledger, j.Name)
 	if err == nil && found[0].Version == 0 {
 		return ""
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -91,7 +91,7 @@ func (h *heartbeat) auditLostDrain(ctx context.Context) {
 	if way.lost == nil || h.lanes.Holding() != nil {
 		return
 	}
-	err := h.ledger.Audit(ctx, ledger.Action{
+	err := operate.Audit(ctx, h.ledger, operate.Action{
 		Author: "Redis", Via: "node " + h.name, Name: "records lost", Target: "node " + h.name,
 		Detail: "the drain of this node is lost, and the node claims again: " + drainedBy(*way.lost),
 	})

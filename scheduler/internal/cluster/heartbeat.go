@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -264,7 +265,7 @@ func (h *heartbeat) read(ctx context.Context, wanted map[int][]string) (map[stri
 	all := make(map[string]map[string]string)
 	for _, part := range slices.Sorted(maps.Keys(wanted)) {
 		err := h.lanes.At("beat", part, func() error {
-			some, err := h.ledger.ReadChunks(ctx, map[int][]string{part: wanted[part]})
+			some, err := define.ReadChunks(ctx, h.ledger, map[int][]string{part: wanted[part]})
 			maps.Copy(all, some)
 			return err
 		})

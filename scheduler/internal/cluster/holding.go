@@ -10,6 +10,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/sharding"
 )
@@ -37,7 +38,7 @@ func (h *Holding) Digest(job string) (digest string, known bool) {
 	if len(of) == 0 {
 		return "", true
 	}
-	p := of[ledger.Place(job, len(of))]
+	p := of[define.Place(job, len(of))]
 	return p.jobs[job], p.chunk == "" || p.jobs != nil
 }
 
@@ -70,10 +71,10 @@ func (h *Holding) All() iter.Seq2[string, string] {
 
 // refOf names a chunk in a set: its partition, the partition's number of chunks, and its place
 // among them.
-func refOf(c ledger.Chunk) string { return fmt.Sprintf("%d/%d/%d", c.Part, c.Of, c.Place) }
+func refOf(c define.Chunk) string { return fmt.Sprintf("%d/%d/%d", c.Part, c.Of, c.Place) }
 
 // parseRef reads such a name; false for any other text.
-func parseRef(name string, partitions int) (c ledger.Chunk, ok bool) {
+func parseRef(name string, partitions int) (c define.Chunk, ok bool) {
 	if _, err := fmt.Sscanf(name, "%d/%d/%d", &c.Part, &c.Of, &c.Place); err != nil {
 		return c, false
 	}
@@ -89,7 +90,7 @@ type known struct{ sets, chunks map[string]map[string]string }
 type reader func(ctx context.Context, wanted map[int][]string) (map[string]map[string]string, error)
 
 // everything needs all chunks: a node may go first for any of its jobs.
-func everything(ledger.Chunk) bool { return true }
+func everything(define.Chunk) bool { return true }
 
 // holdings reads the nodes' jobs from the needed chunks, except for the ones in old.
 // unread counts the sets that could not be read.

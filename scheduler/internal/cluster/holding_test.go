@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/sharding"
 )
 
@@ -16,7 +17,7 @@ func TestHoldingThatCannotBeRead(t *testing.T) {
 	set, chunks, jobs := map[string]string{}, map[string]map[string]string{}, map[string]string{}
 	for part := range partitions - 1 { // in the last one the node holds nothing
 		for place := range 2 {
-			c := ledger.Chunk{Part: part, Of: 2, Place: place, Digest: fmt.Sprint("chunk-", part, "-", place)}
+			c := define.Chunk{Part: part, Of: 2, Place: place, Digest: fmt.Sprint("chunk-", part, "-", place)}
 			if back, ok := parseRef(refOf(c), partitions); !ok || back.Part != part || back.Of != 2 || back.Place != place {
 				t.Fatalf("%s reads as %+v, %v", refOf(c), back, ok)
 			}
@@ -27,7 +28,7 @@ func TestHoldingThatCannotBeRead(t *testing.T) {
 		job := fmt.Sprint("job-", i)
 		jobs[job] = job + "-digest"
 		if part := ledger.Partition(job, partitions); part < partitions-1 {
-			chunks[fmt.Sprint("chunk-", part, "-", ledger.Place(job, 2))][job] = jobs[job]
+			chunks[fmt.Sprint("chunk-", part, "-", define.Place(job, 2))][job] = jobs[job]
 		}
 	}
 	lost := chunks["chunk-1-0"]

@@ -11,6 +11,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -46,7 +48,7 @@ func (r *registrar) firstDone() {
 func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, error) {
 	regs := make([]*Registration, len(list))
 	for i, j := range list {
-		regs[i] = &Registration{Job: j, Def: ledger.Definition{Job: j.Name, Digest: j.Digest, Revision: r.jobs.Revision(), Generation: r.generation}}
+		regs[i] = &Registration{Job: j, Def: define.Definition{Job: j.Name, Digest: j.Digest, Revision: r.jobs.Revision(), Generation: r.generation}}
 	}
 	r.sendTexts = false
 	results, regs, err := r.unchanged(ctx, regs)
@@ -79,7 +81,7 @@ func (r *registrar) register(ctx context.Context, list []*work.Job) ([]result, e
 // tried again. lane.ErrBreaker concerns this partition, or an upstream's.
 func (r *registrar) partition(ctx context.Context, regs []*Registration) (results []result, again []*Registration, err error) {
 	part := regs[0].Job.Part
-	var answers []ledger.Defined
+	var answers []define.Defined
 	err = r.lanes.At("register", part, func() (err error) {
 		answers, err = r.define(ctx, regs)
 		return err
@@ -118,12 +120,13 @@ func (r *registrar) follow(ctx context.Context, w *Registration, f result) (resu
 		if slices.Contains(f.job.After, before) {
 			continue
 		}
-		if err := r.call(ctx, before, f.job.Name, r.ledger.Unfollow); err != nil {
+		unfollow := func(ctx context.Context) error { return follow.Unfollow(ctx, r.ledger, 0, before, f.job.Name) }
+		if err := r.call(ctx, before, unfollow); err != nil {
 			return f, err
 		}
 	}
 	for _, upstream := range f.job.After {
-		err := r.call(ctx, upstream, f.job.Name, r.ledger.Follow)
+		err := r.followOne(ctx, upstream, f.job.Name)
 		if errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed) {
 			f.reason, f.detail, err = work.TooManyFollowers, err.Error(), nil
 		}
@@ -136,19 +139,24 @@ func (r *registrar) follow(ctx context.Context, w *Registration, f result) (resu
 
 // call calls the partition of a job that is followed; lane.ErrBreaker when its master is
 // unreachable.
-func (r *registrar) call(ctx context.Context, upstream, job string, what func(ctx context.Context, upstream, job string) error) error {
+func (r *registrar) call(ctx context.Context, upstream string, what func(ctx context.Context) error) error {
 	part := r.ledger.Partition(upstream)
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	return r.lanes.At("register", part, func() error { return what(call, upstream, job) })
+	return r.lanes.At("register", part, func() error { return what(call) })
+}
+
+// followOne adds a job to the followers of one upstream.
+func (r *registrar) followOne(ctx context.Context, upstream, job string) error {
+	return r.call(ctx, upstream, func(ctx context.Context) error { return follow.Follow(ctx, r.ledger, 0, upstream, job) })
 }
 
 // define sends the definitions, and again after a sample of the clock when the ledger refuses this
 // node's time.
-func (r *registrar) define(ctx context.Context, regs []*Registration) ([]ledger.Defined, error) {
+func (r *registrar) define(ctx context.Context, regs []*Registration) ([]define.Defined, error) {
 	for try := 0; ; try++ {
 		now := r.clock.Now().Truncate(time.Millisecond)
-		defs := make([]ledger.Definition, len(regs))
+		defs := make([]define.Definition, len(regs))
 		for i, w := range regs {
 			defs[i] = w.At(now)
 			if r.sendTexts || w.sendText {
@@ -160,7 +168,7 @@ func (r *registrar) define(ctx context.Context, regs []*Registration) ([]ledger.
 			}
 		}
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
-		answers, err := r.ledger.Define(call, now.UnixMilli(), defs)
+		answers, err := define.Define(call, r.ledger, now.UnixMilli(), defs)
 		cancel()
 		if !errors.Is(err, ledger.ErrClock) || try == Rounds {
 			return answers, err
@@ -171,7 +179,7 @@ func (r *registrar) define(ctx context.Context, regs []*Registration) ([]ledger.
 
 // judge handles one answer. It returns the result, or false when the registration is to be tried
 // again as a replacement.
-func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defined) (result, bool) {
+func (r *registrar) judge(ctx context.Context, w *Registration, got define.Defined) (result, bool) {
 	j := w.Job
 	switch got.Status {
 	case "created", "same", "replaced":
@@ -215,7 +223,7 @@ func (r *registrar) judge(ctx context.Context, w *Registration, got ledger.Defin
 // stored before. Any does if no living node that may claim holds the stored one; older builds do
 // not count, because the build that stored it may be gone. A definition of another generation is
 // only replaced by a promotion.
-func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored ledger.Defined) bool {
+func (r *registrar) decides(ctx context.Context, j *work.Job, fresh bool, stored define.Defined) bool {
 	if r.state.Drain.Load() == nil { // a drained node claims nothing, and must not stop others
 		if own := r.jobs.Revision(); own > stored.Revision || fresh && own == stored.Revision && !stored.Stored {
 			return true

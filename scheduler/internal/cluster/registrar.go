@@ -247,7 +247,7 @@ func (r *registrar) refollow(ctx context.Context) error {
 			continue
 		}
 		for _, upstream := range j.After {
-			err := r.call(ctx, upstream, j.Name, r.ledger.Follow)
+			err := r.followOne(ctx, upstream, j.Name)
 			if err != nil && !errors.Is(err, lane.ErrBreaker) && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) { // refused: there are too many followers, which its registration logs
 				return err
 			}

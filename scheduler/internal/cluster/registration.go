@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -15,7 +15,7 @@ const Rounds = 5
 // Registration is the registration of one job.
 type Registration struct {
 	Job *work.Job
-	Def ledger.Definition
+	Def define.Definition
 	// Last is the latest recorded instant, ms, 0 for none. The definition's first tick comes after
 	// it.
 	Last int64
@@ -27,7 +27,7 @@ type Registration struct {
 
 // At is the definition as of one instant: its first tick comes after now, and the old schedule's
 // ticks up to now are counted, because no node will run them.
-func (w *Registration) At(now time.Time) ledger.Definition {
+func (w *Registration) At(now time.Time) define.Definition {
 	def, after := w.Def, now
 	if w.old != nil {
 		count, until := w.old.Count(time.UnixMilli(def.WasCursor), now.Add(time.Millisecond))

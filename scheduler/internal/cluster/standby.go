@@ -7,6 +7,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -143,7 +144,7 @@ func (r *registrar) revise(ctx context.Context) error {
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	stored, err := r.ledger.Digests(call, names)
+	stored, err := query.Digests(call, r.ledger, names)
 	r.unreachable(&err)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -33,7 +34,7 @@ func (r *registrar) storeStandby(ctx context.Context) error {
 		err := r.lanes.At("register", batch[0].Part, func() error {
 			call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 			defer cancel()
-			return r.ledger.Store(call, batch[0].Part, digests, func(digest string) ([]byte, error) { return definitionText(byDigest[digest]) })
+			return define.Store(call, r.ledger, batch[0].Part, digests, func(digest string) ([]byte, error) { return definitionText(byDigest[digest]) })
 		})
 		if errors.Is(err, lane.ErrBreaker) {
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -44,7 +45,7 @@ func (r *registrar) unchanged(ctx context.Context, regs []*Registration) (result
 }
 
 // covers reports whether all jobs of a chunk are to be registered in the chunk's definitions.
-func covers(regs map[string]*Registration, c ledger.Chunk) bool {
+func covers(regs map[string]*Registration, c define.Chunk) bool {
 	for job, digest := range c.Jobs {
 		if w := regs[job]; w == nil || w.Def.Digest != digest {
 			return false
@@ -55,12 +56,12 @@ func covers(regs map[string]*Registration, c ledger.Chunk) bool {
 
 // current registers the jobs of a chunk whose stored definitions are the chunk's. It leaves out a
 // job with an upstream whose master is unreachable.
-func (r *registrar) current(ctx context.Context, c ledger.Chunk, regs map[string]*Registration) (results []result, err error) {
+func (r *registrar) current(ctx context.Context, c define.Chunk, regs map[string]*Registration) (results []result, err error) {
 	var cursors map[string]int64
 	err = r.lanes.At("register", c.Part, func() (err error) {
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		defer cancel()
-		cursors, err = r.ledger.Current(call, c, r.jobs.Revision())
+		cursors, err = define.Current(call, r.ledger, c, r.jobs.Revision())
 		return err
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
@@ -144,7 +145,9 @@ func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *
 	if last != nil {
 		old = last.known
 	}
-	c.Sets, c.known, _, err = holdings(ctx, of, l.Partitions(), c.Nodes, old, needs, l.ReadChunks)
+	c.Sets, c.known, _, err = holdings(ctx, of, l.Partitions(), c.Nodes, old, needs, func(ctx context.Context, digests map[int][]string) (map[string]map[string]string, error) {
+		return define.ReadChunks(ctx, l, digests)
+	})
 	if err != nil && !errors.As(err, new(*ledger.UnreachableError)) {
 		return nil, nil, 0, err
 	}
@@ -152,11 +155,11 @@ func ReadRoster(ctx context.Context, l *ledger.Ledger, of *roster.Roster, last *
 }
 
 // Need reports whether a chunk is needed. Which nodes hold the jobs of other chunks is then unknown.
-type Need func(c ledger.Chunk) bool
+type Need func(c define.Chunk) bool
 
 // PartsNeeded needs all chunks of some partitions.
 func PartsNeeded(parts ...int) Need {
-	return func(c ledger.Chunk) bool { return slices.Contains(parts, c.Part) }
+	return func(c define.Chunk) bool { return slices.Contains(parts, c.Part) }
 }
 
 // Differing needs the chunks that are not the same in all sets of the view.
@@ -174,7 +177,7 @@ func (c *View) Differing() Need {
 			differ[name] = true
 		}
 	}
-	return func(c ledger.Chunk) bool { return differ[refOf(c)] }
+	return func(c define.Chunk) bool { return differ[refOf(c)] }
 }
 
 // JobsNeeded needs the chunks of some jobs, each of which has at most one in a set.
@@ -183,8 +186,8 @@ func JobsNeeded(l *ledger.Ledger, names []string) Need {
 	for _, name := range names {
 		parts[l.Partition(name)] = append(parts[l.Partition(name)], name)
 	}
-	return func(c ledger.Chunk) bool {
-		return slices.ContainsFunc(parts[c.Part], func(name string) bool { return ledger.Place(name, c.Of) == c.Place })
+	return func(c define.Chunk) bool {
+		return slices.ContainsFunc(parts[c.Part], func(name string) bool { return define.Place(name, c.Of) == c.Place })
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -84,12 +84,12 @@ func (es *Epochs) Changes() int {
 
 // Keeps returns the epoch in which a partition's leases are renewed and its reports recorded. placed is false while one of these runs is
 // not restored yet.
-func (es *Epochs) Keeps(part int, runs ...string) (epoch string, placed bool) {
+func (es *Epochs) Keeps(part int, runs ...string) (epochID string, placed bool) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	e := es.epochs[part]
 	if e == nil || e.State() < Restoring {
-		return ledger.Nobody, true
+		return epoch.Nobody, true
 	}
 	for _, run := range runs {
 		if _, waits := es.unrestored[run]; waits {

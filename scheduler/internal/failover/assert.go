@@ -9,6 +9,8 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -19,7 +21,7 @@ const assertMax = 16
 // ownRun is a run that was granted to this node, and its report if it has ended.
 type ownRun struct {
 	grant  work.Grant
-	report *ledger.Report
+	report *settle.Report
 }
 
 // assertCounts are the results of assertions, in runs.
@@ -112,14 +114,14 @@ func (es *Epochs) assertOnce(ctx context.Context, last bool) (left map[string]in
 		if err != nil {
 			return nil, got, err
 		}
-		var ends []ledger.Report
+		var ends []settle.Report
 		for i, a := range answers {
 			switch c := batch[i]; {
-			case a.Status == ledger.Known || a.Status == ledger.Restored:
-				if a.Status == ledger.Restored {
+			case a.Status == epoch.Known || a.Status == epoch.Restored:
+				if a.Status == epoch.Restored {
 					got.restored++
 				}
-				if c.report != nil && a.Status == ledger.Restored {
+				if c.report != nil && a.Status == epoch.Restored {
 					got.ended++
 				}
 				if c.report != nil {
@@ -127,7 +129,7 @@ func (es *Epochs) assertOnce(ctx context.Context, last bool) (left map[string]in
 				}
 			case needsRepeat(a.Status):
 				left[c.grant.Lease.ID] = a.Cursor
-			case a.Status != ledger.Ended && c.report == nil:
+			case a.Status != epoch.Ended && c.report == nil:
 				got.lost++
 				es.Log.Debug("run lost", "job", c.grant.Lease.Job, "tick", time.UnixMilli(c.grant.Lease.Tick).UTC(), "run", c.grant.Lease.ID, "answer", string(a.Status))
 			}
@@ -141,14 +143,14 @@ func (es *Epochs) assertOnce(ctx context.Context, last bool) (left map[string]in
 
 // assertBatch asserts runs of one partition. Where that partition alone fails, all answers are
 // empty, and the other partitions go on.
-func (es *Epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []ownRun, last bool) ([]ledger.Asserted, error) {
-	list := make([]ledger.Assertion, len(batch))
+func (es *Epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []ownRun, last bool) ([]epoch.Asserted, error) {
+	list := make([]epoch.Assertion, len(batch))
 	for i, c := range batch {
 		list[i] = es.assertion(c, ownDefinition(c), last)
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	answers, err := l.Reassert(call, es.Clock.LastRead().UnixMilli(), list)
+	answers, err := epoch.Reassert(call, l, es.Clock.LastRead().UnixMilli(), list)
 	if err == nil {
 		err = es.assertByStored(call, l, batch, answers, last)
 	}
@@ -159,23 +161,23 @@ func (es *Epochs) assertBatch(ctx context.Context, l *ledger.Ledger, batch []own
 		return nil, err
 	}
 	es.calls.Fail("reassert", err)
-	return make([]ledger.Asserted, len(batch)), nil
+	return make([]epoch.Asserted, len(batch)), nil
 }
 
 // needsRepeat reports whether a run with this answer is to be asserted again: its tick is behind
 // other ticks, its job is being registered, or there was no answer.
 func needsRepeat(w ledger.Status) bool {
-	return w == ledger.Behind || w == ledger.OtherDef || w == ledger.NoSuchJob || w == ""
+	return w == epoch.Behind || w == epoch.OtherDef || w == epoch.NoSuchJob || w == ""
 }
 
 // resettle records reports that Redis had taken and lost.
-func resettle(ctx context.Context, l *ledger.Ledger, ends []ledger.Report) error {
+func resettle(ctx context.Context, l *ledger.Ledger, ends []settle.Report) error {
 	if len(ends) == 0 {
 		return nil
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	_, err := l.Settle(call, ends) // lost and unknown are final: another node has ended the run meanwhile
+	_, err := settle.Settle(call, l, ends) // lost and unknown are final: another node has ended the run meanwhile
 	return err
 }
 
@@ -208,9 +210,9 @@ func (es *Epochs) batches() [][]ownRun {
 }
 
 // assertion is what the ledger needs to restore a run, by a definition of its job.
-func (es *Epochs) assertion(c ownRun, d definition, last bool) ledger.Assertion {
+func (es *Epochs) assertion(c ownRun, d definition, last bool) epoch.Assertion {
 	l := c.grant.Lease
-	a := ledger.Assertion{Digest: d.digest, Run: l}
+	a := epoch.Assertion{Digest: d.digest, Run: l}
 	if c.report != nil {
 		a.Ended = c.report.Ended
 	}

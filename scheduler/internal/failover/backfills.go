@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
 )
 
 // Backfills are the backfills that are under way, as this node saw them last: a Redis that has lost them gets them back.
@@ -74,7 +75,7 @@ func (es *Epochs) refeed(ctx context.Context) error {
 			continue
 		}
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
-		stored, err := es.Ledger.At(ids[part]).Refeed(call, part, known)
+		stored, err := backfill.Refeed(call, es.Ledger.At(ids[part]), part, known)
 		cancel()
 		if err != nil {
 			return err

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -78,14 +80,14 @@ func (c *Cursors) answered(b *work.Batch, sent int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, a := range b.Answers {
-		h, claim := c.of(b.Jobs[i]), &b.Claims[i]
+		h, request := c.of(b.Jobs[i]), &b.Claims[i]
 		switch {
-		case a.Verdict == ledger.Stale, !claim.Pending && (a.Verdict == ledger.Skipped || a.Verdict == ledger.RecordedOnly):
+		case a.Verdict == claim.Stale, !request.Pending && (a.Verdict == claim.Skipped || a.Verdict == claim.RecordedOnly):
 			h.cursor, h.at = a.Cursor, sent
-		case a.Verdict == ledger.Opened && !claim.Pending:
-			h.cursor, h.at = claim.Tick, sent // the nodes that are granted its shards report them, and with them the step
-		case a.Verdict == ledger.JobBusy && !claim.Pending && claim.From != 0:
-			h.cursor, h.at = claim.From, sent
+		case a.Verdict == claim.Opened && !request.Pending:
+			h.cursor, h.at = request.Tick, sent // the nodes that are granted its shards report them, and with them the step
+		case a.Verdict == claim.JobBusy && !request.Pending && request.From != 0:
+			h.cursor, h.at = request.From, sent
 		}
 	}
 }
@@ -117,7 +119,7 @@ func (c *Cursors) Undo(g work.Grant) {
 }
 
 // Overdue notes cursors that a sweep has seen unchanged.
-func (c *Cursors) Overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
+func (c *Cursors) Overdue(jobs *work.Jobs, late []query.Late, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range late {
@@ -131,14 +133,14 @@ func (c *Cursors) Overdue(jobs *work.Jobs, late []ledger.Late, now int64) {
 // (ms); false when there is nothing to report. Ticks that were due before that instant may have
 // been granted to other nodes, unless they were seen overdue or this node claims them. In doubt it
 // reports the first tick from that instant on.
-func (c *Cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r ledger.KnownCursor, some bool) {
+func (c *Cursors) recollect(j *work.Job, last int64, fresh time.Duration) (r epoch.KnownCursor, some bool) {
 	c.mu.Lock()
 	h := *c.of(j)
 	c.mu.Unlock()
 	if h.cursor == 0 || j.Schedule == nil {
 		return r, false
 	}
-	r = ledger.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Confirmed: true, Sharded: j.Shards > 1}
+	r = epoch.KnownCursor{Job: j.Name, Digest: j.Digest, Cursor: h.cursor, Confirmed: true, Sharded: j.Shards > 1}
 	if h.cursor < last && h.claimedFrom != h.cursor && h.at < last-fresh.Milliseconds() {
 		r.Cursor, r.Confirmed = work.Millis(j.Schedule.Next(time.UnixMilli(last-1))), false
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -26,21 +28,21 @@ func ownDefinition(c ownRun) definition {
 // assertByStored asserts runs again that were refused because another definition of their job is stored: in a deploy, nodes of the other
 // version may register their definition first after a loss. Where the stored schedule has the tick too, the run is restored by that one,
 // and its answer replaced. Else the tick cannot be granted again.
-func (es *Epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []ownRun, answers []ledger.Asserted, last bool) error {
+func (es *Epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []ownRun, answers []epoch.Asserted, last bool) error {
 	stored := make(map[string]*definition)
 	for i, a := range answers {
-		if a.Status == ledger.OtherDef {
+		if a.Status == epoch.OtherDef {
 			stored[batch[i].grant.Lease.Job] = nil
 		}
 	}
 	if err := es.readDefinitions(ctx, stored); err != nil {
 		return err
 	}
-	var list []ledger.Assertion
+	var list []epoch.Assertion
 	var places []int
 	for i, a := range answers {
 		//guard:other-definition P1 a run of another definition than the stored one is asserted by that, so that its tick is not granted again
-		if d := stored[batch[i].grant.Lease.Job]; a.Status == ledger.OtherDef && d.hasTick(batch[i].grant.Lease.Tick) {
+		if d := stored[batch[i].grant.Lease.Job]; a.Status == epoch.OtherDef && d.hasTick(batch[i].grant.Lease.Tick) {
 			asserted := es.assertion(batch[i], *d, last)
 			if asserted.Run.Next != 0 {
 				asserted.Run.Next = work.Millis(d.schedule.Next(time.UnixMilli(asserted.Run.Tick)))
@@ -51,7 +53,7 @@ func (es *Epochs) assertByStored(ctx context.Context, l *ledger.Ledger, batch []
 	if len(list) == 0 {
 		return nil
 	}
-	again, err := l.Reassert(ctx, es.Clock.LastRead().UnixMilli(), list)
+	again, err := epoch.Reassert(ctx, l, es.Clock.LastRead().UnixMilli(), list)
 	for k, a := range again {
 		answers[places[k]] = a
 	}
@@ -67,7 +69,7 @@ func (es *Epochs) readDefinitions(ctx context.Context, into map[string]*definiti
 	for name := range into {
 		names = append(names, name)
 	}
-	found, err := es.Ledger.Named(ctx, names)
+	found, err := query.Named(ctx, es.Ledger, names)
 	if err != nil {
 		return err
 	}

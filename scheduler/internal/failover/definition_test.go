@@ -6,13 +6,15 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
 // ranAt is a run of a tick of a job, granted to a node.
 func ranAt(j *work.Job, tick int64, run, node string) work.Grant {
-	claim := ledger.Claim{Job: j.Name, Run: run, Tick: tick, Next: j.Schedule.Next(time.UnixMilli(tick)).UnixMilli(), TTL: 15 * time.Second, Trigger: jobs.TriggerSchedule}
-	return work.Grant{Job: j, Lease: claim.GrantedRun(ledger.Answer{Token: 1, Run: ledger.Run{Attempt: 1}}, ledger.Claimer{ID: node, Name: node}, tick)}
+	request := claim.Claim{Job: j.Name, Run: run, Tick: tick, Next: j.Schedule.Next(time.UnixMilli(tick)).UnixMilli(), TTL: 15 * time.Second, Trigger: jobs.TriggerSchedule}
+	return work.Grant{Job: j, Lease: request.GrantedRun(claim.Answer{Token: 1, Run: ledger.Run{Attempt: 1}}, claim.Claimer{ID: node, Name: node}, tick)}
 }
 
 // After a loss in the middle of a deploy, nodes of the old version register their definition first. The run of a node of the new version is
@@ -23,9 +25,9 @@ func TestRunOfAnotherDefinition(t *testing.T) {
 		schedule string // of the stored definition
 		want     ledger.Status
 	}{
-		"the same schedule":         {"@every 3s", ledger.Restored},
-		"one that has the tick too": {"@every 1s", ledger.Restored},
-		"one that does not have it": {"0 0 1 1 *", ledger.OtherDef},
+		"the same schedule":         {"@every 3s", epoch.Restored},
+		"one that has the tick too": {"@every 1s", epoch.Restored},
+		"one that does not have it": {"0 0 1 1 *", epoch.OtherDef},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +39,7 @@ func TestRunOfAnotherDefinition(t *testing.T) {
 			if err != nil || answers[0].Status != c.want {
 				t.Fatalf("%+v, %v; want %s", answers, err, c.want)
 			}
-			if cursor := n.cursor(t, "a"); cursor > tick != (c.want == ledger.Restored) {
+			if cursor := n.cursor(t, "a"); cursor > tick != (c.want == epoch.Restored) {
 				t.Errorf("the cursor is %d, and the tick %d", cursor, tick)
 			}
 		})

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -26,7 +26,7 @@ type Ends struct {
 // Ending is a run that has ended here.
 type Ending struct {
 	Grant  work.Grant
-	Report ledger.Report
+	Report settle.Report
 	At     time.Time // when the report was recorded
 }
 

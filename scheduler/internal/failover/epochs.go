@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -98,7 +99,7 @@ type Epochs struct {
 
 // NewEpochs makes the epochs of a master, without partitions. check holds one signal, and requests an early Step.
 func NewEpochs(c Config, route ledger.Master, calls Master, check chan<- struct{}) *Epochs {
-	return &Epochs{Config: c, calls: calls, check: check, route: route, server: ledger.Nobody, epochs: make(map[int]*Epoch)}
+	return &Epochs{Config: c, calls: calls, check: check, route: route, server: epoch.Nobody, epochs: make(map[int]*Epoch)}
 }
 
 // Join joins the epochs that a sample shows, in which this node was granted nothing. The node does not claim yet: other nodes may have
@@ -221,10 +222,10 @@ func (es *Epochs) Identify(ctx context.Context) (s ledger.Sample, ok bool) {
 		es.calls.Unknown()
 		return s, false
 	}
-	if server == ledger.Nobody {
+	if server == epoch.Nobody {
 		server = ""
 	}
-	s, err := es.Ledger.Identity(ctx, m, parts, server)
+	s, err := epoch.Identity(ctx, es.Ledger, m, parts, server)
 	es.unidentified.Store(err != nil)
 	return s, err == nil
 }
@@ -251,9 +252,9 @@ func (es *Epochs) Recheck() {
 // id is EpochID. The caller holds the lock.
 func (es *Epochs) id(part int) string {
 	if e := es.epochs[part]; e != nil {
-		return cmp.Or(e.ID(), ledger.Nobody)
+		return cmp.Or(e.ID(), epoch.Nobody)
 	}
-	return ledger.Nobody
+	return epoch.Nobody
 }
 
 // every reports whether a condition holds for all partitions. The caller holds the lock.

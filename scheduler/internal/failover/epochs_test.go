@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
 )
 
 // A partition's runs were reported once, and some of them are not restored yet. Redis gets no calls about them meanwhile: not
@@ -32,8 +33,8 @@ func TestPartlyAssertedIsAssertedAnew(t *testing.T) {
 	es.Add(2, other)
 	es.Notice(ledger.Sample{Server: "new", Incarnations: map[int]string{1: "x", 2: "x"}})
 	for part := range 2 {
-		if epoch, _ := es.Keeps(part + 1); epoch != ledger.Nobody {
-			t.Errorf("with another partition, runs of partition %d are kept in %s", part+1, epoch)
+		if epochID, _ := es.Keeps(part + 1); epochID != epoch.Nobody {
+			t.Errorf("with another partition, runs of partition %d are kept in %s", part+1, epochID)
 		}
 	}
 	es = half()
@@ -147,8 +148,8 @@ func TestPartThatComesDuringAStep(t *testing.T) {
 			if epoch, may := n.Claims(7); may {
 				t.Errorf("claimed in epoch %q", epoch)
 			}
-			if epoch, _ := n.Keeps(7); epoch != ledger.Nobody {
-				t.Errorf("renewed in epoch %q", epoch)
+			if epochID, _ := n.Keeps(7); epochID != epoch.Nobody {
+				t.Errorf("renewed in epoch %q", epochID)
 			}
 			step(n, n.changes)
 			if e.State() != Asserting {
@@ -190,7 +191,7 @@ func TestIdentify(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.SetRoute(route)
-	if n.Check(t.Context()); !n.Identified() || n.EpochID(0) == ledger.Nobody || n.Route() != route {
+	if n.Check(t.Context()); !n.Identified() || n.EpochID(0) == epoch.Nobody || n.Route() != route {
 		t.Errorf("its epoch is %s", n.EpochID(0))
 	}
 	before := n.EpochID(0)

@@ -13,6 +13,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -119,7 +121,7 @@ func (n *node) define(t *testing.T, own jobs.Job, cursor int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defined, err := n.led.Define(ctx, n.Clock.Now().UnixMilli(), []ledger.Definition{{Job: own.Name, Digest: d.Digest(), Text: text, Cursor: cursor}})
+	defined, err := define.Define(ctx, n.led, n.Clock.Now().UnixMilli(), []define.Definition{{Job: own.Name, Digest: d.Digest(), Text: text, Cursor: cursor}})
 	if err != nil || defined[0].Status != "created" {
 		t.Fatal(defined, err)
 	}
@@ -131,7 +133,7 @@ func (n *node) define(t *testing.T, own jobs.Job, cursor int64) {
 // cursor is a job's cursor as stored.
 func (n *node) cursor(t *testing.T, job string) int64 {
 	t.Helper()
-	entries, err := n.led.Named(t.Context(), []string{job})
+	entries, err := query.Named(t.Context(), n.led, []string{job})
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 )
 
 // lostForGood lists the records that no node remembers: a Redis that has lost its data has lost them for good.
@@ -23,7 +24,7 @@ func (es *Epochs) recordLoss(parts []int) {
 	es.Log.Warn("Redis had lost records", "partitions", which, "what", lostForGood)
 	ctx, cancel := context.WithTimeout(context.Background(), ledger.CallTimeout)
 	defer cancel()
-	err := es.Ledger.Audit(ctx, ledger.Action{
+	err := operate.Audit(ctx, es.Ledger, operate.Action{
 		Author: "Redis", Via: "node " + es.Name, Name: "records lost", Target: "partition " + which, Detail: lostForGood,
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -35,7 +36,7 @@ func (es *Epochs) recall(ctx context.Context) error {
 	}
 	var behind []*work.Job
 	for _, part := range es.Parts() {
-		for list := range slices.Chunk(byPart[part], ledger.RecallMax) {
+		for list := range slices.Chunk(byPart[part], epoch.RecallMax) {
 			some, err := es.recallOf(ctx, list, last[part])
 			if err != nil {
 				return err
@@ -65,14 +66,14 @@ func (es *Epochs) recallOf(ctx context.Context, list []*work.Job, last int64) (b
 	if err != nil {
 		return nil, err
 	}
-	var reports []ledger.KnownCursor
+	var reports []epoch.KnownCursor
 	for _, a := range again {
 		r := batch[a.At]
 		switch a.Word {
-		case ledger.Behind:
+		case epoch.Behind:
 			behind = append(behind, known[a.At])
 			continue
-		case ledger.After:
+		case epoch.After:
 			r.Cursor = work.Millis(known[a.At].Schedule.Next(time.UnixMilli(a.Cursor)))
 		default:
 			r.Gap = gapOf(known[a.At], r.Cursor, a.Cursor)
@@ -86,7 +87,7 @@ func (es *Epochs) recallOf(ctx context.Context, list []*work.Job, last int64) (b
 }
 
 // recollections are the known cursors of jobs, and their jobs.
-func (es *Epochs) recollections(list []*work.Job, last int64) (known []*work.Job, batch []ledger.KnownCursor) {
+func (es *Epochs) recollections(list []*work.Job, last int64) (known []*work.Job, batch []epoch.KnownCursor) {
 	for _, j := range list {
 		if r, some := es.Reporter.Cursors.recollect(j, last, 2*es.SweepEvery); some {
 			known, batch = append(known, j), append(batch, r)
@@ -119,7 +120,7 @@ func (es *Epochs) fillGapsOf(ctx context.Context, list []*work.Job, last int64) 
 	if err != nil {
 		return err
 	}
-	var gaps []ledger.KnownCursor
+	var gaps []epoch.KnownCursor
 	for _, a := range again {
 		r := batch[a.At]
 		r.Gap = gapOf(known[a.At], a.Cursor, r.Cursor)
@@ -140,13 +141,13 @@ func gapOf(j *work.Job, from, to int64) *ledger.SkippedRange {
 
 // reportCursors reports jobs of one partition once. Where that partition alone fails, there is no answer,
 // and the other partitions go on.
-func (es *Epochs) reportCursors(ctx context.Context, batch []ledger.KnownCursor) ([]ledger.Recalled, error) {
+func (es *Epochs) reportCursors(ctx context.Context, batch []epoch.KnownCursor) ([]epoch.Recalled, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	again, err := es.Ledger.At(es.EpochID(es.Ledger.Partition(batch[0].Job))).Recall(call, es.Clock.LastRead().UnixMilli(), batch)
+	again, err := epoch.Recall(call, es.Ledger.At(es.EpochID(es.Ledger.Partition(batch[0].Job))), es.Clock.LastRead().UnixMilli(), batch)
 	switch {
 	case err == nil:
 		return again, nil

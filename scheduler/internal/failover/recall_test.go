@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -33,7 +34,7 @@ func TestGapIsFilledOnce(t *testing.T) {
 	if !n.fillGaps(ctx) {
 		t.Fatal("the gap is not filled")
 	}
-	rows, _, err := n.led.History(ctx, []string{"a"})
+	rows, _, err := query.History(ctx, n.led, []string{"a"})
 	if err != nil || len(rows["a"]) != 1 || rows["a"][0].Count != 3 {
 		t.Errorf("%+v, %v; want one row of 3 ticks", rows, err)
 	}

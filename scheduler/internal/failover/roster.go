@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/sharding"
 )
@@ -15,7 +15,7 @@ func (es *Epochs) Servers() (asserted, restored string) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	if !es.every(reached(Restoring)) {
-		return ledger.Nobody, ""
+		return epoch.Nobody, ""
 	}
 	if asserted = es.fingerprint(); es.every(reached(Waiting)) {
 		restored = asserted
@@ -25,7 +25,7 @@ func (es *Epochs) Servers() (asserted, restored string) {
 
 // fingerprint is the roster's text for these epochs. The caller holds the lock.
 func (es *Epochs) fingerprint() string {
-	return es.Ledger.Fingerprint(slices.Sorted(maps.Keys(es.epochs)), func(part int) string { return es.epochs[part].ID() })
+	return epoch.Fingerprint(es.Ledger, slices.Sorted(maps.Keys(es.epochs)), func(part int) string { return es.epochs[part].ID() })
 }
 
 // Seen notes what the roster shows of these epochs, for all other nodes of the view. A node that reports nothing has a version that does
@@ -42,7 +42,7 @@ func (es *Epochs) Seen(members []roster.Member, nodes []sharding.Node) {
 		}
 		i := slices.IndexFunc(members, func(m roster.Member) bool { return m.ID == x.ID })
 		reportsNothing := i >= 0 && members[i].Asserted == ""
-		es.allAsserted = es.allAsserted && (reportsNothing || i >= 0 && ledger.HasFingerprint(members[i].Asserted, here))
-		es.allRestored = es.allRestored && (reportsNothing || i >= 0 && ledger.HasFingerprint(members[i].Restored, here))
+		es.allAsserted = es.allAsserted && (reportsNothing || i >= 0 && epoch.HasFingerprint(members[i].Asserted, here))
+		es.allRestored = es.allRestored && (reportsNothing || i >= 0 && epoch.HasFingerprint(members[i].Restored, here))
 	}
 }

@@ -7,6 +7,11 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -25,7 +30,7 @@ func (n *node) emptied(t *testing.T) {
 
 // peer has the roster show that another node has asserted, or restored, its runs in this node's epoch.
 func (n *node) peer(asserted, restored bool) {
-	m := roster.Member{Node: sharding.Node{ID: "n2"}, Asserted: ledger.Nobody, Restored: ledger.Nobody}
+	m := roster.Member{Node: sharding.Node{ID: "n2"}, Asserted: epoch.Nobody, Restored: epoch.Nobody}
 	if asserted {
 		m.Asserted = n.fingerprint()
 	}
@@ -97,7 +102,7 @@ func TestRunsAreRestored(t *testing.T) {
 	going, ended := ranAt(j, second+4000, "r2", "n1"), ranAt(j, second, "r1", "n1")
 	ended.Lease.Token, going.Lease.Token = 1, 5
 	n.Reporter.Runs = grants{going}
-	report := ledger.Report{Job: "a", Run: "r1", Token: 1, Outcome: jobs.OutcomeSucceeded, Started: second, Ended: second + 10}
+	report := settle.Report{Job: "a", Run: "r1", Token: 1, Outcome: jobs.OutcomeSucceeded, Started: second, Ended: second + 10}
 	if !n.Ended(n.EpochID(0), 0, &Ending{Grant: ended, Report: report}) || n.Ended("another", 0) {
 		t.Fatal("an end is noted in the current epoch only")
 	}
@@ -126,7 +131,7 @@ func TestRunsAreRestored(t *testing.T) {
 	if n.Step(ctx); n.state() != Open {
 		t.Fatal(n.state())
 	}
-	rows, _, err := n.led.History(ctx, []string{"a"})
+	rows, _, err := query.History(ctx, n.led, []string{"a"})
 	if err != nil || len(rows["a"]) != 2 || rows["a"][0].Run != "r1" && rows["a"][1].Run != "r1" {
 		t.Errorf("%+v, %v: want the end of r1 and the gap behind it", rows["a"], err)
 	}
@@ -167,7 +172,7 @@ func TestBegins(t *testing.T) {
 	if g.Epoch = n.EpochID(0); !n.Begins(g) {
 		t.Error("a run of this epoch does not begin")
 	}
-	b := &work.Batch{Epoch: "another", Jobs: []*work.Job{j}, Claims: []ledger.Claim{{From: 2000}}, Answers: []ledger.Answer{{Verdict: ledger.Stale, Cursor: 9000}}}
+	b := &work.Batch{Epoch: "another", Jobs: []*work.Job{j}, Claims: []claim.Claim{{From: 2000}}, Answers: []claim.Answer{{Verdict: claim.Stale, Cursor: 9000}}}
 	cursor := func() int64 { return n.Reporter.Cursors.of(j).cursor }
 	if n.Answered(b); cursor() != 2000 {
 		t.Errorf("after a grant, and an answer of another epoch, the cursor is %d", cursor())
@@ -186,10 +191,10 @@ func TestBackfillsAreRestored(t *testing.T) {
 	j := jobOf(t, jobs.Job{Name: "a", Schedule: "@every 1s"})
 	from := n.Clock.Now().Truncate(time.Second).Add(-time.Hour).UnixMilli()
 	n.define(t, j.Job, from+7_200_000)
-	if _, err := n.led.Backfill(ctx, ledger.Backfill{Job: "a", ID: "b1", From: from, To: from + 2000, Parallel: 1, Total: 3}, j.Digest); err != nil {
+	if _, err := backfill.Begin(ctx, n.led, ledger.Backfill{Job: "a", ID: "b1", From: from, To: from + 2000, Parallel: 1, Total: 3}, j.Digest); err != nil {
 		t.Fatal(err)
 	}
-	all, _, err := n.led.Backfills(ctx, "a")
+	all, _, err := backfill.List(ctx, n.led, "a")
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
@@ -204,7 +209,7 @@ func TestBackfillsAreRestored(t *testing.T) {
 	n.Notice(n.sample(t))
 	n.peer(true, true)
 	n.Step(ctx)
-	if all, _, err = n.led.Backfills(ctx, "a"); err != nil || len(all) != 1 || all[0].ID != "b1" || n.state() != Open {
+	if all, _, err = backfill.List(ctx, n.led, "a"); err != nil || len(all) != 1 || all[0].ID != "b1" || n.state() != Open {
 		t.Errorf("%+v, %v; failed %v", all, err, n.calls.failed)
 	}
 	if known.Fed(0, all[0], true); len(known.Missing(0, nil)) != 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
@@ -64,7 +65,7 @@ func Holders(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, some 
 
 // others notes the nodes that hold another definition than the stored one, which is of this
 // generation.
-func (h *Holding) others(s ledger.Stored, generation string, around *cluster.View, members []roster.Member) {
+func (h *Holding) others(s query.Stored, generation string, around *cluster.View, members []roster.Member) {
 	for _, m := range members {
 		switch digest, _ := around.Sets[m.Set].Digest(s.Job); {
 		case digest == "" || digest == s.Digest:
@@ -78,7 +79,7 @@ func (h *Holding) others(s ledger.Stored, generation string, around *cluster.Vie
 	slices.Sort(h.Standby)
 }
 
-func names(some []ledger.Stored) []string {
+func names(some []query.Stored) []string {
 	list := make([]string, len(some))
 	for i, s := range some {
 		list[i] = s.Job
@@ -122,7 +123,7 @@ func HeldStored(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, jo
 	if len(by) == 0 {
 		return nil, nil
 	}
-	texts, err := l.Definitions(ctx, l.Partition(job), slices.Collect(maps.Keys(by)))
+	texts, err := query.Definitions(ctx, l, l.Partition(job), slices.Collect(maps.Keys(by)))
 	if err != nil {
 		return nil, err
 	}

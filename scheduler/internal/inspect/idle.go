@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
@@ -48,7 +49,7 @@ func IdleJobs(ctx context.Context, l *ledger.Ledger, of *roster.Roster) (map[str
 		}
 	}
 	slices.Sort(differ)
-	stored, left := l.Digests(ctx, differ)
+	stored, left := query.Digests(ctx, l, differ)
 	if left != nil && !unreachable(left) {
 		return nil, left
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // tailRows is how many of a job's newest rows are read at first.
@@ -19,7 +20,7 @@ type Latest struct {
 
 // ReadLatest reads the latest runs of jobs. Followers have no cursor: their whole history is read
 // for the newest tick. unread are the errors of histories that could not be read.
-func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, follows func(job string) bool) (by map[string]Latest, unread []error, err error) {
+func ReadLatest(ctx context.Context, l *ledger.Ledger, all []query.Stored, follows func(job string) bool) (by map[string]Latest, unread []error, err error) {
 	by = make(map[string]Latest, len(all))
 	var tails, whole []string
 	succeeded, won := make(map[string]bool, len(all)), make(map[string]int64)
@@ -34,7 +35,7 @@ func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, foll
 			tails = append(tails, s.Job)
 		}
 	}
-	err = l.EachTail(ctx, tails, tailRows, func(h ledger.JobRows) bool {
+	err = query.EachTail(ctx, l, tails, tailRows, func(h query.JobRows) bool {
 		latest := latestOf(h.Rows)
 		by[h.Job], unread = latest, append(unread, HistoryError(h.Job, h.Err))
 		more := len(h.Rows)+h.UnknownFormat == tailRows
@@ -46,7 +47,7 @@ func ReadLatest(ctx context.Context, l *ledger.Ledger, all []ledger.Stored, foll
 	if err != nil {
 		return by, unread, err
 	}
-	err = l.EachHistory(ctx, whole, "", func(h ledger.JobRows) bool {
+	err = query.EachHistory(ctx, l, whole, "", func(h query.JobRows) bool {
 		by[h.Job], unread = latestOf(h.Rows), append(unread, HistoryError(h.Job, h.Err))
 		return true
 	})

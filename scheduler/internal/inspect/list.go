@@ -13,6 +13,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -49,12 +50,12 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 	if err != nil {
 		return List{}, nil, err
 	}
-	open, err := l.InFlightIn(ctx, parts)
+	open, err := query.InFlightIn(ctx, l, parts)
 	if err != nil {
 		return List{}, nil, err
 	}
 	var p *picked
-	take := func(h ledger.JobRows) bool {
+	take := func(h query.JobRows) bool {
 		unread = append(unread, HistoryError(h.Job, h.Err))
 		list.UnknownFormat += h.UnknownFormat
 		noteDead(h.Rows)
@@ -72,12 +73,12 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 	names := []string{f.Job}
 	if f.Job == "" {
 		for lines := int64(recentLines); f.Limit > 0 && (f.Recent || all > Few); lines *= 4 {
-			recent, err := l.Recent(ctx, parts, lines)
+			recent, err := query.ListRecent(ctx, l, parts, lines)
 			if err != nil {
 				return List{}, nil, err
 			}
 			begin()
-			if err := l.EachNewest(ctx, recent, take); err != nil {
+			if err := query.EachNewest(ctx, l, recent, take); err != nil {
 				return List{}, unread, err
 			}
 			if p.enough(recent.Ended) || f.Recent && !recent.More {
@@ -87,13 +88,13 @@ func (f Filter) List(ctx context.Context, l *ledger.Ledger, parts []int, all int
 				break
 			}
 		}
-		if names, err = l.Names(ctx, parts); err != nil {
+		if names, err = query.Names(ctx, l, parts); err != nil {
 			return List{}, nil, err
 		}
 		slices.Sort(names)
 	}
 	begin()
-	err = l.EachHistory(ctx, names, "", take)
+	err = query.EachHistory(ctx, l, names, "", take)
 	return p.list(list), unread, err
 }
 

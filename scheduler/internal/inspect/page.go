@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // Few is how many jobs a namespace may have so that all are read for any question: then the owners
@@ -15,21 +16,21 @@ const Few = 1000
 
 // Page is a part of the jobs, by name, or all jobs.
 type Page struct {
-	Jobs  []ledger.Stored
+	Jobs  []query.Stored
 	Whole bool // Jobs are all jobs, or all readable jobs
 }
 
 // Around reads the named jobs, or all where there are few.
 func Around(ctx context.Context, l *ledger.Ledger, names []string) (Page, error) {
-	n, parts, left := l.Count(ctx)
+	n, parts, left := query.Count(ctx, l)
 	if left != nil && !unreachable(left) {
 		return Page{}, left
 	}
 	if n <= Few {
-		all, err := l.JobsIn(ctx, parts)
+		all, err := query.JobsIn(ctx, l, parts)
 		return Page{all, true}, besides(left, err)
 	}
-	all, err := l.Named(ctx, names)
+	all, err := query.Named(ctx, l, names)
 	return Page{Jobs: all}, besides(left, err)
 }
 
@@ -37,28 +38,28 @@ func Around(ctx context.Context, l *ledger.Ledger, names []string) (Page, error)
 // limit, 0 for all. around has the further jobs on which their owners depend. next is the last name
 // of the page where more jobs are behind it, also when that job was removed meanwhile. With an
 // UnreachableError, the jobs of the reachable partitions are returned too.
-func ReadPage(ctx context.Context, l *ledger.Ledger, match, after string, limit int) (shown []ledger.Stored, around Page, next string, err error) {
-	n, parts, left := l.Count(ctx)
+func ReadPage(ctx context.Context, l *ledger.Ledger, match, after string, limit int) (shown []query.Stored, around Page, next string, err error) {
+	n, parts, left := query.Count(ctx, l)
 	if left != nil && !unreachable(left) {
 		return nil, around, "", left
 	}
 	if n <= Few || limit == 0 {
-		around.Jobs, err = l.JobsIn(ctx, parts)
+		around.Jobs, err = query.JobsIn(ctx, l, parts)
 		around.Whole = true
-		from, same := slices.BinarySearchFunc(around.Jobs, after, func(s ledger.Stored, name string) int { return strings.Compare(s.Job, name) })
+		from, same := slices.BinarySearchFunc(around.Jobs, after, func(s query.Stored, name string) int { return strings.Compare(s.Job, name) })
 		if same {
 			from++
 		}
 		shown = around.Jobs[from:]
 		if match != "" {
-			shown = slices.DeleteFunc(slices.Clone(shown), func(s ledger.Stored) bool { return !matches(s.Job, match) })
+			shown = slices.DeleteFunc(slices.Clone(shown), func(s query.Stored) bool { return !matches(s.Job, match) })
 		}
 		if limit > 0 && len(shown) > limit {
 			shown, next = shown[:limit], shown[limit-1].Job
 		}
 		return shown, around, next, besides(left, err)
 	}
-	names, err := l.Names(ctx, parts)
+	names, err := query.Names(ctx, l, parts)
 	if left = besides(left, err); left != nil && !unreachable(left) {
 		return nil, around, "", left
 	}
@@ -67,7 +68,7 @@ func ReadPage(ctx context.Context, l *ledger.Ledger, match, after string, limit 
 	if len(names) > limit {
 		names, next = names[:limit], names[limit-1]
 	}
-	around.Jobs, err = l.Named(ctx, names)
+	around.Jobs, err = query.Named(ctx, l, names)
 	return around.Jobs, around, next, besides(left, err)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // Run is a run in flight, with a Lease, or a recorded run or a range of ticks, with a Row.
@@ -72,7 +73,7 @@ func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (fou
 			found = r
 		}
 	}
-	open, err := l.InFlight(ctx, names...)
+	open, err := query.InFlight(ctx, l, names...)
 	if err != nil {
 		return Run{}, err
 	}
@@ -83,7 +84,7 @@ func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (fou
 		names = []string{found.Job()}
 	}
 	var unread []error
-	err = l.EachHistory(ctx, names, id, func(h ledger.JobRows) bool {
+	err = query.EachHistory(ctx, l, names, id, func(h query.JobRows) bool {
 		unread = append(unread, HistoryError(h.Job, h.Err))
 		for k := range h.Rows {
 			take(Run{Row: &h.Rows[k]}, h.Rows[k].Request)
@@ -98,7 +99,7 @@ func look(ctx context.Context, l *ledger.Ledger, names []string, id string) (fou
 
 // inFlight finds a run in flight by its own id.
 func inFlight(ctx context.Context, l *ledger.Ledger, names []string, id string) (Run, error) {
-	open, err := l.FindInFlight(ctx, names, id)
+	open, err := query.FindInFlight(ctx, l, names, id)
 	if err != nil || len(open) == 0 {
 		return Run{}, err
 	}
@@ -136,7 +137,7 @@ func Refresh(ctx context.Context, l *ledger.Ledger, was ledger.Run, id string) (
 func trace(ctx context.Context, l *ledger.Ledger, was ledger.Run, lost error) (Run, error) {
 	ids := successors(was.ID)
 	for range 2 { // handed back between the two parts of this read, it was in neither
-		open, err := l.FindInFlight(ctx, []string{was.Job}, ids...)
+		open, err := query.FindInFlight(ctx, l, []string{was.Job}, ids...)
 		if err != nil {
 			return Run{}, err
 		}
@@ -146,7 +147,7 @@ func trace(ctx context.Context, l *ledger.Ledger, was ledger.Run, lost error) (R
 			}
 		}
 	}
-	history, _, err := l.History(ctx, []string{was.Job})
+	history, _, err := query.History(ctx, l, []string{was.Job})
 	if err != nil {
 		return Run{}, err
 	}
@@ -183,11 +184,11 @@ func successors(run string) []string {
 // NextAttempt is the id of the attempt that followed a recorded run, "" for none.
 func NextAttempt(ctx context.Context, l *ledger.Ledger, was ledger.Row) (string, error) {
 	ids := successors(was.Run)
-	open, err := l.FindInFlight(ctx, []string{was.Job}, ids...)
+	open, err := query.FindInFlight(ctx, l, []string{was.Job}, ids...)
 	if err != nil {
 		return "", err
 	}
-	rows, _, err := l.History(ctx, []string{was.Job})
+	rows, _, err := query.History(ctx, l, []string{was.Job})
 	if err != nil {
 		return "", err
 	}

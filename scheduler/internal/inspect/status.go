@@ -8,6 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
@@ -50,7 +51,7 @@ func Status(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, runs [
 		if r.Lease == nil || !r.Lease.Pending() {
 			continue
 		}
-		if at, known := slices.BinarySearchFunc(all, r.Lease.Job, func(s ledger.Stored, job string) int { return strings.Compare(s.Job, job) }); known {
+		if at, known := slices.BinarySearchFunc(all, r.Lease.Job, func(s query.Stored, job string) int { return strings.Compare(s.Job, job) }); known {
 			s.Waits[r.Lease.ID] = waitsFor(*r.Lease, all[at], held[r.Lease.Job], s.Now)
 		}
 	}
@@ -58,7 +59,7 @@ func Status(ctx context.Context, l *ledger.Ledger, roster *roster.Roster, runs [
 }
 
 // waitsFor names the longest lasting cause of the wait first.
-func waitsFor(p ledger.Run, s ledger.Stored, h Holding, now int64) string {
+func waitsFor(p ledger.Run, s query.Stored, h Holding, now int64) string {
 	d, err := jobs.ParseDefinition(s.Definition)
 	switch {
 	case p.Granted > now:

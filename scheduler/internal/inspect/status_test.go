@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // What a pending run waits for. A run of a backfill waits for the end of a pause, and not for the
@@ -16,7 +17,7 @@ func TestWaitsFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := ledger.Stored{Definition: definition}
+	s := query.Stored{Definition: definition}
 	s.HolderRun = "other"
 	paused := s
 	paused.Pause = ledger.Window{From: 1, To: now + 1}
@@ -24,7 +25,7 @@ func TestWaitsFor(t *testing.T) {
 	for _, c := range []struct {
 		trigger string
 		at      int64
-		s       ledger.Stored
+		s       query.Stored
 		h       Holding
 		want    string
 	}{

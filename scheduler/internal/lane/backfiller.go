@@ -12,6 +12,8 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -116,30 +118,30 @@ func (f *backfiller) one(ctx context.Context, j *work.Job, seen ledger.Backfill,
 	if !may {
 		return nil // the next sweep tries again
 	}
-	b, status, err := f.ledger.At(epoch).Feed(ctx, seen, j.Digest, j.Shards, nextTicks(j, seen))
+	b, status, err := backfill.Feed(ctx, f.ledger.At(epoch), seen, j.Digest, j.Shards, nextTicks(j, seen))
 	if errors.Is(err, ledger.ErrServer) {
 		f.epochs.Recheck()
 		return nil
 	}
 	if err == nil {
-		f.known.Fed(j.Part, b, status == ledger.BackfillEnded)
+		f.known.Fed(j.Part, b, status == backfill.Ended)
 	}
 	switch {
 	case err != nil:
 		return err
-	case status == ledger.BackfillEnded:
+	case status == backfill.Ended:
 		f.end(ctx, b)
-	case status == ledger.BackfillUnknownFormat, status == ledger.BackfillNoJob, status == ledger.BackfillSuperseded:
+	case status == backfill.UnknownFormat, status == backfill.NoJob, status == backfill.Superseded:
 		f.logRefused(seen, status, now)
 	case b.State == ledger.BackfillCancelled && len(b.Going) > 0 && time.Since(f.cancelled[b.ID]) >= cancelAgain:
-		err := f.ledger.CancelRuns(ctx, b) // the node that cancelled it may have died
+		err := backfill.CancelRuns(ctx, f.ledger, b) // the node that cancelled it may have died
 		if err == nil {
 			f.cancelled[b.ID] = time.Now()
 		}
 		return err
-	case status == ledger.BackfillPut && seen.Next == seen.From && f.ledger.AtOnce(b, j.Shards) < b.Parallel:
+	case status == backfill.Put && seen.Next == seen.From && backfill.AtOnce(f.ledger, b, j.Shards) < b.Parallel:
 		f.log.Warn("a backfill runs fewer ticks at a time than was asked for, because the history keeps too few rows for more; make history.keep larger",
-			"job", b.Job, "backfill", b.ID, "parallel", b.Parallel, "at_a_time", f.ledger.AtOnce(b, j.Shards))
+			"job", b.Job, "backfill", b.ID, "parallel", b.Parallel, "at_a_time", backfill.AtOnce(f.ledger, b, j.Shards))
 	}
 	return nil
 }
@@ -147,7 +149,7 @@ func (f *backfiller) one(ctx context.Context, j *work.Job, seen ledger.Backfill,
 // end logs the end of a backfill, and notes it in the audit.
 func (f *backfiller) end(ctx context.Context, b ledger.Backfill) {
 	f.log.Info("backfill ended", "job", b.Job, "backfill", b.ID, "state", b.State, "ended", b.Tally(), "ticks", b.Total)
-	err := f.ledger.Audit(ctx, ledger.Action{
+	err := operate.Audit(ctx, f.ledger, operate.Action{
 		Author: b.Author, Via: "node " + f.name, Name: "jobs backfill", Target: b.Job, Detail: b.ID + " is " + b.State + ": " + b.Tally(),
 	})
 	if err != nil {
@@ -157,15 +159,15 @@ func (f *backfiller) end(ctx context.Context, b ledger.Backfill) {
 
 // feedFaults are the reasons why a backfill is not fed.
 var feedFaults = map[ledger.Status]string{
-	ledger.BackfillUnknownFormat: "the job's entry or history cannot be read; `ledger verify` names what is wrong",
-	ledger.BackfillNoJob:         "the job has no entry any more; a node that holds the job stores it again",
-	ledger.BackfillSuperseded:    "the stored definition of the job is not this node's; `jobs get` shows which nodes have it",
+	backfill.UnknownFormat: "the job's entry or history cannot be read; `ledger verify` names what is wrong",
+	backfill.NoJob:         "the job has no entry any more; a node that holds the job stores it again",
+	backfill.Superseded:    "the stored definition of the job is not this node's; `jobs get` shows which nodes have it",
 }
 
 // logRefused logs, once an hour, that a backfill is not fed, and why. Another definition is normal
 // during a deploy.
 func (f *backfiller) logRefused(b ledger.Backfill, status ledger.Status, now int64) {
-	if since, known := f.logged[b.ID]; known && time.Since(since) < noNodeLongest || status == ledger.BackfillSuperseded && now-b.Looked < feedRefused.Milliseconds() {
+	if since, known := f.logged[b.ID]; known && time.Since(since) < noNodeLongest || status == backfill.Superseded && now-b.Looked < feedRefused.Milliseconds() {
 		return
 	}
 	f.logged[b.ID] = time.Now()

@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -65,9 +66,9 @@ func (n *Lanes) alive() context.Context {
 
 // unclaim hands a run back once.
 func (k *link) unclaim(g work.Grant) (status ledger.Status, err error) {
-	back := []ledger.Return{{Job: g.Job.Name, Run: g.Lease.ID, Token: g.Lease.Token}}
+	back := []settle.Return{{Job: g.Job.Name, Run: g.Lease.ID, Token: g.Lease.Token}}
 	err = k.endRuns(g.Job.Part, []string{g.Lease.ID}, func(ctx context.Context, at *ledger.Ledger) ([]*failover.Ending, error) {
-		statuses, err := at.Unclaim(ctx, back)
+		statuses, err := settle.Unclaim(ctx, at, back)
 		if err == nil {
 			status = statuses[0]
 		}
@@ -77,7 +78,7 @@ func (k *link) unclaim(g work.Grant) (status ledger.Status, err error) {
 }
 
 // Settle records a run's end. then gets the ledger's answer, or errStopped.
-func (n *Lanes) Settle(g work.Grant, r ledger.Report, then work.SettleListener) {
+func (n *Lanes) Settle(g work.Grant, r settle.Report, then work.SettleListener) {
 	for part := g.Job.Part; ; {
 		l := n.of(part)
 		freed := l.breaker.open()
@@ -88,7 +89,7 @@ func (n *Lanes) Settle(g work.Grant, r ledger.Report, then work.SettleListener) 
 		case taken:
 			return
 		case n.of(part) == l: // no other lane has the partition: the node has stopped
-			n.Inbox.Send(agenda.Settled{Reports: []ledger.Report{r}, Slots: 1})
+			n.Inbox.Send(agenda.Settled{Reports: []settle.Report{r}, Slots: 1})
 			then.Settled(r, "", errStopped)
 			return
 		}

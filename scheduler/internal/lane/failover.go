@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/failover"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -63,7 +63,7 @@ func (n *Lanes) Servers() (asserted, restored string) {
 			have = append(have, p)
 		}
 	}
-	return ledger.JoinFingerprints(all), ledger.JoinFingerprints(have)
+	return epoch.JoinFingerprints(all), epoch.JoinFingerprints(have)
 }
 
 // Seen notes the reports of other nodes in the roster.

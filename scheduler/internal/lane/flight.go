@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -103,7 +103,7 @@ func (f *flight) arrive(r reply, now time.Time, draining bool) flightState {
 // may still be granted.
 func (f *flight) inconclusive() bool {
 	for i, a := range f.Answers {
-		if !f.Claims[i].Pending && (a.Verdict == ledger.Stale || a.Verdict == ledger.Closed) {
+		if !f.Claims[i].Pending && (a.Verdict == claim.Stale || a.Verdict == claim.Closed) {
 			return true
 		}
 	}

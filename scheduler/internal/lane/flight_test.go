@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -18,7 +19,7 @@ const skew = time.Second
 // flown is a batch of one claim of a tick, in a state that its requests began so long ago.
 func flown(s flightState, age time.Duration, unanswered bool) (*flight, time.Time) {
 	now := time.Now()
-	f := &flight{Batch: &work.Batch{Claims: []ledger.Claim{{From: 1}}, Created: now.Add(-age), Unanswered: unanswered}, skew: skew, state: s}
+	f := &flight{Batch: &work.Batch{Claims: []claim.Claim{{From: 1}}, Created: now.Add(-age), Unanswered: unanswered}, skew: skew, state: s}
 	if s != unsent {
 		f.FirstSent, f.lastGrantable = now.Add(-age), now.Add(-min(age, age/2))
 	}
@@ -55,13 +56,13 @@ func TestFlightDeparts(t *testing.T) {
 // TestFlightArrives: the state of a batch after each reply.
 func TestFlightArrives(t *testing.T) {
 	t.Parallel()
-	stale, granted := ledger.Answer{Verdict: ledger.Stale}, ledger.Answer{Verdict: ledger.Granted}
+	stale, granted := claim.Answer{Verdict: claim.Stale}, claim.Answer{Verdict: claim.Granted}
 	for name, c := range map[string]struct {
 		from       flightState
 		age        time.Duration // since the first request; half of it since the last request that may be granted
 		unanswered bool
 		reply      reply
-		answer     ledger.Answer
+		answer     claim.Answer
 		draining   bool
 		want       flightState
 	}{
@@ -83,7 +84,7 @@ func TestFlightArrives(t *testing.T) {
 		"held while the node drains":                {claiming, 3*skew + 1, false, held, stale, true, unsent},
 	} {
 		f, now := flown(c.from, c.age, c.unanswered)
-		f.Answers, f.requests = []ledger.Answer{c.answer}, 7
+		f.Answers, f.requests = []claim.Answer{c.answer}, 7
 		if got := f.arrive(c.reply, now, c.draining); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
@@ -99,7 +100,7 @@ func TestFlightArrives(t *testing.T) {
 // A question grants nothing: a tick is claimed from no cursor, and a pending run that may not start any more is dropped.
 func TestAskOnly(t *testing.T) {
 	t.Parallel()
-	f := &flight{Batch: &work.Batch{Claims: []ledger.Claim{{From: 1000}, {Pending: true}, {Pending: true}}, StartBy: []int64{0, 2000, 4000}}}
+	f := &flight{Batch: &work.Batch{Claims: []claim.Claim{{From: 1000}, {Pending: true}, {Pending: true}}, StartBy: []int64{0, 2000, 4000}}}
 	f.askOnly(3000)
 	if f.Claims[0].From != 0 || f.Claims[1].Drop != ledger.ReasonStartWithin || f.Claims[2].Drop != "" {
 		t.Errorf("%+v", f.Claims)

@@ -6,6 +6,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -22,14 +23,14 @@ type granter struct {
 	clock  *Clock
 	slots  *agenda.Slots
 	inbox  *agenda.Inbox
-	by     ledger.Claimer
+	by     claim.Claimer
 }
 
 // start hands the runs that a batch was granted to the runner.
 func (gr *granter) start(to Runner, b *work.Batch) {
 	b.Started = make([]bool, len(b.Claims))
 	for i := range b.Claims {
-		if b.Err != nil || b.Answers[i].Verdict != ledger.Granted {
+		if b.Err != nil || b.Answers[i].Verdict != claim.Granted {
 			continue
 		}
 		slotLost := b.SlotsFreed && !gr.slots.Retake()
@@ -43,7 +44,7 @@ func (gr *granter) start(to Runner, b *work.Batch) {
 // grant is the grant of one claim of a batch.
 func (gr *granter) grant(b *work.Batch, i int, slotLost bool) work.Grant {
 	c, a := b.Claims[i], b.Answers[i]
-	first := gr.ledger.FirstLease(c.TTL)
+	first := claim.FirstLease(gr.ledger, c.TTL)
 	g := work.Grant{
 		Job: b.Jobs[i], Lease: c.GrantedRun(a, gr.by, gr.clock.Now().UnixMilli()), Epoch: b.Epoch,
 		FirstSent: leaseStart(b, first, a), Suspended: b.Suspended, FirstTTL: first, WasPending: c.Pending,
@@ -66,7 +67,7 @@ func (gr *granter) grant(b *work.Batch, i int, slotLost bool) work.Grant {
 // leaseStart is the instant from which a granted lease counts: before its first request. A pending
 // run keeps its id, so the grant may belong to an earlier batch whose answer was lost. Then the
 // remaining time of the lease decides.
-func leaseStart(b *work.Batch, first time.Duration, a ledger.Answer) time.Time {
+func leaseStart(b *work.Batch, first time.Duration, a claim.Answer) time.Time {
 	if left := b.LastSent.Add(a.Left - first); left.Before(b.FirstSent) {
 		return left
 	}

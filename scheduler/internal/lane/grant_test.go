@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -22,7 +22,7 @@ func TestLeaseStartOfAnEarlierGrant(t *testing.T) {
 		"lapsed": {time.Second, 0, -9 * time.Second},
 	} {
 		b := &work.Batch{FirstSent: asked, LastSent: asked.Add(c.sent)}
-		if got := leaseStart(b, ttl, ledger.Answer{Left: c.left}); !got.Equal(asked.Add(c.want)) {
+		if got := leaseStart(b, ttl, claim.Answer{Left: c.left}); !got.Equal(asked.Add(c.want)) {
 			t.Errorf("%s: counts from %s after the batch was first sent; want %s", name, got.Sub(asked), c.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -44,7 +45,7 @@ func (j *joins) giveUp(ctx context.Context, calls *masterCalls) {
 	job := j.left[0]
 	j.left = j.left[1:]
 	calls.ask(ctx, job, func(ctx context.Context) error {
-		err := j.home.ledger.GiveUpJoins(ctx, job)
+		err := follow.GiveUpJoins(ctx, j.home.ledger, job)
 		if errors.Is(err, ledger.ErrClosed) {
 			return nil
 		}

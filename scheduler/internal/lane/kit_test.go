@@ -19,6 +19,10 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
@@ -86,7 +90,7 @@ func (w *node) Abandoned(l ledger.Run) {
 func (w *node) Skipped(_ string, p ledger.SkippedRange) {
 	w.note(func() { w.skipped += p.Count })
 }
-func (w *node) Settled(r ledger.Report, s ledger.Status, _ error) {
+func (w *node) Settled(r settle.Report, s ledger.Status, _ error) {
 	var l *locking.Lease
 	if w.note(func() { w.settled, l = append(w.settled, s), w.leases[r.Run] }); l != nil {
 		l.Close()
@@ -168,11 +172,11 @@ func (w *node) define(own jobs.Job) *work.Job {
 		w.t.Fatal(err)
 	}
 	j := &work.Job{Job: own, Schedule: schedule, Def: d, Digest: d.Digest(), Part: w.led.Partition(own.Name)}
-	def := ledger.Definition{Job: j.Name, Digest: j.Digest, Text: text}
+	def := define.Definition{Job: j.Name, Digest: j.Digest, Text: text}
 	if schedule != nil {
 		def.Cursor = schedule.Next(time.Now().Truncate(time.Minute).Add(time.Minute - 1)).UnixMilli()
 	}
-	if got, err := w.led.Define(w.t.Context(), time.Now().UnixMilli(), []ledger.Definition{def}); err != nil || got[0].Status != "created" {
+	if got, err := define.Define(w.t.Context(), w.led, time.Now().UnixMilli(), []define.Definition{def}); err != nil || got[0].Status != "created" {
 		w.t.Fatal(got, err)
 	}
 	w.digests = append(w.digests, j.Digest)
@@ -254,7 +258,7 @@ func (w *node) logged() (text string) {
 
 func (w *node) cursor(job string) int64 {
 	w.t.Helper()
-	entries, err := w.led.Named(w.t.Context(), []string{job})
+	entries, err := query.Named(w.t.Context(), w.led, []string{job})
 	if err != nil || len(entries) != 1 {
 		w.t.Fatal(entries, err)
 	}
@@ -265,11 +269,11 @@ func (w *node) cursor(job string) int64 {
 func (w *node) claimOf(job, run string) *work.Batch {
 	j := w.Jobs.Named(job)
 	tick := w.cursor(job)
-	c := ledger.Claim{
+	c := claim.Claim{
 		Job: job, Digest: j.Digest, Run: run, TTL: ttl, Attempts: 1, Shards: 1, From: tick, Tick: tick,
 		Next: j.Schedule.Next(time.UnixMilli(tick)).UnixMilli(), Trigger: jobs.TriggerSchedule,
 	}
-	return &work.Batch{Part: j.Part, Jobs: []*work.Job{j}, Claims: []ledger.Claim{c}, StartBy: []int64{0}, Created: time.Now()}
+	return &work.Batch{Part: j.Part, Jobs: []*work.Job{j}, Claims: []claim.Claim{c}, StartBy: []int64{0}, Created: time.Now()}
 }
 
 // run claims the next tick of a job when it is due, and returns the grant.
@@ -277,7 +281,7 @@ func (w *node) run(job, run string) work.Grant {
 	w.t.Helper()
 	time.Sleep(time.Until(time.UnixMilli(w.cursor(job))))
 	w.Claim(w.claimOf(job, run))
-	if b := <-w.answers; b.Err != nil || b.Answers[0].Verdict != ledger.Granted || !b.Started[0] {
+	if b := <-w.answers; b.Err != nil || b.Answers[0].Verdict != claim.Granted || !b.Started[0] {
 		w.t.Fatalf("%+v", b)
 	}
 	all := w.granted()
@@ -295,13 +299,13 @@ func (w *node) run(job, run string) work.Grant {
 // end settles a run.
 func (w *node) end(g work.Grant, how jobs.Outcome) {
 	now := time.Now().UnixMilli()
-	w.Settle(g, ledger.Report{Job: g.Lease.Job, Run: g.Lease.ID, Token: g.Lease.Token, Outcome: how, Started: now, Ended: now, Tries: 1}, w)
+	w.Settle(g, settle.Report{Job: g.Lease.Job, Run: g.Lease.ID, Token: g.Lease.Token, Outcome: how, Started: now, Ended: now, Tries: 1}, w)
 }
 
 // rows are the rows of a job's history: outcomes.
 func (w *node) rows(job string) (list []string) {
 	w.t.Helper()
-	rows, _, err := w.led.History(w.t.Context(), []string{job})
+	rows, _, err := query.History(w.t.Context(), w.led, []string{job})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -312,9 +316,9 @@ func (w *node) rows(job string) (list []string) {
 }
 
 // entry is a job's entry.
-func (w *node) entry(job string) ledger.Stored {
+func (w *node) entry(job string) query.Stored {
 	w.t.Helper()
-	s, err := w.led.Job(w.t.Context(), job)
+	s, err := query.Job(w.t.Context(), w.led, job)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -72,13 +74,13 @@ func (n *Lanes) newLane(m ledger.Master) *Lane {
 		l.check = make(chan struct{}, 1)
 	}
 	l.link = n.newLink(m, l.check)
-	by := ledger.Claimer{ID: n.ID, Name: n.Name}
+	by := claim.Claimer{ID: n.ID, Name: n.Name}
 	l.sender = &sender{
 		home: l.link, links: n.link, claims: l.claims, answers: n.Answers, inbox: n.Inbox, cursors: n.reporter.Cursors, clock: n.Clock, health: n.Health,
 		by: by, skew: n.MaxSkew, resample: n.Resample, routes: n.routesChanged,
 		grants: granter{ledger: n.Ledger, clock: n.Clock, slots: n.Slots, inbox: n.Inbox, by: by},
 	}
-	l.watchdog = newWatchdog(n.mayClaim, n.Ledger.Job, n.Log)
+	l.watchdog = newWatchdog(n.mayClaim, func(ctx context.Context, name string) (query.Stored, error) { return query.Job(ctx, n.Ledger, name) }, n.Log)
 	l.sweep = n.newSweep(l.link, by, l.early, l.watchdog)
 	l.settler = newSettler(l.link, n.link, n.Inbox, l.sweep.backfiller.ended)
 	// The keeper does not log: the runner logs lost runs, and Health logs Redis.
@@ -89,11 +91,11 @@ func (n *Lanes) newLane(m ledger.Master) *Lane {
 }
 
 // newSweep makes the sweep of a master's partitions.
-func (n *Lanes) newSweep(home *link, by ledger.Claimer, early chan struct{}, w *watchdog) *sweep {
+func (n *Lanes) newSweep(home *link, by claim.Claimer, early chan struct{}, w *watchdog) *sweep {
 	unknown := UnknownFormats{Log: n.Log}
 	return &sweep{
 		home: home, links: n.link, id: n.ID, clock: n.Clock, jobs: n.Jobs, slots: n.Slots, inbox: n.Inbox, runs: n.Runs, cursors: n.reporter.Cursors,
-		skew: n.MaxSkew, grace: n.Grace, every: n.SweepEvery, early: early, scanner: n.Ledger.NewScanner(), watchdog: w, unknown: unknown,
+		skew: n.MaxSkew, grace: n.Grace, every: n.SweepEvery, early: early, scanner: query.NewScanner(n.Ledger), watchdog: w, unknown: unknown,
 		backfiller: &backfiller{
 			ledger: n.Ledger, epochs: home.epochs, clock: n.Clock, name: n.Name, jobs: n.Jobs, owns: n.Nodes.Owns, takesWork: n.TakesWork,
 			lookAfter: 4 * max(n.SweepEvery, n.Grace), sweep: early, known: n.reporter.Backfills, log: n.Log,

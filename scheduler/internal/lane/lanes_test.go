@@ -11,6 +11,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -30,12 +32,12 @@ func TestClaimAndSettle(t *testing.T) {
 		if by, data, err := w.Saved(t.Context(), ledger.Run{Job: "a", ID: "r2", Tick: g.Lease.Tick, Attempt: 2}); err != nil || string(data) == "" && by != "" {
 			t.Error(by, data, err)
 		}
-		if err := w.Tail(t.Context(), 0, []ledger.Tail{{Job: "a", Run: "r1", Token: g.Lease.Token, Output: []byte("line")}}); err != nil {
+		if err := w.Tail(t.Context(), 0, []settle.Tail{{Job: "a", Run: "r1", Token: g.Lease.Token, Output: []byte("line")}}); err != nil {
 			t.Error(err)
 		}
 		w.end(g, jobs.OutcomeSucceeded)
 		w.eventually("the end is recorded", func() bool { return slices.Equal(w.rows("a"), []string{"succeeded"}) })
-		if w.noted(func() bool { return !slices.Equal(w.settled, []ledger.Status{ledger.Settled}) }) || w.entry("a").HolderRun != "" {
+		if w.noted(func() bool { return !slices.Equal(w.settled, []ledger.Status{settle.Settled}) }) || w.entry("a").HolderRun != "" {
 			t.Errorf("settled: %v; the job is held by %q", w.settled, w.entry("a").HolderRun)
 		}
 		if w.Err() != nil || w.Unreachable() || !w.Masters()[0].Up || w.Blocked(0) || w.Held() {
@@ -78,7 +80,7 @@ func TestClaimThroughAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if b := <-w.answers; b.Err != nil && !errors.Is(b.Err, work.ErrNotSent) || b.Err == nil && b.Answers[0].Verdict == ledger.Granted {
+			if b := <-w.answers; b.Err != nil && !errors.Is(b.Err, work.ErrNotSent) || b.Err == nil && b.Answers[0].Verdict == claim.Granted {
 				t.Errorf("%+v", b)
 			}
 		}

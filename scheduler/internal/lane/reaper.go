@@ -10,6 +10,8 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
@@ -84,7 +86,7 @@ func (r *reaper) writtenFor(ctx context.Context, part int) time.Duration {
 	}
 	now, w := time.Now(), r.writes
 	if now.Sub(w.last) >= reclaimDelay {
-		if err := r.home.ledger.Writable(ctx, r.home.epochs.Route(), part); err != nil {
+		if err := epoch.Writable(ctx, r.home.ledger, r.home.epochs.Route(), part); err != nil {
 			r.writes = writes{}
 			return 0
 		}
@@ -108,7 +110,7 @@ func (r *reaper) reap(ctx context.Context, calls *masterCalls, reapable []ledger
 			if !may {
 				return nil // the next sweep tries again
 			}
-			statuses, err := r.home.ledger.Reap(ctx, r.clock.Now().UnixMilli(), server, batch)
+			statuses, err := settle.Reap(ctx, r.home.ledger, r.clock.Now().UnixMilli(), server, batch)
 			if err == nil {
 				unknown += r.reaped(batch, statuses)
 			}
@@ -128,7 +130,7 @@ func (r *reaper) reaped(batch []ledger.Run, statuses []ledger.Status) (unknown i
 	var free []*work.Job
 	for i, l := range batch {
 		switch statuses[i] {
-		case ledger.Reaped:
+		case settle.Reaped:
 			delete(r.seen, l.ID)
 			if j := r.jobs.Named(l.Job); j != nil {
 				free = append(free, j)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // lacking are the keys of a partition that lack records in an epoch.
@@ -28,7 +30,7 @@ type records struct {
 // check begins another epoch in partitions that have lost records since the last sweep; in it nodes
 // store their own records again. Records that no node has are lacking afterwards too, and begin no
 // epoch: an incarnation names the keys that lacked records before.
-func (r *records) check(ctx context.Context, found ledger.ScanResult) {
+func (r *records) check(ctx context.Context, found query.ScanResult) {
 	for part, incarnation := range found.Incarnations {
 		if incarnation != ledger.Incarnation(r.home.epochs.EpochID(part)) {
 			r.home.epochs.Recheck()
@@ -70,7 +72,7 @@ func (r *records) lacksBackfills(ctx context.Context, part int, found []ledger.B
 	if slices.Contains(was.keys, backfillsKey) {
 		lost = nil
 	}
-	some, err := r.home.ledger.LostBackfills(ctx, part, lost)
+	some, err := backfill.Lost(ctx, r.home.ledger, part, lost)
 	if err == nil {
 		lost = some
 	} else if ctx.Err() == nil {

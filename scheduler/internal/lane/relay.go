@@ -11,6 +11,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
@@ -74,18 +75,18 @@ func (r *relay) notifyAll(ctx context.Context, calls *masterCalls, e ledger.Even
 			continue
 		}
 		switch status := r.notify(ctx, calls, e, job, now); status {
-		case ledger.RelayDone, ledger.RelayUnrelated:
+		case follow.Done, follow.Unrelated:
 			answered[job] = server
-			mine = mine || status == ledger.RelayDone && r.jobs.Named(job) != nil
+			mine = mine || status == follow.Done && r.jobs.Named(job) != nil
 			continue
-		case ledger.RelayFull:
+		case follow.Full:
 			if time.Since(r.loggedFull) > logEvery {
 				r.loggedFull = time.Now()
 				r.log.Warn("a job cannot be told of the job that it follows: too many runs are pending in its partition, or its outbox is full", "job", job, "follows", e.Upstream)
 			}
 		case ledger.StatusUnknownFormat:
 			r.unknown.Note(1, "entries or histories of jobs that follow others")
-		case ledger.RelayUnheld:
+		case follow.Unheld:
 			r.logUnheld(e, job, now)
 		default: // not answered
 		}
@@ -103,7 +104,7 @@ func (r *relay) notifyAll(ctx context.Context, calls *masterCalls, e ledger.Even
 		return
 	}
 	calls.ask(ctx, e.Upstream, func(ctx context.Context) error {
-		err := r.home.ledger.At(upstream).Relayed(ctx, e)
+		err := follow.Relayed(ctx, r.home.ledger.At(upstream), e)
 		switch {
 		case errors.Is(err, ledger.ErrServer):
 			r.home.epochs.Recheck()
@@ -140,14 +141,14 @@ func (r *relay) notify(ctx context.Context, calls *masterCalls, e ledger.Event, 
 	nobody := len(e.Holders) == 0 || !w.since.IsZero() && time.Since(w.since) >= unheldAfter
 	e.Unheld = e.Holders != nil && nobody && now-e.At >= unheldAfter.Milliseconds()
 	if !e.Unheld && e.Outcome == w.outcome && time.Since(w.asked) < reclaimDelay {
-		return ledger.RelayUnheld
+		return follow.Unheld
 	}
 	status = r.deliverTo(ctx, calls, e, job)
-	if status == ledger.RelaySeveral {
+	if status == follow.Several {
 		status = r.deliverTicks(ctx, calls, e, job)
 	}
 	switch {
-	case status == ledger.RelayUnheld:
+	case status == follow.Unheld:
 		w.asked, w.outcome = time.Now(), e.Outcome
 		if len(e.Holders) == 0 {
 			w.since = time.Time{}
@@ -155,7 +156,7 @@ func (r *relay) notify(ctx context.Context, calls *masterCalls, e ledger.Event, 
 			w.since = w.asked
 		}
 		r.unheldJobs[strings.Clone(job)] = w
-	case status == ledger.RelayDone && !e.Unheld && e.Outcome == w.outcome: // a node holds it, or it was notified before
+	case status == follow.Done && !e.Unheld && e.Outcome == w.outcome: // a node holds it, or it was notified before
 		delete(r.unheldJobs, job)
 	}
 	return status

@@ -9,6 +9,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/cron"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -25,7 +27,7 @@ const rootsMost = 1000
 // deliverTo sends an event to one follower and returns its answer.
 func (r *relay) deliverTo(ctx context.Context, calls *masterCalls, e ledger.Event, job string) (status ledger.Status) {
 	calls.ask(ctx, job, func(ctx context.Context) (err error) {
-		status, err = r.home.ledger.Relay(ctx, e, job)
+		status, err = follow.Relay(ctx, r.home.ledger, e, job)
 		return err
 	})
 	return status
@@ -49,7 +51,7 @@ func (r *relay) deliverTicks(ctx context.Context, calls *masterCalls, e ledger.E
 		return r.deliverTo(ctx, calls, e, job)
 	}
 	newest := newestOf(s, e)
-	if status = r.deliverGaps(ctx, calls, s, part(e, e.Tick, newest[0]-1), job); status != ledger.RelayDone {
+	if status = r.deliverGaps(ctx, calls, s, part(e, e.Tick, newest[0]-1), job); status != follow.Done {
 		return status
 	}
 	server := r.server(job)
@@ -61,7 +63,7 @@ func (r *relay) deliverTicks(ctx context.Context, calls *masterCalls, e ledger.E
 		if one.Count = 1; i < len(newest)-1 {
 			one.Next = newest[i+1]
 		}
-		if status = r.deliverTo(ctx, calls, one, job); status != ledger.RelayDone {
+		if status = r.deliverTo(ctx, calls, one, job); status != follow.Done {
 			return status
 		}
 		r.notified.keep(e, job, tick, server)
@@ -74,20 +76,20 @@ func (r *relay) deliverTicks(ctx context.Context, calls *masterCalls, e ledger.E
 // for a million ticks as for two.
 func (r *relay) deliverGaps(ctx context.Context, calls *masterCalls, s *jobs.Schedule, e ledger.Event, job string) (status ledger.Status) {
 	if e.Until < e.Tick {
-		return ledger.RelayDone
+		return follow.Done
 	}
 	var all []ledger.Gap
 	calls.ask(ctx, job, func(ctx context.Context) error {
-		rows, _, err := r.home.ledger.History(ctx, []string{job})
+		rows, _, err := query.History(ctx, r.home.ledger, []string{job})
 		if err == nil {
-			status, all = ledger.RelayDone, gaps(s, rows[job], e)
+			status, all = follow.Done, gaps(s, rows[job], e)
 		}
 		return err
 	})
 	e.Rest = true
 	for some := range slices.Chunk(all, gapsMost) {
 		e.Gaps = some
-		if status = r.deliverTo(ctx, calls, e, job); status != ledger.RelayDone {
+		if status = r.deliverTo(ctx, calls, e, job); status != follow.Done {
 			return status
 		}
 	}
@@ -124,7 +126,7 @@ func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, e
 	if s, err := d.ParsedSchedule(); err == nil && counts(s, e) {
 		return s, nil
 	}
-	rows, _, err := r.home.ledger.History(ctx, []string{root})
+	rows, _, err := query.History(ctx, r.home.ledger, []string{root})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +146,7 @@ func (r *relay) schedule(ctx context.Context, e ledger.Event) (*jobs.Schedule, e
 // read.
 func (r *relay) root(ctx context.Context, name string) (root string, d jobs.Definition, err error) {
 	for range rootsMost {
-		stored, err := r.home.ledger.Named(ctx, []string{name})
+		stored, err := query.Named(ctx, r.home.ledger, []string{name})
 		if err != nil || len(stored) == 0 {
 			return "", d, err
 		}

@@ -8,16 +8,17 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // Tail keeps the latest output of runs of a partition. It returns ErrBreaker when the master is
 // known to be unreachable. A missing answer does not open the breaker: the call is long, and
 // nothing depends on it.
-func (n *Lanes) Tail(ctx context.Context, part int, tails []ledger.Tail) error {
+func (n *Lanes) Tail(ctx context.Context, part int, tails []settle.Tail) error {
 	if n.link(part).breaker.open() {
 		return ErrBreaker
 	}
-	_, err := n.Ledger.Tail(ctx, part, tails)
+	_, err := settle.KeepTails(ctx, n.Ledger, part, tails)
 	return err
 }
 
@@ -33,7 +34,7 @@ func (n *Lanes) Save(ctx context.Context, run ledger.Run, before string, data []
 	case !placed:
 		return fmt.Errorf("save a checkpoint: %w: %w", locking.ErrUnreachable, failover.ErrHolding)
 	}
-	err := n.Ledger.Save(ctx, server, run, before, data)
+	err := settle.Save(ctx, n.Ledger, server, run, before, data)
 	if errors.Is(err, ledger.ErrServer) {
 		to.epochs.Recheck()
 		err = fmt.Errorf("%w: %w", locking.ErrUnreachable, err)
@@ -43,7 +44,7 @@ func (n *Lanes) Save(ctx context.Context, run ledger.Run, before string, data []
 
 // Saved reads the newest checkpoint of the attempts before a run, and whose it is; "" and nil for none.
 func (n *Lanes) Saved(ctx context.Context, run ledger.Run) (by string, data []byte, err error) {
-	return n.Ledger.Saved(ctx, run)
+	return settle.Saved(ctx, n.Ledger, run)
 }
 
 // Renew renews leases for the lanes' keepers, at the servers to which their runs were asserted.
@@ -60,7 +61,7 @@ func (n *Lanes) Renew(ctx context.Context, batch []locking.Renewal) ([]locking.R
 	if len(asked) == 0 {
 		return answers, nil
 	}
-	got, err := n.Ledger.RenewAt(ctx, asked, func(part int) string { return servers[part] }, n.Runs.Progress)
+	got, err := settle.RenewAt(ctx, n.Ledger, asked, func(part int) string { return servers[part] }, n.Runs.Progress)
 	if errors.Is(err, ledger.ErrServer) {
 		for part := range servers {
 			n.link(part).epochs.Recheck()

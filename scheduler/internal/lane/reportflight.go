@@ -7,6 +7,7 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -26,7 +27,7 @@ type settling struct {
 //	    └── Terms.Alive has ended ──► over, with errStopped
 type reportFlight struct {
 	batch    []settling
-	reports  []ledger.Report
+	reports  []settle.Report
 	failures int  // replies since the last held one, itself included; for settleTries and the backoff
 	detached bool // the batch has a goroutine of its own, and follows its partition to other masters
 
@@ -35,7 +36,7 @@ type reportFlight struct {
 }
 
 func newReportFlight(batch []settling) *reportFlight {
-	f := &reportFlight{batch: batch, reports: make([]ledger.Report, len(batch))}
+	f := &reportFlight{batch: batch, reports: make([]settle.Report, len(batch))}
 	for i, b := range batch {
 		f.reports[i] = b.Report
 	}
@@ -63,7 +64,7 @@ func (f *reportFlight) arrive(r reply) (over bool) {
 // recorded are the ends that Redis has recorded.
 func (f *reportFlight) recorded() (ends []*failover.Ending) {
 	for i, status := range f.statuses {
-		if status == ledger.Settled {
+		if status == settle.Settled {
 			ends = append(ends, f.batch[i].Ending)
 		}
 	}

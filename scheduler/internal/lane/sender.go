@@ -9,6 +9,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -24,7 +25,7 @@ type sender struct {
 	cursors  *failover.Cursors
 	clock    *Clock
 	health   *Health
-	by       ledger.Claimer
+	by       claim.Claimer
 	skew     time.Duration         // MaxSkew
 	resample func(context.Context) // samples Redis' clock
 	routes   chan<- struct{}       // holds one signal: look for partitions that have another master
@@ -112,7 +113,7 @@ func (s *sender) send(draining context.Context, f *flight) (done bool) {
 }
 
 // claim sends a batch once.
-func (s *sender) claim(k *link, b *work.Batch) ([]ledger.Answer, error) {
+func (s *sender) claim(k *link, b *work.Batch) ([]claim.Answer, error) {
 	if err := s.clock.Usable(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrClock, err)
 	}
@@ -123,7 +124,7 @@ func (s *sender) claim(k *link, b *work.Batch) ([]ledger.Answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ledger.CallTimeout)
 	defer cancel()
 	b.Epoch = epoch
-	answers, err := k.ledger.At(epoch).Claim(ctx, s.by, s.clock.Now().UnixMilli(), b.Claims)
+	answers, err := claim.Send(ctx, k.ledger.At(epoch), s.by, s.clock.Now().UnixMilli(), b.Claims)
 	return answers, k.breaker.full(err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
@@ -213,7 +214,7 @@ func (s *settler) request(k *link, f *reportFlight) error {
 		runs[i] = r.Run
 	}
 	return k.endRuns(f.part(), runs, func(ctx context.Context, at *ledger.Ledger) (ends []*failover.Ending, err error) {
-		f.statuses, err = at.Settle(ctx, f.reports)
+		f.statuses, err = settle.Settle(ctx, at, f.reports)
 		return f.recorded(), err
 	})
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -34,7 +37,7 @@ type sweep struct {
 	every   time.Duration
 	early   <-chan struct{} // holds one signal: sweep early
 
-	scanner    *ledger.Scanner
+	scanner    *query.Scanner
 	backfiller *backfiller
 	records    *records
 	watchdog   *watchdog
@@ -88,7 +91,7 @@ func (s *sweep) cancelled(alive context.Context) {
 	}
 	call, cancel := context.WithTimeout(alive, ledger.CallTimeout)
 	defer cancel()
-	found, err := s.home.ledger.Cancels(call, parts...)
+	found, err := query.Cancels(call, s.home.ledger, parts...)
 	if err != nil && alive.Err() == nil {
 		s.home.breaker.Fail(roleSweep, err)
 	}
@@ -101,7 +104,7 @@ func (s *sweep) cancelled(alive context.Context) {
 func (s *sweep) probe(ctx context.Context, part int) {
 	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 	defer cancel()
-	if err := s.home.ledger.Answers(call, part); err == nil {
+	if err := epoch.Answers(call, s.home.ledger, part); err == nil {
 		s.home.breaker.ok(roleSweep)
 	} else if ctx.Err() == nil {
 		s.home.breaker.Fail(roleSweep, err)
@@ -118,7 +121,7 @@ func (s *sweep) confirm(ctx context.Context, part int) {
 		defer s.probing.Store(false)
 		call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
 		defer cancel()
-		if err := s.home.ledger.Confirmed(call, part); err == nil || ctx.Err() == nil {
+		if err := claim.Confirmed(call, s.home.ledger, part); err == nil || ctx.Err() == nil {
 			s.home.breaker.setConfirmed(err)
 		}
 	})
@@ -157,7 +160,7 @@ func (s *sweep) once(ctx context.Context) {
 }
 
 // handle handles the result of a scan of some partitions. ctx ends with the sweep's role, call with this sweep.
-func (s *sweep) handle(ctx, call context.Context, calls *masterCalls, found ledger.ScanResult, parts []int, now int64) {
+func (s *sweep) handle(ctx, call context.Context, calls *masterCalls, found query.ScanResult, parts []int, now int64) {
 	s.records.check(call, found)
 	s.home.breaker.answered() // before the agenda checks whose turn it is: turns start anew after an outage
 	s.cursors.Overdue(s.jobs, found.Late, now)

@@ -8,6 +8,11 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 	"github.com/escapement/escapement/sharding"
 )
@@ -17,7 +22,7 @@ func TestReap(t *testing.T) {
 	inNode(t, false, minutely, func(t *testing.T, w *node) {
 		time.Sleep(time.Until(time.UnixMilli(w.cursor("a"))))
 		b := w.claimOf("a", "r1")
-		if got, err := w.led.At(w.of(0).epochs.EpochID(0)).Claim(t.Context(), ledger.Claimer{ID: "dead", Name: "dead"}, time.Now().UnixMilli(), b.Claims); err != nil || got[0].Verdict != ledger.Granted {
+		if got, err := claim.Send(t.Context(), w.led.At(w.of(0).epochs.EpochID(0)), claim.Claimer{ID: "dead", Name: "dead"}, time.Now().UnixMilli(), b.Claims); err != nil || got[0].Verdict != claim.Granted {
 			t.Fatal(got, err)
 		}
 		w.eventually("the run is abandoned", func() bool { return w.noted(func() bool { return slices.Equal(w.abandoned, []string{"r1"}) }) })
@@ -33,7 +38,7 @@ func TestCancelled(t *testing.T) {
 		w.run("a", "r1")
 		w.Slots.Retake() // the run's
 		w.ends[0]()      // the node sweeps no more
-		if _, err := w.led.Cancel(t.Context(), "a", "r1", "ann", "too long"); err != nil {
+		if _, err := operate.Cancel(t.Context(), w.led, "a", "r1", "ann", "too long"); err != nil {
 			t.Fatal(err)
 		}
 		w.eventually("the run is cancelled", func() bool { return w.noted(func() bool { return slices.Contains(w.cancelled, "r1") }) })
@@ -63,7 +68,7 @@ func TestFollowers(t *testing.T) {
 	for name, held := range map[string]bool{"held": true, "by no node": false} {
 		t.Run(name, func(t *testing.T) {
 			inNode(t, false, []jobs.Job{minutely[0], {Name: "b", After: []string{"a"}}}, func(t *testing.T, w *node) {
-				if err := w.led.Follow(t.Context(), "a", "b"); err != nil {
+				if err := follow.Follow(t.Context(), w.led, 0, "a", "b"); err != nil {
 					t.Fatal(err)
 				}
 				if !held {
@@ -78,7 +83,7 @@ func TestFollowers(t *testing.T) {
 					return
 				}
 				w.eventually("its run is pending", func() bool {
-					found, err := w.led.NewScanner().Scan(t.Context(), time.Now().UnixMilli(), 0, 0)
+					found, err := query.NewScanner(w.led).Scan(t.Context(), time.Now().UnixMilli(), 0, 0)
 					return err == nil && len(found.Pending) == 1 && found.Pending[0].Job == "b" && len(found.Events) == 0
 				})
 			})
@@ -94,11 +99,11 @@ func TestBackfiller(t *testing.T) {
 				ctx, j := t.Context(), w.Jobs.Named("a")
 				time.Sleep(3 * time.Minute)
 				from := time.Now().Truncate(time.Minute).Add(-2 * time.Minute).UnixMilli()
-				if _, err := w.led.Backfill(ctx, ledger.Backfill{Job: "a", ID: "b1", From: from, To: from + 60_000, Parallel: 1, Total: 2}, j.Digest); err != nil {
+				if _, err := backfill.Begin(ctx, w.led, ledger.Backfill{Job: "a", ID: "b1", From: from, To: from + 60_000, Parallel: 1, Total: 2}, j.Digest); err != nil {
 					t.Fatal(err)
 				}
 				state := func() (b ledger.Backfill) {
-					all, _, err := w.led.Backfills(ctx, "a")
+					all, _, err := backfill.List(ctx, w.led, "a")
 					if err != nil || len(all) != 1 {
 						t.Fatal(all, err)
 					}
@@ -106,7 +111,7 @@ func TestBackfiller(t *testing.T) {
 				}
 				w.eventually("a tick is pending", func() bool { return len(state().Going) == 1 })
 				if cancelled {
-					if _, err := w.led.CancelBackfill(ctx, "a", "ann", ""); err != nil {
+					if _, err := backfill.Cancel(ctx, w.led, "a", "ann", ""); err != nil {
 						t.Fatal(err)
 					}
 					w.eventually("it is cancelled", func() bool { return state().State == ledger.BackfillCancelled && len(state().Going) == 0 })
@@ -117,8 +122,8 @@ func TestBackfiller(t *testing.T) {
 					w.eventually("a tick is pending", func() bool { return len(state().Going) == 1 && state().Going[0].Run != last })
 					last = state().Going[0].Run
 					b := w.claimOf("a", last)
-					b.Claims[0] = ledger.Claim{Job: "a", Digest: j.Digest, Run: b.Claims[0].Run, TTL: ttl, Attempts: 1, Shards: 1, Pending: true}
-					if w.Claim(b); (<-w.answers).Answers[0].Verdict != ledger.Granted {
+					b.Claims[0] = claim.Claim{Job: "a", Digest: j.Digest, Run: b.Claims[0].Run, TTL: ttl, Attempts: 1, Shards: 1, Pending: true}
+					if w.Claim(b); (<-w.answers).Answers[0].Verdict != claim.Granted {
 						t.Fatalf("%+v", b.Answers)
 					}
 					all := w.granted()

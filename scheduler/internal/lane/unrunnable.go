@@ -12,6 +12,8 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -40,7 +42,7 @@ type noNode struct {
 type unrunnable struct {
 	home     *link
 	clock    *Clock
-	by       ledger.Claimer // this node
+	by       claim.Claimer // this node
 	nodes    Nodes
 	jobs     *work.Jobs
 	cursors  *failover.Cursors
@@ -77,7 +79,7 @@ func (u *unrunnable) runnableAgain(ctx context.Context, calls *masterCalls) {
 			return
 		}
 		calls.ask(ctx, name, func(ctx context.Context) error {
-			err := u.home.ledger.Postpone(ctx, ledger.Late{Job: name, Cursor: n.until}, n.cursor)
+			err := claim.Postpone(ctx, u.home.ledger, query.Late{Job: name, Cursor: n.until}, n.cursor)
 			if err == nil {
 				delete(u.noNode, name)
 			}
@@ -89,7 +91,7 @@ func (u *unrunnable) runnableAgain(ctx context.Context, calls *masterCalls) {
 // drop removes overdue jobs from a sweep that no living node can run. It records their
 // late ticks as missed and postpones the next check, for all nodes. While a move has closed the
 // namespace, its nodes may be at the other side.
-func (u *unrunnable) drop(ctx context.Context, calls *masterCalls, late []ledger.Late, now int64) []ledger.Late {
+func (u *unrunnable) drop(ctx context.Context, calls *masterCalls, late []query.Late, now int64) []query.Late {
 	defer func() { u.count.Store(u.countNoNode(now)) }()
 	if u.closed() {
 		return late
@@ -97,7 +99,7 @@ func (u *unrunnable) drop(ctx context.Context, calls *masterCalls, late []ledger
 	u.runnableAgain(ctx, calls)
 	maps.DeleteFunc(u.hasNode, func(_ string, at time.Time) bool { return time.Since(at) >= noNodeCheck })
 	budget := noNodesMax
-	return slices.DeleteFunc(late, func(l ledger.Late) bool {
+	return slices.DeleteFunc(late, func(l query.Late) bool {
 		_, known := u.noNode[l.Job]
 		_, looked := u.hasNode[l.Job]
 		if looked || !known && (now-l.Cursor < noNodeCheck.Milliseconds() || u.runnableHere(l.Job)) {
@@ -119,11 +121,11 @@ func (u *unrunnable) runnableHere(name string) bool {
 
 // check reports whether no living node can run an overdue job. If so, it gives up its late
 // ticks and postpones the job.
-func (u *unrunnable) check(ctx context.Context, calls *masterCalls, l ledger.Late, now int64) (none bool) {
-	var stored ledger.Stored
+func (u *unrunnable) check(ctx context.Context, calls *masterCalls, l query.Late, now int64) (none bool) {
+	var stored query.Stored
 	read := false
 	calls.ask(ctx, l.Job, func(ctx context.Context) (err error) {
-		stored, err = u.home.ledger.Job(ctx, l.Job)
+		stored, err = query.Job(ctx, u.home.ledger, l.Job)
 		read = err == nil && stored.Err == nil
 		return err
 	})
@@ -159,14 +161,14 @@ func (u *unrunnable) check(ctx context.Context, calls *masterCalls, l ledger.Lat
 	n.checks, n.until = n.checks+1, now+min(noNodeLongest, noNodeCheck<<min(n.checks, 10)).Milliseconds()
 	u.noNode[l.Job] = n
 	if n.cursor != 0 {
-		calls.ask(ctx, l.Job, func(ctx context.Context) error { return u.home.ledger.Postpone(ctx, seen, n.until) })
+		calls.ask(ctx, l.Job, func(ctx context.Context) error { return claim.Postpone(ctx, u.home.ledger, seen, n.until) })
 	}
 	return true
 }
 
 // giveUp records the late ticks of a job that no living node can run as missed, and returns the
 // job's cursor after that.
-func (u *unrunnable) giveUp(ctx context.Context, calls *masterCalls, stored ledger.Stored, d jobs.Definition, now int64) (cursor int64) {
+func (u *unrunnable) giveUp(ctx context.Context, calls *masterCalls, stored query.Stored, d jobs.Definition, now int64) (cursor int64) {
 	j := d.Job
 	schedule, err := j.ParsedSchedule()
 	if err != nil || schedule == nil {
@@ -176,7 +178,7 @@ func (u *unrunnable) giveUp(ctx context.Context, calls *masterCalls, stored ledg
 	if len(skipped) == 0 {
 		return stored.Cursor
 	}
-	c := ledger.Claim{
+	c := claim.Claim{
 		Job: stored.Job, Digest: stored.Digest, Run: u.by.ID + " gives up", TTL: time.Second, Overlap: j.Overlap, Attempts: 1,
 		From: stored.Cursor, Skipped: skipped, Next: next, MaxRuns: j.MaxRuns,
 	}
@@ -186,8 +188,8 @@ func (u *unrunnable) giveUp(ctx context.Context, calls *masterCalls, stored ledg
 		if !may {
 			return nil // the next check does it
 		}
-		got, err := u.home.ledger.At(server).Claim(ctx, u.by, u.clock.Now().UnixMilli(), []ledger.Claim{c})
-		if err != nil || got[0].Verdict != ledger.RecordedOnly {
+		got, err := claim.Send(ctx, u.home.ledger.At(server), u.by, u.clock.Now().UnixMilli(), []claim.Claim{c})
+		if err != nil || got[0].Verdict != claim.RecordedOnly {
 			return err
 		}
 		cursor = next

@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
@@ -81,7 +82,7 @@ func (n *Lanes) sampleClock(ctx context.Context) (s ledger.Sample, err error) {
 // recognized is this node's id for an only server that returned this id.
 func (n *Lanes) recognized(ctx context.Context, id string) string {
 	m, _ := n.Ledger.Master(ctx, 0)
-	id, err := n.Ledger.Recognize(ctx, m, 0, id, n.Clock.Server())
+	id, err := epoch.Recognize(ctx, n.Ledger, m, 0, id, n.Clock.Server())
 	if r := n.routes.Load(); r != nil {
 		r.all[0].epochs.SetIdentified(err == nil)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // It does not depend on the reason.
 type watchdog struct {
 	may  func(job string) (digest string, yes bool) // whether this node may claim a job now, and in which definition
-	read func(ctx context.Context, job string) (ledger.Stored, error)
+	read func(ctx context.Context, job string) (query.Stored, error)
 	log  *slog.Logger
 
 	due         map[string]*finding // cursors by job; at most as many as sweeps find
@@ -49,7 +50,7 @@ type finding struct {
 	unknownFormat bool // of its job's record: the run is left alone
 }
 
-func newWatchdog(may func(string) (string, bool), read func(context.Context, string) (ledger.Stored, error), log *slog.Logger) *watchdog {
+func newWatchdog(may func(string) (string, bool), read func(context.Context, string) (query.Stored, error), log *slog.Logger) *watchdog {
 	return &watchdog{may: may, read: read, log: log, due: make(map[string]*finding), lapsed: make(map[string]*finding)}
 }
 
@@ -71,7 +72,7 @@ func (w *watchdog) err() error {
 }
 
 // sweep notes a sweep's results.
-func (w *watchdog) sweep(ctx context.Context, f ledger.ScanResult) {
+func (w *watchdog) sweep(ctx context.Context, f query.ScanResult) {
 	now := time.Now()
 	if now.Sub(w.swept) > foundWithin {
 		clear(w.due)

@@ -1,17 +1,17 @@
 package lane
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
-
-	"bytes"
-	"testing"
-	"testing/synctest"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // A job that stays due, and that no run holds, is trouble after ten seconds, and no longer when it
@@ -33,7 +33,7 @@ func TestWatchdog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				read := func(context.Context, string) (ledger.Stored, error) { return ledger.Stored{Entry: c.stored}, nil }
+				read := func(context.Context, string) (query.Stored, error) { return query.Stored{Entry: c.stored}, nil }
 				w := newWatchdog(func(string) (string, bool) { return "d", !c.mayNot }, read, slog.New(slog.NewTextHandler(&log, nil)))
 				sweeps(t, w, 9*time.Second, "job")
 				if err := w.err(); err != nil {
@@ -57,9 +57,9 @@ func TestWatchdog(t *testing.T) {
 
 // sweeps plays sweeps that find jobs late.
 func sweeps(t *testing.T, w *watchdog, d time.Duration, late ...string) {
-	var f ledger.ScanResult
+	var f query.ScanResult
 	for _, job := range late {
-		f.Late = append(f.Late, ledger.Late{Job: job, Cursor: 946684800000})
+		f.Late = append(f.Late, query.Late{Job: job, Cursor: 946684800000})
 	}
 	for range d / (250 * time.Millisecond) {
 		w.sweep(t.Context(), f)
@@ -70,12 +70,12 @@ func sweeps(t *testing.T, w *watchdog, d time.Duration, late ...string) {
 // Jobs that runs hold hide none that stands still, however many they are.
 func TestWatchdogLooksAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		read := func(_ context.Context, job string) (ledger.Stored, error) {
+		read := func(_ context.Context, job string) (query.Stored, error) {
 			e := ledger.Entry{Cursor: 946684800000, Digest: "d", HolderRun: "run"}
 			if job == "z" {
 				e.HolderRun = ""
 			}
-			return ledger.Stored{Entry: e}, nil
+			return query.Stored{Entry: e}, nil
 		}
 		w := newWatchdog(func(string) (string, bool) { return "d", true }, read, slog.New(slog.DiscardHandler))
 		late := []string{"z"}
@@ -96,8 +96,8 @@ func TestWatchdogLooksAtAll(t *testing.T) {
 // A job that was due before Redis was away counts anew when Redis is back.
 func TestWatchdogAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		read := func(context.Context, string) (ledger.Stored, error) {
-			return ledger.Stored{Entry: ledger.Entry{Cursor: 946684800000, Digest: "d"}}, nil
+		read := func(context.Context, string) (query.Stored, error) {
+			return query.Stored{Entry: ledger.Entry{Cursor: 946684800000, Digest: "d"}}, nil
 		}
 		w := newWatchdog(func(string) (string, bool) { return "d", true }, read, slog.New(slog.DiscardHandler))
 		sweeps(t, w, 5*time.Second, "job")
@@ -115,7 +115,7 @@ func TestWatchdogOfLapsedLeases(t *testing.T) {
 	for _, unknownFormat := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWatchdog(func(string) (string, bool) { return "", false }, nil, slog.New(slog.DiscardHandler))
-			lapsed := ledger.ScanResult{Lapsed: []ledger.Run{{ID: "r1", Job: "job", TTL: 15_000, Until: 100_000}}}
+			lapsed := query.ScanResult{Lapsed: []ledger.Run{{ID: "r1", Job: "job", TTL: 15_000, Until: 100_000}}}
 			for second := range 60 {
 				if w.sweep(t.Context(), lapsed); unknownFormat {
 					w.ignore("r1")

@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"errors"
@@ -9,22 +9,29 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // filling is a backfill of job a that begins now: ticks are the seconds before.
-func (r *rig) filling(t *testing.T, ticks, parallel int) Backfill {
+func (r *rig) filling(t *testing.T, ticks, parallel int) ledger.Backfill {
 	t.Helper()
-	b := Backfill{ID: "fill", Job: "a", From: r.now - 100_000, To: r.now, Parallel: parallel, Total: int64(ticks), Author: "ann"}
-	if word := must(r.led.Backfill(t.Context(), b, "d-second")); word != "begun" {
+	b := ledger.Backfill{ID: "fill", Job: "a", From: r.now - 100_000, To: r.now, Parallel: parallel, Total: int64(ticks), Author: "ann"}
+	if word := must(backfill.Begin(t.Context(), r.led, b, "d-second")); word != "begun" {
 		t.Fatal(word)
 	}
 	return r.filled(t)
 }
 
 // filled is the backfill of job a.
-func (r *rig) filled(t *testing.T) Backfill {
+func (r *rig) filled(t *testing.T) ledger.Backfill {
 	t.Helper()
-	all, unknownFormat, err := r.led.Backfills(t.Context(), "a")
+	all, unknownFormat, err := backfill.List(t.Context(), r.led, "a")
 	if err != nil || unknownFormat > 0 || len(all) != 1 {
 		t.Fatalf("%+v, %d unreadable, %v", all, unknownFormat, err)
 	}
@@ -32,13 +39,13 @@ func (r *rig) filled(t *testing.T) Backfill {
 }
 
 // feed feeds a backfill that has these ticks left, which are seconds behind its beginning.
-func (r *rig) feed(t *testing.T, b Backfill, want Status, left ...int64) Backfill {
+func (r *rig) feed(t *testing.T, b ledger.Backfill, want ledger.Status, left ...int64) ledger.Backfill {
 	t.Helper()
 	var next []int64
 	for _, s := range left {
 		next = append(next, b.From+s*1000)
 	}
-	b, got, err := r.led.Feed(t.Context(), b, "d-second", 1, next)
+	b, got, err := backfill.Feed(t.Context(), r.led, b, "d-second", 1, next)
 	if err != nil || got != want {
 		t.Fatalf("fed with %v: %s, %v; want %s", left, got, err, want)
 	}
@@ -47,12 +54,12 @@ func (r *rig) feed(t *testing.T, b Backfill, want Status, left ...int64) Backfil
 
 // waits are the ticks of job a's pending runs, in the order in which they may start, in seconds
 // behind the backfill's beginning.
-func (r *rig) waits(t *testing.T, b Backfill) (ticks []int64) {
+func (r *rig) waits(t *testing.T, b ledger.Backfill) (ticks []int64) {
 	t.Helper()
-	all := keepIf(must(r.led.InFlight(t.Context(), "a")), Run.Pending)
-	slices.SortFunc(all, func(x, y Run) int { return int(x.Granted - y.Granted) })
+	all := keepIf(must(query.InFlight(t.Context(), r.led, "a")), ledger.Run.Pending)
+	slices.SortFunc(all, func(x, y ledger.Run) int { return int(x.Granted - y.Granted) })
 	for _, l := range all {
-		if l.Trigger != "backfill" || l.Request != b.run(l.Tick) {
+		if l.Trigger != "backfill" || l.Request != b.RunID(l.Tick) {
 			t.Errorf("pending is %+v", l)
 		}
 		ticks = append(ticks, (l.Tick-b.From)/1000)
@@ -68,29 +75,29 @@ func TestBackfillFeeds(t *testing.T) {
 		r.pass(t, time.Minute)
 		before := r.entry(t, "a")
 		b := r.filling(t, 4, 2)
-		b = r.feed(t, b, BackfillPut, 1, 2, 3)
+		b = r.feed(t, b, backfill.Put, 1, 2, 3)
 		if got := r.waits(t, b); !slices.Equal(got, []int64{1, 2}) || len(b.Going) != 2 || b.Next != b.From+3000 {
 			t.Fatalf("pending are %v: %+v", got, b)
 		}
-		b = r.feed(t, b, BackfillFed, 3, 4)
+		b = r.feed(t, b, backfill.Fed, 3, 4)
 		one := pendingClaim("a", b.Going[0].Run)
 		one.Overlap = jobs.OverlapAllow
-		r.want(t, Granted, one)
-		b = r.feed(t, b, BackfillFed, 3, 4) // in flight counts
+		r.want(t, claim.Granted, one)
+		b = r.feed(t, b, backfill.Fed, 3, 4) // in flight counts
 		r.pass(t, time.Second)
-		r.settle(t, Settled, "a", one.Run, jobs.OutcomeFailed)
-		b = r.feed(t, b, BackfillPut, 3, 4)
+		r.settle(t, settle.Settled, "a", one.Run, jobs.OutcomeFailed)
+		b = r.feed(t, b, backfill.Put, 3, 4)
 		if got := r.waits(t, b); !slices.Equal(got, []int64{2, 3}) || b.Counts[jobs.OutcomeFailed] != 1 || b.Next != b.From+4000 {
 			t.Fatalf("pending are %v: %+v", got, b)
 		}
 		for range 2 {
 			c := pendingClaim("a", b.Going[0].Run)
 			c.Overlap = jobs.OverlapAllow
-			r.want(t, Granted, c)
-			must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: c.Run}})) // it goes on under another id
-			b = r.feed(t, b, BackfillFed, 4)
-			if b.Going[0].Run != NextAttemptID(c.Run) {
-				t.Fatalf("its run goes on as %s: %+v", NextAttemptID(c.Run), b)
+			r.want(t, claim.Granted, c)
+			must(settle.Unclaim(t.Context(), r.led, []settle.Return{{Job: "a", Run: c.Run}})) // it goes on under another id
+			b = r.feed(t, b, backfill.Fed, 4)
+			if b.Going[0].Run != ledger.NextAttemptID(c.Run) {
+				t.Fatalf("its run goes on as %s: %+v", ledger.NextAttemptID(c.Run), b)
 			}
 		}
 		for len(b.Going) > 0 {
@@ -104,14 +111,14 @@ func TestBackfillFeeds(t *testing.T) {
 				left = nil
 			}
 			var err error
-			if b, _, err = r.led.Feed(t.Context(), b, "d-second", 1, instants(b, left)); err != nil {
+			if b, _, err = backfill.Feed(t.Context(), r.led, b, "d-second", 1, instants(b, left)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if b.State != BackfillDone || b.Ended != r.now || b.Counts[jobs.OutcomeSucceeded] != 3 || b.Counts[jobs.OutcomeFailed] != 1 {
+		if b.State != ledger.BackfillDone || b.Ended != r.now || b.Counts[jobs.OutcomeSucceeded] != 3 || b.Counts[jobs.OutcomeFailed] != 1 {
 			t.Errorf("at the end: %+v", b)
 		}
-		if last := r.filled(t); last.record != b.record || r.client.HLen(t.Context(), r.led.keys[0].backfills).Val() != 0 {
+		if last := r.filled(t); last.Record != b.Record || r.client.HLen(t.Context(), r.led.Keys[0].Backfills).Val() != 0 {
 			t.Errorf("kept is %+v", last)
 		}
 		after := r.entry(t, "a")
@@ -129,27 +136,27 @@ func TestRunOfABackfillLost(t *testing.T) {
 		ctx := t.Context()
 		r.create(t, "a")
 		r.pass(t, time.Minute)
-		b := r.feed(t, r.filling(t, 4, 2), BackfillPut, 1, 2, 3)
+		b := r.feed(t, r.filling(t, 4, 2), backfill.Put, 1, 2, 3)
 		c := pendingClaim("a", b.Going[0].Run)
 		c.Overlap = jobs.OverlapAllow
 		run := r.granted(t, c)
-		r.client.Del(ctx, r.led.keys[0].runs)
-		if got, _, err := r.led.Feed(ctx, b, "d-second", 1, instants(b, []int64{3, 4})); !errors.Is(err, ErrServer) {
+		r.client.Del(ctx, r.led.Keys[0].Runs)
+		if got, _, err := backfill.Feed(ctx, r.led, b, "d-second", 1, instants(b, []int64{3, 4})); !errors.Is(err, ledger.ErrServer) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		if here := must(r.led.Sample(ctx)).Incarnations[0]; here != "" {
 			t.Errorf("incarnation %q goes on", here)
 		}
 		must(r.led.Restore(ctx, ""))
-		epoch := EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0])
-		must(r.led.At(epoch).Reassert(ctx, r.now, []Assertion{of(run)}))
-		if b = r.feed(t, b, BackfillFed, 3, 4); len(b.Going) != 2 || b.Tally() != "no tick has run" {
+		epochID := ledger.EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0])
+		must(epoch.Reassert(ctx, r.led.At(epochID), r.now, []epoch.Assertion{of(run)}))
+		if b = r.feed(t, b, backfill.Fed, 3, 4); len(b.Going) != 2 || b.Tally() != "no tick has run" {
 			t.Errorf("it goes on as %+v", b)
 		}
 	})
 }
 
-func instants(b Backfill, seconds []int64) (all []int64) {
+func instants(b ledger.Backfill, seconds []int64) (all []int64) {
 	for _, s := range seconds {
 		all = append(all, b.From+s*1000)
 	}
@@ -163,18 +170,18 @@ func TestBackfillTickHasOneRun(t *testing.T) {
 		r.create(t, "a")
 		r.pass(t, time.Minute)
 		seen := r.filling(t, 4, 2)
-		b := r.feed(t, seen, BackfillPut, 1, 2, 3)
+		b := r.feed(t, seen, backfill.Put, 1, 2, 3)
 		r.feed(t, seen, "stale", 1, 2, 3)
-		if _, got, err := r.led.Feed(t.Context(), b, "another", 1, nil); err != nil || got != "superseded" {
+		if _, got, err := backfill.Feed(t.Context(), r.led, b, "another", 1, nil); err != nil || got != "superseded" {
 			t.Errorf("by another definition: %s, %v", got, err)
 		}
 		c := pendingClaim("a", b.Going[0].Run)
 		c.Overlap = jobs.OverlapAllow
 		r.complete(t, jobs.OutcomeSucceeded, c)
-		r.client.HSet(t.Context(), r.led.keys[0].backfills, "a", seen.record) // as a failover leaves it
-		b = r.feed(t, seen, BackfillFed, 1, 2, 3)
+		r.client.HSet(t.Context(), r.led.Keys[0].Backfills, "a", seen.Record) // as a failover leaves it
+		b = r.feed(t, seen, backfill.Fed, 1, 2, 3)
 		r.pass(t, time.Second)
-		b = r.feed(t, b, BackfillPut, 3, 4)
+		b = r.feed(t, b, backfill.Put, 3, 4)
 		if got := r.waits(t, b); !slices.Equal(got, []int64{2, 3}) || b.Counts[jobs.OutcomeSucceeded] != 1 {
 			t.Errorf("pending are %v: %+v", got, b)
 		}
@@ -188,36 +195,36 @@ func TestBackfillWaitsAndIsCancelled(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		r.pass(t, time.Minute)
-		b := r.feed(t, r.filling(t, 9, 2), BackfillPut, 1, 2, 3)
-		pauseErr(t, r.led.Pause(t.Context(), "a", Pause{Author: "ann", Reason: "x"}))
+		b := r.feed(t, r.filling(t, 9, 2), backfill.Put, 1, 2, 3)
+		pauseErr(t, operate.Pause(t.Context(), r.led, "a", ledger.Pause{Author: "ann", Reason: "x"}))
 		c := pendingClaim("a", b.Going[0].Run)
 		c.Overlap = jobs.OverlapAllow
-		if a := r.want(t, JobBusy, c); a.Detail != HeldByPause {
+		if a := r.want(t, claim.JobBusy, c); a.Detail != claim.HeldByPause {
 			t.Errorf("held by %s", a.Detail)
 		}
-		must(r.led.Cancel(t.Context(), "a", c.Run, "ann", "this one"))
-		b = r.feed(t, b, BackfillFed, 3, 4, 5)
+		must(operate.Cancel(t.Context(), r.led, "a", c.Run, "ann", "this one"))
+		b = r.feed(t, b, backfill.Fed, 3, 4, 5)
 		if b.Counts[jobs.OutcomeCancelled] != 1 || len(b.Going) != 1 || b.Next != b.From+3000 {
 			t.Errorf("while it is paused: %+v", b)
 		}
-		pauseErr(t, r.led.Resume(t.Context(), "a"))
-		b = r.feed(t, b, BackfillPut, 3, 4, 5)
+		pauseErr(t, operate.Resume(t.Context(), r.led, "a"))
+		b = r.feed(t, b, backfill.Put, 3, 4, 5)
 		going := pendingClaim("a", b.Going[0].Run)
 		going.Overlap = jobs.OverlapAllow
-		r.want(t, Granted, going)
-		b, err := r.led.CancelBackfill(t.Context(), "a", "bob", "wrong|range")
-		if err != nil || b.State != BackfillCancelled || b.Next != 0 || b.By != "bob" || b.Reason != "wrong/range" {
+		r.want(t, claim.Granted, going)
+		b, err := backfill.Cancel(t.Context(), r.led, "a", "bob", "wrong|range")
+		if err != nil || b.State != ledger.BackfillCancelled || b.Next != 0 || b.By != "bob" || b.Reason != "wrong/range" {
 			t.Fatalf("%+v, %v", b, err)
 		}
-		if n := r.client.HLen(t.Context(), r.led.keys[0].cancels).Val(); n != 1 || len(r.waits(t, b)) > 0 {
+		if n := r.client.HLen(t.Context(), r.led.Keys[0].Cancels).Val(); n != 1 || len(r.waits(t, b)) > 0 {
 			t.Errorf("%d runs are told, and %v are pending", n, r.waits(t, b))
 		}
-		b = r.feed(t, b, BackfillFed)
-		r.settle(t, Settled, "a", going.Run, jobs.OutcomeCancelled)
-		if b = r.feed(t, b, BackfillEnded); b.State != BackfillCancelled || b.Counts[jobs.OutcomeCancelled] != 3 {
+		b = r.feed(t, b, backfill.Fed)
+		r.settle(t, settle.Settled, "a", going.Run, jobs.OutcomeCancelled)
+		if b = r.feed(t, b, backfill.Ended); b.State != ledger.BackfillCancelled || b.Counts[jobs.OutcomeCancelled] != 3 {
 			t.Errorf("at the end: %+v", b)
 		}
-		if _, err := r.led.CancelBackfill(t.Context(), "a", "bob", ""); !errors.Is(err, ErrRefused) {
+		if _, err := backfill.Cancel(t.Context(), r.led, "a", "bob", ""); !errors.Is(err, ledger.ErrRefused) {
 			t.Errorf("cancelled when it is over: %v", err)
 		}
 		r.sound(t)
@@ -237,40 +244,40 @@ func TestBackfillsAreBounded(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		b := r.filling(t, 1, 1)
-		if word, err := r.led.Backfill(t.Context(), b, "d-second"); err != nil || word != "begun" {
+		if word, err := backfill.Begin(t.Context(), r.led, b, "d-second"); err != nil || word != "begun" {
 			t.Errorf("asked again: %s, %v", word, err)
 		}
 		other := b
 		other.ID = "other"
-		if _, err := r.led.Backfill(t.Context(), other, "d-second"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "backfill fill of the job is under way") {
+		if _, err := backfill.Begin(t.Context(), r.led, other, "d-second"); !errors.Is(err, ledger.ErrRefused) || !strings.Contains(err.Error(), "backfill fill of the job is under way") {
 			t.Errorf("beside another one: %v", err)
 		}
 		for _, of := range []struct {
 			job, digest string
 			want        error
-			word        Status
-		}{{"nobody", "d-second", ErrUnknownJob, ""}, {"b", "another", nil, Elsewhere}} {
+			word        ledger.Status
+		}{{"nobody", "d-second", ledger.ErrUnknownJob, ""}, {"b", "another", nil, operate.Elsewhere}} {
 			if of.job == "b" {
 				r.create(t, "b")
 			}
 			b := b
 			b.Job = of.job
-			if word, err := r.led.Backfill(t.Context(), b, of.digest); !errors.Is(err, of.want) || word != of.word {
+			if word, err := backfill.Begin(t.Context(), r.led, b, of.digest); !errors.Is(err, of.want) || word != of.word {
 				t.Errorf("%s: %s, %v", of.job, word, err)
 			}
 		}
-		r.feed(t, b, BackfillEnded)
-		if word, err := r.led.Backfill(t.Context(), b, "d-second"); err != nil || word != "begun" || r.filled(t).State != BackfillDone {
+		r.feed(t, b, backfill.Ended)
+		if word, err := backfill.Begin(t.Context(), r.led, b, "d-second"); err != nil || word != "begun" || r.filled(t).State != ledger.BackfillDone {
 			t.Errorf("asked again when it is over: %s, %v, %+v", word, err, r.filled(t))
 		}
-		for i := range backfillsMax {
-			r.client.HSet(t.Context(), r.led.keys[0].backfills, fmt.Sprint("job ", i), b.record)
+		for i := range backfill.Most {
+			r.client.HSet(t.Context(), r.led.Keys[0].Backfills, fmt.Sprint("job ", i), b.Record)
 		}
-		if _, err := r.led.Backfill(t.Context(), other, "d-second"); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "100 backfills are under way") {
+		if _, err := backfill.Begin(t.Context(), r.led, other, "d-second"); !errors.Is(err, ledger.ErrRefused) || !strings.Contains(err.Error(), "100 backfills are under way") {
 			t.Errorf("beside many: %v", err)
 		}
-		pauseErr(t, r.led.Remove(t.Context(), "a"))
-		if r.client.HExists(t.Context(), r.led.keys[0].backfilled, "a").Val() {
+		pauseErr(t, operate.Remove(t.Context(), r.led, "a"))
+		if r.client.HExists(t.Context(), r.led.Keys[0].Backfilled, "a").Val() {
 			t.Error("a removed job's backfill is kept")
 		}
 	})
@@ -281,7 +288,7 @@ func TestBackfillsAreBounded(t *testing.T) {
 func TestBackfillFitsIntoTheHistory(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		for shards, want := range map[int]int{0: 8, 1: 8, 2: 2, 7: 1, 15: 1} {
-			if got := r.led.AtOnce(Backfill{Parallel: 100}, shards); got != want {
+			if got := backfill.AtOnce(r.led, ledger.Backfill{Parallel: 100}, shards); got != want {
 				t.Errorf("with %d shards %d at once, want %d", shards, got, want)
 			}
 		}
@@ -294,7 +301,7 @@ func TestBackfillFitsIntoTheHistory(t *testing.T) {
 		}
 		for range 100 {
 			var err error
-			if b, _, err = r.led.Feed(t.Context(), b, "d-second", 1, instants(b, left)); err != nil {
+			if b, _, err = backfill.Feed(t.Context(), r.led, b, "d-second", 1, instants(b, left)); err != nil {
 				t.Fatal(err)
 			}
 			for len(left) > 0 && (b.Next == 0 || b.From+left[0]*1000 < b.Next) {
@@ -306,7 +313,7 @@ func TestBackfillFitsIntoTheHistory(t *testing.T) {
 				r.complete(t, jobs.OutcomeSucceeded, c)
 			}
 		}
-		if b.State != BackfillDone || b.Counts[jobs.OutcomeSucceeded] != 60 {
+		if b.State != ledger.BackfillDone || b.Counts[jobs.OutcomeSucceeded] != 60 {
 			t.Errorf("at the end: %+v", b)
 		}
 	})
@@ -319,21 +326,21 @@ func TestBackfillStandsBack(t *testing.T) {
 		r.create(t, "a")
 		r.pass(t, time.Minute)
 		b := r.filling(t, 4, 4)
-		pending := r.led.keys[0].pending
-		r.client.ZAdd(t.Context(), pending, members(pendingMax/2-1)...)
-		b = r.feed(t, b, BackfillPut, 1, 2, 3, 4)
-		b = r.feed(t, b, BackfillFed, 2, 3, 4)
+		pending := r.led.Keys[0].Pending
+		r.client.ZAdd(t.Context(), pending, members(ledger.PendingMax/2-1)...)
+		b = r.feed(t, b, backfill.Put, 1, 2, 3, 4)
+		b = r.feed(t, b, backfill.Fed, 2, 3, 4)
 		if len(b.Going) != 1 {
 			t.Errorf("beside many: %+v", b)
 		}
 		r.client.ZRemRangeByRank(t.Context(), pending, 0, 10)
-		history := r.led.keys[0].history + "a"
+		history := r.led.Keys[0].History + "a"
 		r.client.Set(t.Context(), history, "no list", 0)
-		if _, got, err := r.led.Feed(t.Context(), b, "d-second", 1, instants(b, []int64{2, 3, 4})); err != nil || got != BackfillUnknownFormat || r.filled(t).record != b.record {
+		if _, got, err := backfill.Feed(t.Context(), r.led, b, "d-second", 1, instants(b, []int64{2, 3, 4})); err != nil || got != backfill.UnknownFormat || r.filled(t).Record != b.Record {
 			t.Errorf("beside a history that is none: %s, %v", got, err)
 		}
 		r.client.Del(t.Context(), history)
-		if b = r.feed(t, b, BackfillPut, 2, 3, 4); len(b.Going) != 4 {
+		if b = r.feed(t, b, backfill.Put, 2, 3, 4); len(b.Going) != 4 {
 			t.Errorf("later: %+v", b)
 		}
 	})
@@ -341,9 +348,9 @@ func TestBackfillStandsBack(t *testing.T) {
 
 // A backfill that was stored again and ended by a node that does not know that state has ended.
 func TestBackfillEndedAsRestored(t *testing.T) {
-	for ended, want := range map[int64]string{0: BackfillGoing, 1: BackfillDone} {
-		record := fmt.Sprintf("1|x|a|%s|1|2||1|2|succeeded=2||1|1|%d|ann||", backfillRestored, ended)
-		b, err := backfillOf(record)
+	for ended, want := range map[int64]string{0: ledger.BackfillGoing, 1: ledger.BackfillDone} {
+		record := fmt.Sprintf("1|x|a|%s|1|2||1|2|succeeded=2||1|1|%d|ann||", "restored", ended)
+		b, err := ledger.ParseBackfill(record)
 		if err != nil || b.State != want {
 			t.Errorf("ended %d: %s, want %s: %v", ended, b.State, want, err)
 		}

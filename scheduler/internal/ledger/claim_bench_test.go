@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"fmt"
@@ -11,6 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // benchJobs is how many jobs there are; all are claimed, in batches, before their runs are settled.
@@ -61,9 +66,9 @@ func benchmarkSizes(b *testing.B, claims bool) {
 
 // bench holds jobs whose ticks have been due for long, a batch of them for each call.
 type bench struct {
-	led    *Ledger
+	led    *ledger.Ledger
 	client *redis.Client
-	claims [][]Claim
+	claims [][]claim.Claim
 	ids    int
 	spent  []int64 // µs of Redis for each timed batch
 }
@@ -74,22 +79,22 @@ func newBench(b *testing.B, size int, overlap jobs.Overlap, followed bool) *benc
 	if err := client.FlushAll(b.Context()).Err(); err != nil {
 		b.Fatal(err)
 	}
-	c := &bench{led: must(Join(b.Context(), client, Config{Namespace: "bench", Partitions: 1, Keep: benchKeep})), client: client}
+	c := &bench{led: must(ledger.Join(b.Context(), client, ledger.Config{Namespace: "bench", Partitions: 1, Keep: benchKeep})), client: client}
 	first := time.Now().Add(-30 * 24 * time.Hour).UnixMilli()
 	for i := range min(100, benchJobs/size) {
-		var defs []Definition
-		var claims []Claim
+		var defs []define.Definition
+		var claims []claim.Claim
 		for k := range size {
 			job := fmt.Sprintf("reports.customer-%05d", i*size+k)
-			defs = append(defs, Definition{Job: job, Digest: "f10e69bcc0b94df7", Revision: "2025-11-21T12:00:00Z", Text: []byte("{}"), Cursor: first})
-			claims = append(claims, Claim{Job: job, Digest: "f10e69bcc0b94df7", TTL: 15 * time.Second, Next: first, Overlap: overlap})
+			defs = append(defs, define.Definition{Job: job, Digest: "f10e69bcc0b94df7", Revision: "2025-11-21T12:00:00Z", Text: []byte("{}"), Cursor: first})
+			claims = append(claims, claim.Claim{Job: job, Digest: "f10e69bcc0b94df7", TTL: 15 * time.Second, Next: first, Overlap: overlap})
 			if followed {
-				if err := c.led.Follow(b.Context(), job, "follower"); err != nil {
+				if err := follow.Follow(b.Context(), c.led, 0, job, "follower"); err != nil {
 					b.Fatal(err)
 				}
 			}
 		}
-		must(c.led.Define(b.Context(), time.Now().UnixMilli(), defs))
+		must(define.Define(b.Context(), c.led, time.Now().UnixMilli(), defs))
 		c.past(b, defs)
 		c.claims = append(c.claims, claims)
 	}
@@ -97,7 +102,7 @@ func newBench(b *testing.B, size int, overlap jobs.Overlap, followed bool) *benc
 }
 
 // past gives jobs the rows of runs that ended a while ago.
-func (c *bench) past(b *testing.B, defs []Definition) {
+func (c *bench) past(b *testing.B, defs []define.Definition) {
 	b.Helper()
 	pipe := c.client.Pipeline()
 	for i, d := range defs {
@@ -107,13 +112,13 @@ func (c *bench) past(b *testing.B, defs []Definition) {
 			rows = append(rows, fmt.Sprintf("1|R|%d|%d|%d|%d|0|1|1|1|0191f1a2-7b3c-7d4e-8f50-0000%08d|%d|0191f1a2-7b3c-7d4e-8f50-123456789abc|"+
 				"bench-1.example.com|schedule||||succeeded||%d||", at, at+1000, at, at, k, at*1000, at))
 		}
-		pipe.RPush(b.Context(), c.led.keys[0].history+d.Job, rows...)
+		pipe.RPush(b.Context(), c.led.Keys[0].History+d.Job, rows...)
 	}
 	must(pipe.Exec(b.Context()))
 }
 
 // phase makes n calls, and if they are the timed ones counts them and Redis' part in each.
-func (c *bench) phase(b *testing.B, n int, timed bool, call func(b *testing.B, batch []Claim)) {
+func (c *bench) phase(b *testing.B, n int, timed bool, call func(b *testing.B, batch []claim.Claim)) {
 	b.Helper()
 	for i := range n {
 		if !timed {
@@ -126,11 +131,11 @@ func (c *bench) phase(b *testing.B, n int, timed bool, call func(b *testing.B, b
 		b.StopTimer()
 		c.spent = append(c.spent, c.usec(b)-before)
 	}
-	c.client.Del(b.Context(), c.led.keys[0].outbox) // as if all were delivered
+	c.client.Del(b.Context(), c.led.Keys[0].Outbox) // as if all were delivered
 }
 
 // next sets claims to the next tick.
-func (c *bench) next(batch []Claim) {
+func (c *bench) next(batch []claim.Claim) {
 	for i := range batch {
 		c.ids++
 		batch[i].Run, batch[i].From = fmt.Sprintf("0191f1a2-7b3c-7d4e-8f50-%012x", c.ids), batch[i].Next
@@ -138,22 +143,22 @@ func (c *bench) next(batch []Claim) {
 	}
 }
 
-func (c *bench) claim(b *testing.B, batch []Claim) {
+func (c *bench) claim(b *testing.B, batch []claim.Claim) {
 	b.Helper()
-	for _, a := range must(c.led.Claim(b.Context(), Claimer{ID: "0191f1a2-7b3c-7d4e-8f50-123456789abc", Name: "bench-1.example.com"}, time.Now().UnixMilli(), batch)) {
-		if a.Verdict != Granted {
+	for _, a := range must(claim.Send(b.Context(), c.led, claim.Claimer{ID: "0191f1a2-7b3c-7d4e-8f50-123456789abc", Name: "bench-1.example.com"}, time.Now().UnixMilli(), batch)) {
+		if a.Verdict != claim.Granted {
 			b.Fatalf("answered %+v", a)
 		}
 	}
 }
 
-func (c *bench) settle(b *testing.B, batch []Claim) {
+func (c *bench) settle(b *testing.B, batch []claim.Claim) {
 	b.Helper()
-	reports := each(batch, func(x Claim) Report {
-		return Report{Job: x.Job, Run: x.Run, Outcome: jobs.OutcomeSucceeded, Started: x.Tick, Ended: time.Now().UnixMilli(), Tries: 1}
+	reports := each(batch, func(x claim.Claim) settle.Report {
+		return settle.Report{Job: x.Job, Run: x.Run, Outcome: jobs.OutcomeSucceeded, Started: x.Tick, Ended: time.Now().UnixMilli(), Tries: 1}
 	})
-	for _, w := range must(c.led.Settle(b.Context(), reports)) {
-		if w != Settled {
+	for _, w := range must(settle.Settle(b.Context(), c.led, reports)) {
+		if w != settle.Settled {
 			b.Fatalf("answered %s", w)
 		}
 	}

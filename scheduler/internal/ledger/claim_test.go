@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"errors"
@@ -9,6 +9,12 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // A deleted or lost record is missed once: nodes may report its run in another epoch. Then the run
@@ -18,31 +24,31 @@ func TestLostRecordFreesItsJob(t *testing.T) {
 		r.create(t, "a")
 		lose := func(run string) {
 			t.Helper()
-			if n := r.client.Del(t.Context(), r.led.keys[0].runs).Val(); n != 1 {
+			if n := r.client.Del(t.Context(), r.led.Keys[0].Runs).Val(); n != 1 {
 				t.Fatalf("%d keys deleted", n)
 			}
 			for _, missed := range []bool{true, false} {
-				_, err := r.led.Renew(t.Context(), []locking.Renewal{{Name: "a", Owner: run, TTL: ttl}})
-				if errors.Is(err, ErrServer) != missed {
+				_, err := settle.Renew(t.Context(), r.led, []locking.Renewal{{Name: "a", Owner: run, TTL: ttl}})
+				if errors.Is(err, ledger.ErrServer) != missed {
 					t.Errorf("renewed without its record: %v", err)
 				}
 			}
 			must(r.led.Restore(t.Context(), ""))
 		}
 		r.pass(t, time.Second)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
+		r.want(t, claim.Granted, tickClaim("a", "r1", 1))
 		lose("r1")
 		r.pass(t, time.Second)
-		r.want(t, Granted, tickClaim("a", "r2", 2))
-		pending := pendingClaim("a", must(r.led.Trigger(t.Context(), "a", Trigger{Run: "hand"})))
-		r.want(t, JobBusy, pending)
+		r.want(t, claim.Granted, tickClaim("a", "r2", 2))
+		pending := pendingClaim("a", must(operate.Trigger(t.Context(), r.led, "a", operate.TriggerRequest{Run: "hand"})))
+		r.want(t, claim.JobBusy, pending)
 		lose("r2")
-		r.want(t, Granted, pending)
+		r.want(t, claim.Granted, pending)
 		lose("hand")
 		r.pass(t, time.Second)
-		other := pendingClaim("a", must(r.led.Trigger(t.Context(), "a", Trigger{Run: "other"})))
-		both := must(r.led.Claim(t.Context(), node, r.now, []Claim{tickClaim("a", "r3", 3), other}))
-		if both[0].Verdict != Granted || both[1].Verdict != JobBusy {
+		other := pendingClaim("a", must(operate.Trigger(t.Context(), r.led, "a", operate.TriggerRequest{Run: "other"})))
+		both := must(claim.Send(t.Context(), r.led, node, r.now, []claim.Claim{tickClaim("a", "r3", 3), other}))
+		if both[0].Verdict != claim.Granted || both[1].Verdict != claim.JobBusy {
 			t.Errorf("of two runs in a batch got %s and %s; want one granted", both[0].Verdict, both[1].Verdict)
 		}
 	})
@@ -53,34 +59,34 @@ func TestClaimIsRefused(t *testing.T) {
 		r.create(t, "a")
 		other := tickClaim("a", "r", 1)
 		other.Digest = "d-other"
-		r.want(t, Early, tickClaim("a", "r", 1))
+		r.want(t, claim.Early, tickClaim("a", "r", 1))
 		r.pass(t, 499*time.Millisecond) // 501 ms before it is due
-		r.want(t, Early, tickClaim("a", "r", 1))
+		r.want(t, claim.Early, tickClaim("a", "r", 1))
 		r.pass(t, 5500*time.Millisecond)
-		r.want(t, Unknown, tickClaim("nobody", "r", 1))
-		if a := r.want(t, Stale, tickClaim("a", "r", 2)); a.Cursor != noon+1000 {
+		r.want(t, claim.Unknown, tickClaim("nobody", "r", 1))
+		if a := r.want(t, claim.Stale, tickClaim("a", "r", 2)); a.Cursor != noon+1000 {
 			t.Errorf("moved to %d", a.Cursor)
 		}
-		if a := r.want(t, Superseded, other); a.Detail != "d-second" {
+		if a := r.want(t, claim.Superseded, other); a.Detail != "d-second" {
 			t.Errorf("superseded by %q", a.Detail)
 		}
 		for _, off := range []int64{1001, -1001} {
-			_, err := r.led.Claim(t.Context(), node, r.now+off, []Claim{tickClaim("a", "r", 1)})
-			var clock *ClockError
-			if !errors.Is(err, ErrClock) || !errors.As(err, &clock) || clock.Redis.UnixMilli() != r.now || clock.Believed.UnixMilli() != r.now+off {
+			_, err := claim.Send(t.Context(), r.led, node, r.now+off, []claim.Claim{tickClaim("a", "r", 1)})
+			var clock *ledger.ClockError
+			if !errors.Is(err, ledger.ErrClock) || !errors.As(err, &clock) || clock.Redis.UnixMilli() != r.now || clock.Believed.UnixMilli() != r.now+off {
 				t.Errorf("off by %d ms: %v", off, err)
 			}
-			if _, err := r.led.Reap(t.Context(), r.now+off, r.epoch(), []Run{{Job: "a", ID: "r"}}); !errors.Is(err, ErrClock) {
+			if _, err := settle.Reap(t.Context(), r.led, r.now+off, r.epoch(), []ledger.Run{{Job: "a", ID: "r"}}); !errors.Is(err, ledger.ErrClock) {
 				t.Errorf("reap off by %d ms: %v", off, err)
 			}
-			if _, err := r.led.Define(t.Context(), r.now+off, []Definition{{Job: "b"}}); !errors.Is(err, ErrClock) {
+			if _, err := define.Define(t.Context(), r.led, r.now+off, []define.Definition{{Job: "b"}}); !errors.Is(err, ledger.ErrClock) {
 				t.Errorf("define off by %d ms: %v", off, err)
 			}
 		}
 		if rows := r.rows(t, "a"); len(rows) != 0 || r.entry(t, "a").Cursor != noon+1000 {
 			t.Errorf("something was recorded: %+v, %+v", rows, r.entry(t, "a"))
 		}
-		if _, err := r.led.Claim(t.Context(), node, r.now+1000, []Claim{tickClaim("a", "r", 1)}); err != nil {
+		if _, err := claim.Send(t.Context(), r.led, node, r.now+1000, []claim.Claim{tickClaim("a", "r", 1)}); err != nil {
 			t.Errorf("off by the tolerated second: %v", err)
 		}
 	})
@@ -90,28 +96,28 @@ func TestClaimIsRefused(t *testing.T) {
 // report stands in it twice.
 func TestBatch(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		var claims []Claim
-		for i := range BatchMax {
+		var claims []claim.Claim
+		for i := range ledger.BatchMax {
 			job := fmt.Sprintf("job-%03d", i)
 			r.create(t, job)
 			claims = append(claims, tickClaim(job, "run-"+job, 1))
 		}
 		r.pass(t, 5*time.Second)
-		const free = BatchMax - 2 // as many are idle
-		must(r.led.Trigger(t.Context(), "job-000", Trigger{Run: "by hand"}))
+		const free = ledger.BatchMax - 2 // as many are idle
+		must(operate.Trigger(t.Context(), r.led, "job-000", operate.TriggerRequest{Run: "by hand"}))
 		claims[free], claims[free+1] = tickClaim("job-001", "other", 2), pendingClaim("job-000", "by hand") // both held
-		for i, a := range must(r.led.Claim(t.Context(), node, r.now, claims)) {
-			if (a.Verdict == Granted) != (i < free) || i >= free && a.Verdict != JobBusy {
+		for i, a := range must(claim.Send(t.Context(), r.led, node, r.now, claims)) {
+			if (a.Verdict == claim.Granted) != (i < free) || i >= free && a.Verdict != claim.JobBusy {
 				t.Errorf("item %d: %+v", i, a)
 			}
 		}
-		reports := each(claims, func(c Claim) Report {
-			return Report{Job: c.Job, Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now}
+		reports := each(claims, func(c claim.Claim) settle.Report {
+			return settle.Report{Job: c.Job, Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now}
 		})
 		reports[free], reports[free+1] = reports[0], reports[1] // each once more
 		reports[free+1].Outcome = jobs.OutcomeFailed
-		for i, w := range must(r.led.Settle(t.Context(), reports)) {
-			if (w == Settled) != (i <= free) {
+		for i, w := range must(settle.Settle(t.Context(), r.led, reports)) {
+			if (w == settle.Settled) != (i <= free) {
 				t.Errorf("report %d: %s", i, w)
 			}
 		}
@@ -127,27 +133,27 @@ func TestPassesLeadToTheTick(t *testing.T) {
 		r.create(t, "a")
 		r.pass(t, time.Hour)
 		good := passing("a", "r", 8, late(1, 3), late(4, 7))
-		for name, change := range map[string]func(c *Claim){
-			"a gap before the first":   func(c *Claim) { c.Skipped[0].First += 1000 },
-			"a gap between":            func(c *Claim) { c.Skipped[1].First += 1000 },
-			"an overlap between":       func(c *Claim) { c.Skipped[1].First -= 1000 },
-			"a gap before the tick":    func(c *Claim) { c.Tick, c.Next = c.Tick+1000, c.Next+1000 },
-			"the tick among them":      func(c *Claim) { c.Tick -= 1000 },
-			"an end before the first":  func(c *Claim) { c.Skipped[0].Last = noon },
-			"no way on":                func(c *Claim) { c.Skipped[1].Next = c.Skipped[1].Last },
-			"the end of the schedule":  func(c *Claim) { c.Skipped[0].Next = 0 },
-			"on to the tick":           func(c *Claim) { c.Next = c.Tick },
-			"nothing at all":           func(c *Claim) { c.Skipped, c.Tick, c.Next = nil, 0, c.From },
-			"nothing and on":           func(c *Claim) { c.Skipped, c.Tick, c.Next = nil, 0, noon+2000 },
-			"no tick, and further":     func(c *Claim) { c.Tick, c.Next = 0, c.Tick+1000 },
-			"paused without a pause":   func(c *Claim) { c.Skipped[1].Outcome = jobs.OutcomePaused },
-			"skipped and nothing busy": func(c *Claim) { c.Skipped[1].Outcome = jobs.OutcomeSkipped },
-			"another cursor":           func(c *Claim) { c.From += 1000 },
+		for name, change := range map[string]func(c *claim.Claim){
+			"a gap before the first":   func(c *claim.Claim) { c.Skipped[0].First += 1000 },
+			"a gap between":            func(c *claim.Claim) { c.Skipped[1].First += 1000 },
+			"an overlap between":       func(c *claim.Claim) { c.Skipped[1].First -= 1000 },
+			"a gap before the tick":    func(c *claim.Claim) { c.Tick, c.Next = c.Tick+1000, c.Next+1000 },
+			"the tick among them":      func(c *claim.Claim) { c.Tick -= 1000 },
+			"an end before the first":  func(c *claim.Claim) { c.Skipped[0].Last = noon },
+			"no way on":                func(c *claim.Claim) { c.Skipped[1].Next = c.Skipped[1].Last },
+			"the end of the schedule":  func(c *claim.Claim) { c.Skipped[0].Next = 0 },
+			"on to the tick":           func(c *claim.Claim) { c.Next = c.Tick },
+			"nothing at all":           func(c *claim.Claim) { c.Skipped, c.Tick, c.Next = nil, 0, c.From },
+			"nothing and on":           func(c *claim.Claim) { c.Skipped, c.Tick, c.Next = nil, 0, noon+2000 },
+			"no tick, and further":     func(c *claim.Claim) { c.Tick, c.Next = 0, c.Tick+1000 },
+			"paused without a pause":   func(c *claim.Claim) { c.Skipped[1].Outcome = jobs.OutcomePaused },
+			"skipped and nothing busy": func(c *claim.Claim) { c.Skipped[1].Outcome = jobs.OutcomeSkipped },
+			"another cursor":           func(c *claim.Claim) { c.From += 1000 },
 		} {
 			bad := good
 			bad.Skipped = slices.Clone(good.Skipped)
 			change(&bad)
-			if a := r.claim(t, bad); a.Verdict != Stale || a.Cursor != noon+1000 {
+			if a := r.claim(t, bad); a.Verdict != claim.Stale || a.Cursor != noon+1000 {
 				t.Errorf("%s: %+v", name, a)
 			}
 		}
@@ -165,26 +171,26 @@ func TestClaimAskedAgain(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		r.pass(t, 2*time.Second)
-		first := r.want(t, Granted, tickClaim("a", "r1", 1))
+		first := r.want(t, claim.Granted, tickClaim("a", "r1", 1))
 		r.pass(t, time.Second)
-		again := r.want(t, Granted, tickClaim("a", "r1", 1))
+		again := r.want(t, claim.Granted, tickClaim("a", "r1", 1))
 		if again.Token != first.Token || again.Left != ttl-time.Second {
 			t.Errorf("first %+v, again %+v", first, again)
 		}
 		r.pass(t, time.Hour)
-		if again = r.want(t, Granted, tickClaim("a", "r1", 1)); again.Left != 0 {
+		if again = r.want(t, claim.Granted, tickClaim("a", "r1", 1)); again.Left != 0 {
 			t.Errorf("a lapsed lease has %s left", again.Left)
 		}
-		others := must(r.led.Claim(t.Context(), Claimer{ID: "n2"}, r.now, []Claim{tickClaim("a", "r1", 1)}))
-		if others[0].Verdict != Stale {
+		others := must(claim.Send(t.Context(), r.led, claim.Claimer{ID: "n2"}, r.now, []claim.Claim{tickClaim("a", "r1", 1)}))
+		if others[0].Verdict != claim.Stale {
 			t.Errorf("another node is answered %+v", others[0])
 		}
 		ask := tickClaim("a", "r1", 1)
 		ask.From = 0 // a mere question
-		r.want(t, Granted, ask)
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
-		r.want(t, Stale, tickClaim("a", "r1", 1))
-		r.want(t, Stale, ask)
+		r.want(t, claim.Granted, ask)
+		r.settle(t, settle.Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, claim.Stale, tickClaim("a", "r1", 1))
+		r.want(t, claim.Stale, ask)
 		r.sound(t)
 	})
 }
@@ -197,19 +203,19 @@ func TestLeaseBeginsShort(t *testing.T) {
 		{time.Second, 4 * time.Second, 4 * time.Second},
 		{4 * time.Second, time.Minute, 12 * time.Second},
 	} {
-		onBoth(t, Config{Partitions: 1, MaxSkew: c.skew}, func(t *testing.T, r *rig) {
+		onBoth(t, ledger.Config{Partitions: 1, MaxSkew: c.skew}, func(t *testing.T, r *rig) {
 			r.create(t, "a")
 			r.pass(t, time.Minute)
-			claim := tickClaim("a", "r1", 1)
-			claim.TTL = c.ttl
+			request := tickClaim("a", "r1", 1)
+			request.TTL = c.ttl
 			lasts := func() time.Duration {
-				return millisOf(must(r.led.InFlight(t.Context(), "a"))[0].Until - r.now)
+				return millisOf(must(query.InFlight(t.Context(), r.led, "a"))[0].Until - r.now)
 			}
-			a := r.want(t, Granted, claim)
-			if got := lasts(); got != c.first || a.Left != c.first || r.led.FirstLease(c.ttl) != c.first {
-				t.Errorf("%+v: granted for %s, answered %s, FirstLease %s", c, got, a.Left, r.led.FirstLease(c.ttl))
+			a := r.want(t, claim.Granted, request)
+			if got := lasts(); got != c.first || a.Left != c.first || claim.FirstLease(r.led, c.ttl) != c.first {
+				t.Errorf("%+v: granted for %s, answered %s, FirstLease %s", c, got, a.Left, claim.FirstLease(r.led, c.ttl))
 			}
-			must(r.led.Renew(t.Context(), []locking.Renewal{{Name: "a", Owner: "r1", Token: a.Token, TTL: c.ttl}}))
+			must(settle.Renew(t.Context(), r.led, []locking.Renewal{{Name: "a", Owner: "r1", Token: a.Token, TTL: c.ttl}}))
 			if got := lasts(); got != c.ttl {
 				t.Errorf("%+v: renewed for %s", c, got)
 			}
@@ -225,19 +231,19 @@ func TestClaimAhead(t *testing.T) {
 		r.create(t, "held")
 		r.pass(t, 500*time.Millisecond)
 		first := tickClaim("a", "r1", 1)
-		if a := r.want(t, Granted, first); a.Left != first.TTL+500*time.Millisecond {
+		if a := r.want(t, claim.Granted, first); a.Left != first.TTL+500*time.Millisecond {
 			t.Errorf("its lease lasts %s, want it to count from the tick", a.Left)
 		}
 		r.pass(t, 500*time.Millisecond)
-		r.want(t, Granted, tickClaim("held", "r2", 1))
+		r.want(t, claim.Granted, tickClaim("held", "r2", 1))
 		r.pass(t, 600*time.Millisecond)
 		ahead := tickClaim("held", "r3", 2)
-		if a := r.want(t, JobBusy, ahead); a.Detail != "r2" {
+		if a := r.want(t, claim.JobBusy, ahead); a.Detail != "r2" {
 			t.Errorf("held by %q", a.Detail)
 		}
-		r.want(t, Early, passing("a", "r4", 0, late(2, 2)))
+		r.want(t, claim.Early, passing("a", "r4", 0, late(2, 2)))
 		r.pass(t, 400*time.Millisecond)
-		r.want(t, Skipped, ahead)
+		r.want(t, claim.Skipped, ahead)
 	})
 }
 
@@ -246,38 +252,38 @@ func TestClaimAhead(t *testing.T) {
 func TestMaxRuns(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
-		bounded := func(run string, at int64, bound int) Claim {
+		bounded := func(run string, at int64, bound int) claim.Claim {
 			c := tickClaim("a", run, at)
 			c.MaxRuns = bound
 			return c
 		}
 		r.pass(t, time.Second)
-		r.want(t, Granted, bounded("r1", 1, 2))
-		r.want(t, Granted, bounded("r1", 1, 2)) // its answer was lost
+		r.want(t, claim.Granted, bounded("r1", 1, 2))
+		r.want(t, claim.Granted, bounded("r1", 1, 2)) // its answer was lost
 		if n := r.entry(t, "a").Ran; n != 1 {
 			t.Errorf("%d ticks are counted", n)
 		}
 		r.pass(t, time.Second)
-		r.want(t, Skipped, bounded("r2", 2, 2))
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, claim.Skipped, bounded("r2", 2, 2))
+		r.settle(t, settle.Settled, "a", "r1", jobs.OutcomeSucceeded)
 		r.pass(t, time.Second)
-		r.want(t, Granted, bounded("r3", 3, 2))
-		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)
-		r.want(t, Early, bounded("r4", 4, 2)) // it ends when the next tick is due, and not before
+		r.want(t, claim.Granted, bounded("r3", 3, 2))
+		r.settle(t, settle.Settled, "a", "r3", jobs.OutcomeSucceeded)
+		r.want(t, claim.Early, bounded("r4", 4, 2)) // it ends when the next tick is due, and not before
 		r.pass(t, 2*time.Second)
 		late := bounded("r5", 5, 2)
-		late.From, late.Skipped = noon+4000, []SkippedRange{{Outcome: jobs.OutcomeMissed, Reason: ReasonLate, First: noon + 4000, Last: noon + 4000, Count: 1, Next: noon + 5000}}
-		if a := r.want(t, RecordedOnly, late); a.Cursor != 0 || a.Detail != ReasonMaxRuns {
+		late.From, late.Skipped = noon+4000, []ledger.SkippedRange{{Outcome: jobs.OutcomeMissed, Reason: ledger.ReasonLate, First: noon + 4000, Last: noon + 4000, Count: 1, Next: noon + 5000}}
+		if a := r.want(t, claim.RecordedOnly, late); a.Cursor != 0 || a.Detail != ledger.ReasonMaxRuns {
 			t.Errorf("answered %+v", a)
 		}
 		e, rows := r.entry(t, "a"), r.rows(t, "a")
 		if e.Cursor != 0 || e.Last != noon+3000 || e.Counts[jobs.OutcomeMissed] != 0 || e.Ran != 2 {
 			t.Errorf("the entry is %+v", e)
 		}
-		if end := rows[len(rows)-1]; end.Outcome != jobs.OutcomeSuperseded || end.Reason != ReasonMaxRuns || end.Count != 0 || end.Prev != noon+4000 || end.Next != 0 {
+		if end := rows[len(rows)-1]; end.Outcome != jobs.OutcomeSuperseded || end.Reason != ledger.ReasonMaxRuns || end.Count != 0 || end.Prev != noon+4000 || end.Next != 0 {
 			t.Errorf("the last row is %+v", end)
 		}
-		r.want(t, Stale, bounded("r6", 4, 2))
+		r.want(t, claim.Stale, bounded("r6", 4, 2))
 		if n := len(r.rows(t, "a")); n != len(rows) {
 			t.Errorf("%d rows, then %d", len(rows), n)
 		}

@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"context"
@@ -13,6 +13,16 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // clockSteps are the steps of Redis' clock that the tests take back.
@@ -82,13 +92,9 @@ func TestStoredTimes(t *testing.T) {
 					}
 				}))
 				playStoredTimes(t, r, by)
-				for _, s := range scripts {
-					name, now := s.Name(), s
-					if at := ships[name]; at != nil {
-						now = (*at).Script
-					}
-					if strings.Contains(s.Source(), "= clock(") && !called[now.Hash()] && !called[now.Source()] && timeless[name] == "" {
-						t.Errorf("script %s reads the clock and was not called: what does it store?", name)
+				for _, s := range ledger.Scripts() {
+					if strings.Contains(s.Source(), "= clock(") && !called[s.Hash()] && !called[s.Source()] && timeless[s.Name()] == "" {
+						t.Errorf("script %s reads the clock and was not called: what does it store?", s.Name())
 					}
 				}
 			})
@@ -119,57 +125,57 @@ func playStoredTimes(t *testing.T, r *rig, by time.Duration) {
 	r.follower(t, "plain", "next")
 	r.joins(t, "both", "any", "plain", "queued")
 	r.pass(t, 1500*time.Millisecond)
-	r.pause(t, "resumed", Pause{Author: "ann", Reason: "why"})
+	r.pause(t, "resumed", ledger.Pause{Author: "ann", Reason: "why"})
 	for _, job := range []string{"plain", "queued", "failing", "returned", "cancelled", "renewed", "lapsed"} {
-		r.want(t, Granted, with(jobs.OverlapQueue, tickClaim(job, job, 1)))
+		r.want(t, claim.Granted, with(jobs.OverlapQueue, tickClaim(job, job, 1)))
 	}
-	r.want(t, Opened, sharded(2, tickClaim("split", "split", 1)))
-	r.want(t, Granted, shardClaim("split", "split", 0))
+	r.want(t, claim.Opened, sharded(2, tickClaim("split", "split", 1)))
+	r.want(t, claim.Granted, shardClaim("split", "split", 0))
 	r.runOne(t, "asked", 1)
 	ended := r.rows(t, "asked")[0].Run
 
 	s := r.step(t, by)
 	l := r.led
-	for _, c := range []Claim{tickClaim("asked", "late", 2), pendingClaim("asked", "x")} {
-		if _, err := l.Claim(ctx, node, s.truth, []Claim{c}); !errors.Is(err, ErrClock) {
+	for _, c := range []claim.Claim{tickClaim("asked", "late", 2), pendingClaim("asked", "x")} {
+		if _, err := claim.Send(ctx, l, node, s.truth, []claim.Claim{c}); !errors.Is(err, ledger.ErrClock) {
 			t.Errorf("claim %s: %v", c.Run, err)
 		}
 	}
 	refusedByClock(t, s)
-	report := func(job, run string, outcome jobs.Outcome, change func(*Report)) {
+	report := func(job, run string, outcome jobs.Outcome, change func(*settle.Report)) {
 		t.Helper()
-		rep := Report{Job: job, Run: run, Outcome: outcome, Started: s.truth, Ended: s.truth, Tries: 1}
+		rep := settle.Report{Job: job, Run: run, Outcome: outcome, Started: s.truth, Ended: s.truth, Tries: 1}
 		change(&rep)
-		if got := must(l.Settle(ctx, []Report{rep})); got[0] != Settled {
+		if got := must(settle.Settle(ctx, l, []settle.Report{rep})); got[0] != settle.Settled {
 			t.Errorf("settle %s: %s", run, got[0])
 		}
 	}
-	report("plain", "plain", jobs.OutcomeSucceeded, func(*Report) {})
-	report("queued", "queued", jobs.OutcomeFailed, func(*Report) {})
-	report("failing", "failing", jobs.OutcomeFailed, func(r *Report) { r.Rerun, r.RetryIn = true, time.Second })
-	report("split", ShardRun("split", 0), jobs.OutcomeFailed, func(*Report) {})
-	must(l.Unclaim(ctx, []Return{{Job: "returned", Run: "returned"}}))
-	must(l.Cancel(ctx, "cancelled", "cancelled", "ann", "why"))
-	must(l.Cancel(ctx, "split", ShardRun("split", 1), "ann", "why"))
-	must(l.Trigger(ctx, "asked", Trigger{Unique: "key"}))
-	must(l.Rerun(ctx, "asked", ended))
-	noError(t, l.Pause(ctx, "paused", Pause{Author: "ann", Reason: "why"}))
-	noError(t, l.Resume(ctx, "resumed"))
+	report("plain", "plain", jobs.OutcomeSucceeded, func(*settle.Report) {})
+	report("queued", "queued", jobs.OutcomeFailed, func(*settle.Report) {})
+	report("failing", "failing", jobs.OutcomeFailed, func(r *settle.Report) { r.Rerun, r.RetryIn = true, time.Second })
+	report("split", claim.ShardRun("split", 0), jobs.OutcomeFailed, func(*settle.Report) {})
+	must(settle.Unclaim(ctx, l, []settle.Return{{Job: "returned", Run: "returned"}}))
+	must(operate.Cancel(ctx, l, "cancelled", "cancelled", "ann", "why"))
+	must(operate.Cancel(ctx, l, "split", claim.ShardRun("split", 1), "ann", "why"))
+	must(operate.Trigger(ctx, l, "asked", operate.TriggerRequest{Unique: "key"}))
+	must(operate.Rerun(ctx, l, "asked", ended))
+	noError(t, operate.Pause(ctx, l, "paused", ledger.Pause{Author: "ann", Reason: "why"}))
+	noError(t, operate.Resume(ctx, l, "resumed"))
 	r.relayAll(t)
-	noError(t, l.GiveUpJoins(ctx, "both"))
-	b := Backfill{ID: "fill", Job: "filled", From: noon - 10_000, To: noon, Parallel: 1, Total: 11, Author: "ann"}
-	must(l.Backfill(ctx, b, "d-second"))
-	all, _, err := l.Backfills(ctx, "filled")
+	noError(t, follow.GiveUpJoins(ctx, l, "both"))
+	b := ledger.Backfill{ID: "fill", Job: "filled", From: noon - 10_000, To: noon, Parallel: 1, Total: 11, Author: "ann"}
+	must(backfill.Begin(ctx, l, b, "d-second"))
+	all, _, err := backfill.List(ctx, l, "filled")
 	noError(t, err)
-	_, fed, err := l.Feed(ctx, all[0], "d-second", 1, []int64{noon - 10_000, noon - 9_000})
+	_, fed, err := backfill.Feed(ctx, l, all[0], "d-second", 1, []int64{noon - 10_000, noon - 9_000})
 	noError(t, err)
-	if fed != BackfillPut {
+	if fed != backfill.Put {
 		t.Errorf("fed: %s", fed)
 	}
-	noError(t, l.Audit(ctx, Action{Author: "ann", Name: "test"}))
-	must(l.ChangeCatalog(ctx, []CatalogChange{{Job: "stored", Definition: "d"}, {Job: "dropped", Definition: "d"}}))
-	must(l.ChangeCatalog(ctx, []CatalogChange{{Job: "dropped"}}))
-	noError(t, l.Announce(ctx, "blue", "1", l.Chunks(map[string]string{"plain": "d-second"})[0]))
+	noError(t, operate.Audit(ctx, l, operate.Action{Author: "ann", Name: "test"}))
+	must(catalog.Apply(ctx, l, []catalog.Change{{Job: "stored", Definition: "d"}, {Job: "dropped", Definition: "d"}}))
+	must(catalog.Apply(ctx, l, []catalog.Change{{Job: "dropped"}}))
+	noError(t, define.Announce(ctx, l, "blue", "1", define.Chunks(l, map[string]string{"plain": "d-second"})[0]))
 	if found := s.untrue(t); len(found) > 0 {
 		t.Errorf("stored by a clock that nobody believes:\n%s", strings.Join(found, "\n"))
 	}
@@ -181,28 +187,28 @@ func refusedByClock(t *testing.T, s *stepped) {
 	ctx, l := t.Context(), s.led
 	calls := map[string]func() error{
 		"define": func() error {
-			_, err := l.Define(ctx, s.truth, []Definition{{Job: "new", Digest: "d", Text: []byte("{}"), Cursor: noon}})
+			_, err := define.Define(ctx, l, s.truth, []define.Definition{{Job: "new", Digest: "d", Text: []byte("{}"), Cursor: noon}})
 			return err
 		},
 		"reap": func() error {
-			_, err := l.Reap(ctx, s.truth, "", []Run{{Job: "lapsed", ID: "lapsed"}})
+			_, err := settle.Reap(ctx, l, s.truth, "", []ledger.Run{{Job: "lapsed", ID: "lapsed"}})
 			return err
 		},
 		"rewind": func() error {
-			_, err := l.Rewind(ctx, s.truth, Rewind{Job: "asked", Digest: "d-second", From: noon + 2000, To: noon + 1000})
+			_, err := operate.Rewind(ctx, l, s.truth, operate.RewindRequest{Job: "asked", Digest: "d-second", From: noon + 2000, To: noon + 1000})
 			return err
 		},
 		"reassert": func() error {
-			_, err := l.Reassert(ctx, s.truth, []Assertion{of(*s.open(t, "lapsed"))})
+			_, err := epoch.Reassert(ctx, l, s.truth, []epoch.Assertion{of(*s.open(t, "lapsed"))})
 			return err
 		},
 		"recall": func() error {
-			_, err := l.Recall(ctx, s.truth, []KnownCursor{{Job: "asked", Digest: "d-second", Cursor: noon}})
+			_, err := epoch.Recall(ctx, l, s.truth, []epoch.KnownCursor{{Job: "asked", Digest: "d-second", Cursor: noon}})
 			return err
 		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
-		if err := calls[name](); !errors.Is(err, ErrClock) {
+		if err := calls[name](); !errors.Is(err, ledger.ErrClock) {
 			t.Errorf("%s: %v, want ErrClock", name, err)
 		}
 	}
@@ -216,22 +222,22 @@ func TestLeaseOfAClockTakenBack(t *testing.T) {
 			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 				r.create(t, "a")
 				r.pass(t, time.Second)
-				r.want(t, Granted, tickClaim("a", "a-1", 1))
+				r.want(t, claim.Granted, tickClaim("a", "a-1", 1))
 				s := r.step(t, by)
 				r.renew(t, "a", "a-1", true)
 				if l := r.open(t, "a"); l.Until != r.now+ttl.Milliseconds() {
 					t.Errorf("the lease ends at %d, want %d: by Redis' clock, for nodes that believe it", l.Until, r.now+ttl.Milliseconds())
 				}
 				if by > 0 {
-					if got := must(r.led.Reap(t.Context(), r.now, "", []Run{{Job: "a", ID: "a-1", Beat: 1}})); got[0] != Alive {
+					if got := must(settle.Reap(t.Context(), r.led, r.now, "", []ledger.Run{{Job: "a", ID: "a-1", Beat: 1}})); got[0] != settle.Alive {
 						t.Errorf("reaped by a node that believes the clock: %s", got[0])
 					}
 				}
 				s.back(t)
 				for range 3 { // the node of the run is dead: the lease ends a ttl after the first look at the latest
 					r.pass(t, ttl+time.Second)
-					for _, lapsed := range must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Lapsed {
-						must(r.led.Reap(t.Context(), r.now, "", []Run{lapsed}))
+					for _, lapsed := range must(query.NewScanner(r.led).Scan(t.Context(), r.now, 0)).Lapsed {
+						must(settle.Reap(t.Context(), r.led, r.now, "", []ledger.Run{lapsed}))
 					}
 				}
 				r.tale(t, "a", "abandoned 1")
@@ -248,16 +254,16 @@ func TestBusyUntilNowAtMost(t *testing.T) {
 			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 				r.create(t, "a")
 				r.pass(t, time.Second)
-				r.want(t, Granted, with(o, tickClaim("a", "a-1", 1)))
+				r.want(t, claim.Granted, with(o, tickClaim("a", "a-1", 1)))
 				r.pass(t, time.Hour) // by a caller without an idea, as versions before this one
-				r.settle(t, Settled, "a", "a-1", jobs.OutcomeSucceeded)
+				r.settle(t, settle.Settled, "a", "a-1", jobs.OutcomeSucceeded)
 				r.pass(t, time.Second-time.Hour)
-				r.want(t, Granted, with(o, tickClaim("a", "a-2", 2)))
+				r.want(t, claim.Granted, with(o, tickClaim("a", "a-2", 2)))
 				r.pass(t, time.Hour)
-				r.settle(t, Settled, "a", "a-2", jobs.OutcomeSucceeded)
+				r.settle(t, settle.Settled, "a", "a-2", jobs.OutcomeSucceeded)
 				r.pass(t, 4*time.Second-time.Hour)
-				r.want(t, Stale, with(o, tickClaim("a", "a-3", 3))) // all of them came due in that time: the latest runs
-				r.want(t, Granted, with(o, passing("a", "a-6", 6, overlapped(3, 5))))
+				r.want(t, claim.Stale, with(o, tickClaim("a", "a-3", 3))) // all of them came due in that time: the latest runs
+				r.want(t, claim.Granted, with(o, passing("a", "a-6", 6, overlapped(3, 5))))
 				r.sound(t)
 			})
 		})
@@ -274,9 +280,9 @@ func TestHistoryOfAClockTakenBack(t *testing.T) {
 		for s := int64(1); s <= 5; s++ {
 			r.runOne(t, "a", s)
 		}
-		r.want(t, Granted, tickClaim("a", "plain", 6))
+		r.want(t, claim.Granted, tickClaim("a", "plain", 6))
 		s := r.step(t, 10*24*time.Hour)
-		must(s.led.Settle(t.Context(), []Report{{Job: "a", Run: "plain", Outcome: jobs.OutcomeSucceeded, Started: s.truth, Ended: s.truth, Tries: 1}}))
+		must(settle.Settle(t.Context(), s.led, []settle.Report{{Job: "a", Run: "plain", Outcome: jobs.OutcomeSucceeded, Started: s.truth, Ended: s.truth, Tries: 1}}))
 		if rows := s.rows(t, "a"); len(rows) != 6 {
 			t.Errorf("%d rows are left, want 6", len(rows))
 		}

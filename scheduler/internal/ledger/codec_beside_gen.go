@@ -2,8 +2,8 @@
 
 package ledger
 
-// readEvent reads an event record.
-func (r *Event) readEvent(record string) error {
+// ReadEvent reads an event record.
+func (r *Event) ReadEvent(record string) error {
 	f, err := split(record, "1", 8)
 	if err != nil {
 		return err
@@ -19,8 +19,8 @@ func (r *Event) readEvent(record string) error {
 	return f.bad
 }
 
-// readCancel reads a cancel record.
-func (r *Cancel) readCancel(record string) error {
+// ReadCancel reads a cancel record.
+func (r *Cancel) ReadCancel(record string) error {
 	f, err := split(record, "1", 3)
 	if err != nil {
 		return err
@@ -31,8 +31,8 @@ func (r *Cancel) readCancel(record string) error {
 	return f.bad
 }
 
-// readProgress reads a progress record.
-func (r *Progress) readProgress(record string) error {
+// ReadProgress reads a progress record.
+func (r *Progress) ReadProgress(record string) error {
 	f, err := split(record, "1", 6)
 	if err != nil {
 		return err
@@ -48,12 +48,12 @@ func (r *Progress) readProgress(record string) error {
 
 // text is the progress as it is stored.
 func (r Progress) text() string {
-	return "1|" + ms(r.At) + "|" + ms(r.Done) + "|" + ms(r.Total) + "|" + ms(r.Since) + "|" + ms(r.From) + "|" +
+	return "1|" + Spell(r.At) + "|" + Spell(r.Done) + "|" + Spell(r.Total) + "|" + Spell(r.Since) + "|" + Spell(r.From) + "|" +
 		r.Note
 }
 
-// readWait reads a wait record.
-func (r *Wait) readWait(record string) error {
+// ReadWait reads a wait record.
+func (r *Wait) ReadWait(record string) error {
 	f, err := split(record, "2", 3)
 	if err != nil {
 		return err
@@ -66,11 +66,11 @@ func (r *Wait) readWait(record string) error {
 
 // text is the wait as it is stored.
 func (r Wait) text() string {
-	return "2|" + ms(r.At) + "|" + flagged(r.Refused) + "|" + r.Note
+	return "2|" + Spell(r.At) + "|" + SpellFlag(r.Refused) + "|" + r.Note
 }
 
-// readPause reads a pause record.
-func (r *Pause) readPause(record string) error {
+// ReadPause reads a pause record.
+func (r *Pause) ReadPause(record string) error {
 	f, err := split(record, "1", 4)
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func (r *Pause) readPause(record string) error {
 	return f.bad
 }
 
-// readBackfill reads a backfill record.
-func (r *Backfill) readBackfill(record string) error {
+// ReadBackfill reads a backfill record.
+func (r *Backfill) ReadBackfill(record string) error {
 	f, err := split(record, "1", 16)
 	if err != nil {
 		return err
@@ -107,27 +107,27 @@ func (r *Backfill) readBackfill(record string) error {
 	return f.bad
 }
 
-// readGate reads a gate record.
-func (r *gate) readGate(record string) error {
+// ReadGate reads a gate record.
+func (r *Gate) ReadGate(record string) error {
 	f, err := split(record, "1", 5)
 	if err != nil {
 		return err
 	}
-	r.epoch = f.int()
-	r.generation = f.text()
-	r.state = f.text()
-	r.move = f.text()
-	r.words = f.text()
+	r.Epoch = f.int()
+	r.Generation = f.text()
+	r.State = f.text()
+	r.Move = f.text()
+	r.Words = f.text()
 	return f.bad
 }
 
 // String is the gate as it is stored.
-func (r gate) String() string {
-	return "1|" + ms(r.epoch) + "|" + r.generation + "|" + r.state + "|" + r.move + "|" + plain(r.words)
+func (r Gate) String() string {
+	return "1|" + Spell(r.Epoch) + "|" + r.Generation + "|" + r.State + "|" + r.Move + "|" + Plain(r.Words)
 }
 
-// readMove reads a move record.
-func (r *Move) readMove(record string) error {
+// ReadMove reads a move record.
+func (r *Move) ReadMove(record string) error {
 	f, err := split(record, "1", 5)
 	if err != nil {
 		return err
@@ -142,11 +142,11 @@ func (r *Move) readMove(record string) error {
 
 // text is the move as it is stored.
 func (r Move) text() string {
-	return "1|" + r.ID + "|" + r.Role + "|" + r.State + "|" + plain(r.Peer) + "|" + ms(r.At.UnixMilli())
+	return "1|" + r.ID + "|" + r.Role + "|" + r.State + "|" + Plain(r.Peer) + "|" + Spell(r.At.UnixMilli())
 }
 
-// readPromotion reads a promotion record.
-func (r *Promotion) readPromotion(record string) error {
+// ReadPromotion reads a promotion record.
+func (r *Promotion) ReadPromotion(record string) error {
 	f, err := split(record, "1", 4)
 	if err != nil {
 		return err
@@ -158,13 +158,13 @@ func (r *Promotion) readPromotion(record string) error {
 	return f.bad
 }
 
-// text is the promotion as it is stored.
-func (r Promotion) text() string {
-	return "1|" + ms(r.Epoch) + "|" + r.Generation + "|" + r.Pattern + "|" + flagged(r.Cancel)
+// Text is the promotion as it is stored.
+func (r Promotion) Text() string {
+	return "1|" + Spell(r.Epoch) + "|" + r.Generation + "|" + r.Pattern + "|" + SpellFlag(r.Cancel)
 }
 
-// readSuccess reads a success record.
-func (r *Event) readSuccess(record string) error {
+// ReadSuccess reads a success record.
+func (r *Event) ReadSuccess(record string) error {
 	f, err := split(record, "2", 9)
 	if err != nil {
 		return err
@@ -181,8 +181,8 @@ func (r *Event) readSuccess(record string) error {
 	return f.bad
 }
 
-// readJoin reads a join record.
-func (r *join) readJoin(record string) error {
+// ReadJoin reads a join record.
+func (r *JoinState) ReadJoin(record string) error {
 	f, err := split(record, "1", 3)
 	if err != nil {
 		return err

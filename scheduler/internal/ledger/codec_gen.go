@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// readEntry reads an entry record.
-func (r *Entry) readEntry(record string) error {
+// ReadEntry reads an entry record.
+func (r *Entry) ReadEntry(record string) error {
 	f, err := split(record, "1", 12)
 	if err != nil {
 		return err
@@ -28,8 +28,8 @@ func (r *Entry) readEntry(record string) error {
 	return f.bad
 }
 
-// readRun reads a run record.
-func (r *Run) readRun(record string) error {
+// ReadRun reads a run record.
+func (r *Run) ReadRun(record string) error {
 	f, err := split(record, "1", 21)
 	if err != nil {
 		return err
@@ -60,14 +60,14 @@ func (r *Run) readRun(record string) error {
 
 // runText is the run as it is stored.
 func (r Run) runText() string {
-	return "1|" + ms(r.Until) + "|" + ms(r.Beat) + "|" + r.Job + "|" + ms(r.Tick) + "|" + strconv.Itoa(r.Shard) + "|" +
-		strconv.Itoa(r.Shards) + "|" + strconv.Itoa(r.Attempt) + "|" + ms(r.Token) + "|" + r.Node + "|" + r.NodeName + "|" + ms(r.TTL) + "|" +
-		orNone(r.Prev) + "|" + orNone(r.Next) + "|" + r.Trigger + "|" + r.Request + "|" + ms(r.Granted) + "|" + r.Overlap + "|" +
+	return "1|" + Spell(r.Until) + "|" + Spell(r.Beat) + "|" + r.Job + "|" + Spell(r.Tick) + "|" + strconv.Itoa(r.Shard) + "|" +
+		strconv.Itoa(r.Shards) + "|" + strconv.Itoa(r.Attempt) + "|" + Spell(r.Token) + "|" + r.Node + "|" + r.NodeName + "|" + Spell(r.TTL) + "|" +
+		SpellOrNone(r.Prev) + "|" + SpellOrNone(r.Next) + "|" + r.Trigger + "|" + r.Request + "|" + Spell(r.Granted) + "|" + r.Overlap + "|" +
 		strconv.Itoa(r.Attempts) + "|" + r.TickID + "|" + url.QueryEscape(r.Param) + "|" + string(r.Payload)
 }
 
-// readPending reads a pending record.
-func (r *Run) readPending(record string) error {
+// ReadPending reads a pending record.
+func (r *Run) ReadPending(record string) error {
 	f, err := split(record, "1", 14)
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func (r *Run) readPending(record string) error {
 	return f.bad
 }
 
-// readTick reads a tick record.
-func (r *Run) readTick(record string) error {
+// ReadTick reads a tick record.
+func (r *Run) ReadTick(record string) error {
 	f, err := split(record, "1T", 15)
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ func (r *Run) readTick(record string) error {
 	return f.bad
 }
 
-// readRow reads a row record.
-func (r *Row) readRow(record string) error {
+// ReadRow reads a row record.
+func (r *Row) ReadRow(record string) error {
 	f, err := split(record, "1", 22)
 	if err != nil {
 		return err
@@ -144,8 +144,8 @@ func (r *Row) readRow(record string) error {
 	return f.bad
 }
 
-// readRange reads a range record.
-func (r *Row) readRange(record string) error {
+// ReadRange reads a range record.
+func (r *Row) ReadRange(record string) error {
 	f, err := split(record, "1|S", 9)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,7 +30,7 @@ type Control struct {
 
 // Control reads the control record.
 func (l *Ledger) Control(ctx context.Context) (Control, error) {
-	return control(ctx, l.client, l.cfg, false)
+	return control(ctx, l.Client, l.Config, false)
 }
 
 // Restore writes the lost parts of the control record, with active as the active generation, and of
@@ -45,9 +46,9 @@ func (l *Ledger) Restore(ctx context.Context, active string) (Control, error) {
 
 // RestoreControl is Restore for the control record.
 func (l *Ledger) RestoreControl(ctx context.Context, active string) (Control, error) {
-	cfg := l.cfg
+	cfg := l.Config
 	cfg.Generation = active
-	stored, err := control(ctx, l.client, cfg, true)
+	stored, err := control(ctx, l.Client, cfg, true)
 	if err == nil {
 		err = l.fits(stored)
 	}
@@ -72,11 +73,11 @@ func (l *Ledger) Reread(ctx context.Context) (Control, error) {
 
 // fits refuses a control record that differs from the one this ledger was opened with.
 func (l *Ledger) fits(stored Control) error {
-	if stored.Partitions == len(l.keys) {
+	if stored.Partitions == len(l.Keys) {
 		return nil
 	}
 	return fmt.Errorf("%w: namespace %q was created anew with %d partitions while this node works with %d; restart the node with partitions set to %d",
-		ErrRefused, l.cfg.Namespace, stored.Partitions, len(l.keys), stored.Partitions)
+		ErrRefused, l.Config.Namespace, stored.Partitions, len(l.Keys), stored.Partitions)
 }
 
 // AtReplica returns ErrNoNamespace of a tool as an error of the server, where the server is a
@@ -102,12 +103,12 @@ func partitionsOf(client redis.UniversalClient) int {
 // control reads the control record, after writing an absent one if create is set. To an existing
 // record only an incarnation is added.
 func control(ctx context.Context, client redis.UniversalClient, cfg Config, create bool) (Control, error) {
-	key := controlKey(cfg.Namespace)
+	key := NamespaceKeys(cfg.Namespace).Control
 	record, err := client.HGetAll(ctx, key).Result()
 	if err == nil && len(record) == 0 && create {
 		var got *redis.MapStringStringCmd
 		err = redisconn.TxPipelined(ctx, client, func(p redis.Pipeliner) error {
-			p.HSetNX(ctx, key, "format", format)
+			p.HSetNX(ctx, key, "format", Format)
 			p.HSetNX(ctx, key, "partitions", cmp.Or(cfg.Partitions, partitionsOf(client)))
 			p.HSetNX(ctx, key, "generation", cfg.Generation)
 			p.HSetNX(ctx, key, "incarnation", cfg.NewID())
@@ -123,9 +124,9 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 		return Control{}, fmt.Errorf("%w: %q has never been used in the Redis at %s; start a node there first, or name another with --namespace",
 			ErrNoNamespace, cfg.Namespace, redisconn.Addr(client))
 	}
-	if record["format"] != format {
+	if record["format"] != Format {
 		return Control{}, fmt.Errorf("%w: namespace %q has layout %q and this version knows %q; use the version that wrote it, or another namespace",
-			ErrUnknownFormat, cfg.Namespace, record["format"], format)
+			ErrUnknownFormat, cfg.Namespace, record["format"], Format)
 	}
 	n, err := strconv.Atoi(record["partitions"])
 	if err != nil || n < 1 || n > 1024 {
@@ -137,7 +138,99 @@ func control(ctx context.Context, client redis.UniversalClient, cfg Config, crea
 		}
 	}
 	return Control{
-		Partitions: n, Generation: record["generation"], Epoch: number(record["epoch"]),
+		Partitions: n, Generation: record["generation"], Epoch: Number(record["epoch"]),
 		Promoting: record["promoting"], Move: record["move"],
 	}, nil
+}
+
+// MoveFrom and MoveTo are the roles that a namespace has in a move.
+const (
+	MoveFrom = "from"
+	MoveTo   = "to"
+)
+
+// The states of a move, as a control record notes them.
+//
+//	from   sealing ──► sealed ──► moved
+//	           └─────────┴──► (undone: no note)
+//	to     filling ◄──► opening ──► open
+//	           └──► burnt
+const (
+	MoveSealing = "sealing" // the partitions are being sealed
+	MoveSealed  = "sealed"  // all are
+	MoveMoved   = "moved"   // the other side is open: this one never will be again, unless by a move back
+
+	MoveFilling = "filling" // the place is reserved, jobs are being copied
+	MoveOpening = "opening" // the copy is complete; from here on the move cannot be undone
+	MoveOpen    = "open"    // the namespace lives here
+	MoveBurnt   = "burnt"   // the move was undone
+)
+
+// Move is a control record's note of a move to or from another Redis. The zero Move is none.
+type Move struct {
+	ID    string    // uuid v7: a later move has a greater one
+	Role  string    // of this side: MoveFrom or MoveTo
+	State string    // see above
+	Peer  string    // the other side's address, without a password
+	At    time.Time // when the state was reached, by this side's Redis
+}
+
+// Closes reports whether a move in this state has closed the namespace, or is about to.
+func (m Move) Closes() bool {
+	return m.Role == MoveFrom || m.Role == MoveTo && m.State != MoveOpen
+}
+
+// ParseMove reads Control.Move; "" is the zero Move. It returns ErrUnknownFormat for a text that
+// this version cannot read.
+func ParseMove(s string) (Move, error) {
+	if s == "" {
+		return Move{}, nil
+	}
+	var m Move
+	if err := m.ReadMove(s); err != nil || m.ID == "" || m.Role != MoveFrom && m.Role != MoveTo {
+		return Move{}, fmt.Errorf("%w: move %.80q in the control record", ErrUnknownFormat, s)
+	}
+	return m, nil
+}
+
+// String is the move as ParseMove reads it.
+func (m Move) String() string {
+	if m.ID == "" {
+		return ""
+	}
+	return m.text()
+}
+
+// HasMoved reports whether the namespace of control record from is open at to after a move, also
+// before from has noted that. Clients of from continue at to.
+func HasMoved(from, to Control) bool {
+	f, err := ParseMove(from.Move)
+	t, bad := ParseMove(to.Move)
+	return err == nil && bad == nil && f.ID != "" && f.ID == t.ID && f.Role == MoveFrom && t.Role == MoveTo && t.State == MoveOpen
+}
+
+// Promotion is an operator's promotion of a generation. It goes through these steps, each of which
+// may be repeated:
+//
+//	Begin ──► Raise, the gate of each partition ──► Switch, each job ──► Promoted
+//
+// Begin writes the promotion and its epoch; repeated after an interruption it returns the same
+// epoch. Another promotion gets a higher epoch. A partition that has a later epoch carries out
+// nothing of an earlier promotion.
+type Promotion struct {
+	Generation string
+	Pattern    string // of job names, as in path.Match; "" for all jobs
+	Cancel     bool   // ends the runs in flight
+	Epoch      int64  // filled in by Begin
+	Resumed    bool   // Begin found that the same had begun
+}
+
+// PromotionOf reads Control.Promoting; false when no promotion is under way, or when this version
+// cannot read it.
+func PromotionOf(promoting string) (Promotion, bool) {
+	var p Promotion
+	if p.ReadPromotion(promoting) != nil {
+		return Promotion{}, false
+	}
+	return p, true
 }

@@ -54,11 +54,19 @@
 // repeated; Relayed removes the event. Define the follower before Follow: an event for an unknown
 // job is dropped.
 //
+// # Rooms
+//
+// This package has what all calls need: the namespace and its keys, records, scripts, control
+// record, gates, epochs and errors. The calls themselves are functions of a *Ledger in the packages
+// below, each with its scripts beside it; pieces that scripts of several rooms share are in lib and
+// codec. One suite, here, tests all rooms, because every test needs several: a job is defined,
+// claimed and settled before anything can be said of its history.
+//
 // # Arguments
 //
 // A script names its keys on the line "-- keys:", and nothing in it is numbered by hand. Scripts
 // that are called often take packed arguments, which gen writes from a table into the script and
-// into args_gen.go. The other scripts take one JSON argument, the fields of a struct, which
+// into args_gen.go of its room. The other scripts take one JSON argument, the fields of a struct, which
 // lib/args.lua decodes.
 //
 // # Time

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+var incarnateScript = Ship("incarnate", incarnateArgs{})
+
 // An epoch is a time in which a partition keeps every record that nodes rely on. Its id is the
 // server's id and the partition's incarnation, parted by '/'. It ends when another server answers,
 // and when the gate or the incarnation is gone: then Redis was emptied, or has lost single records.
@@ -18,8 +21,8 @@ import (
 // EpochID is the id of an epoch.
 func EpochID(server, incarnation string) string { return server + "/" + incarnation }
 
-// serverOf is the server that an epoch's id names.
-func serverOf(epoch string) string {
+// ServerOf is the server that an epoch's id names.
+func ServerOf(epoch string) string {
 	server, _, _ := strings.Cut(epoch, "/")
 	return server
 }
@@ -67,19 +70,19 @@ func (l *Ledger) Sample(ctx context.Context) (Sample, error) {
 
 // sampleControl reads the server that has the control record; partitions only from an only server.
 func (l *Ledger) sampleControl(ctx context.Context, parts []int) (s Sample, err error) {
-	server := l.client
-	if cluster, yes := l.client.(*redis.ClusterClient); yes {
+	server := l.Client
+	if cluster, yes := l.Client.(*redis.ClusterClient); yes {
 		parts = nil
-		server, err = cluster.MasterForKey(ctx, controlKey(l.cfg.Namespace))
+		server, err = cluster.MasterForKey(ctx, NamespaceKeys(l.Config.Namespace).Control)
 	}
 	if err == nil {
-		s, err = l.sample(ctx, server, controlKey(l.cfg.Namespace), parts)
+		s, err = l.SampleOf(ctx, server, NamespaceKeys(l.Config.Namespace).Control, parts)
 	}
-	return s, l.explain(ctx, "read the clock", err)
+	return s, l.Explain(ctx, "read the clock", err)
 }
 
-// sample reads one server. control is the key of the control record, "" not to read it.
-func (l *Ledger) sample(ctx context.Context, server redis.UniversalClient, control string, parts []int) (s Sample, err error) {
+// SampleOf reads one server. control is the key of the control record, "" not to read it.
+func (l *Ledger) SampleOf(ctx context.Context, server redis.UniversalClient, control string, parts []int) (s Sample, err error) {
 	var clock *redis.TimeCmd
 	var replication, info, incarnation *redis.StringCmd
 	var held []incarnationRead
@@ -96,7 +99,7 @@ func (l *Ledger) sample(ctx context.Context, server redis.UniversalClient, contr
 	}
 	s = Sample{Now: clock.Val(), Server: serverID(replication.Val(), info.Val()), Up: -1, Incarnations: make(map[int]string, len(parts))}
 	if up := field(info.Val(), "uptime_in_seconds"); up != "" {
-		s.Up = time.Duration(number(up)) * time.Second
+		s.Up = time.Duration(Number(up)) * time.Second
 	}
 	if incarnation != nil {
 		s.Control = incarnation.Val()
@@ -114,7 +117,7 @@ type incarnationRead struct{ gate, incarnation *redis.StringCmd }
 
 func (l *Ledger) readIncarnations(ctx context.Context, p redis.Pipeliner, parts []int) (all []incarnationRead) {
 	for _, part := range parts {
-		all = append(all, incarnationRead{p.Get(ctx, l.keys[part].gate), p.Get(ctx, l.keys[part].incarnation)})
+		all = append(all, incarnationRead{p.Get(ctx, l.Keys[part].Gate), p.Get(ctx, l.Keys[part].Incarnation)})
 	}
 	return all
 }
@@ -145,10 +148,10 @@ type incarnateArgs struct {
 // incarnate gives partitions an incarnation that have none, or no gate. Where a move has closed the
 // namespace, no gate is made.
 func (l *Ledger) incarnate(ctx context.Context, c Control, parts []int, lost bool) error {
-	args := incarnateArgs{ID: l.cfg.NewID(), Lost: lost, Open: !c.closed(), Epoch: c.Epoch, Generation: c.Generation}
-	return l.eachReachable(ctx, nodeQueueTimeout, "open namespace "+l.cfg.Namespace, parts, func(ctx context.Context, parts []int) error {
+	args := incarnateArgs{ID: l.Config.NewID(), Lost: lost, Open: !c.closed(), Epoch: c.Epoch, Generation: c.Generation}
+	return l.EachReachable(ctx, NodeQueueTimeout, "open namespace "+l.Config.Namespace, parts, func(ctx context.Context, parts []int) error {
 		var held []incarnationRead
-		_, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		_, err := l.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			held = l.readIncarnations(ctx, p, parts)
 			return nil
 		})
@@ -171,17 +174,17 @@ func (l *Ledger) incarnate(ctx context.Context, c Control, parts []int, lost boo
 // Supersede gives a partition another incarnation, made after a loss, in place of this one, and
 // reports whether this call has made that. The new one names the keys that lacked records.
 func (l *Ledger) Supersede(ctx context.Context, part int, incarnation string, lacking ...string) (made bool, err error) {
-	args := incarnateArgs{ID: l.cfg.NewID(), Was: incarnation, Lost: true}
+	args := incarnateArgs{ID: l.Config.NewID(), Was: incarnation, Lost: true}
 	if len(lacking) > 0 {
 		args.ID += ":" + strings.Join(lacking, "+") // not ",": rosters have lists of ids
 	}
 	made, err = l.makeIncarnation(ctx, part, args)
-	return made, l.explain(ctx, "note that records were lost", err)
+	return made, l.Explain(ctx, "note that records were lost", err)
 }
 
 // makeIncarnation calls incarnate.lua, and notes an incarnation that this call has made.
 func (l *Ledger) makeIncarnation(ctx context.Context, part int, args incarnateArgs) (made bool, err error) {
-	id, err := incarnateScript.call(ctx, l.client, l.keys[part].tag, "", args).Text()
+	id, err := incarnateScript.Call(ctx, l.Client, l.Keys[part].Tag, "", args).Text()
 	if made = err == nil && strings.HasPrefix(id, args.ID); made {
 		l.made.Store(part, id)
 	}
@@ -199,3 +202,30 @@ func (c Control) closed() bool {
 	m, err := ParseMove(c.Move)
 	return err != nil || m.Closes()
 }
+
+// Time reads Redis' clock and id, see Sample.
+func (l *Ledger) Time(ctx context.Context) (now time.Time, id string, err error) {
+	s, err := l.sampleControl(ctx, nil)
+	return s.Now, s.Server, err
+}
+
+// serverID is server_id of token.lua, from INFO's sections replication and server.
+func serverID(replication, server string) string {
+	if field(replication, "role") == "slave" {
+		return Replica
+	}
+	return cmp.Or(field(replication, "master_replid"), field(server, "run_id"))
+}
+
+// field is a field of INFO's text, "" when absent.
+func field(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Replica is the id of a server that is no master.
+const Replica = "replica"

@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"context"
@@ -11,6 +11,13 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // A partition that has lost everything, its gate or its incarnation is another epoch: a node of the
@@ -19,8 +26,8 @@ func TestLossIsAnotherEpoch(t *testing.T) {
 	lose := map[string]func(ctx context.Context, r *rig) error{
 		"nothing":         func(context.Context, *rig) error { return nil },
 		"everything":      func(ctx context.Context, r *rig) error { return r.client.FlushAll(ctx).Err() },
-		"the gate":        func(ctx context.Context, r *rig) error { return r.client.Del(ctx, r.led.keys[0].gate).Err() },
-		"the incarnation": func(ctx context.Context, r *rig) error { return r.client.Del(ctx, r.led.keys[0].incarnation).Err() },
+		"the gate":        func(ctx context.Context, r *rig) error { return r.client.Del(ctx, r.led.Keys[0].Gate).Err() },
+		"the incarnation": func(ctx context.Context, r *rig) error { return r.client.Del(ctx, r.led.Keys[0].Incarnation).Err() },
 	}
 	for what, do := range lose {
 		t.Run(what, func(t *testing.T) {
@@ -34,7 +41,7 @@ func TestLossIsAnotherEpoch(t *testing.T) {
 				}
 				r.clock(t, r.now*1000, r.identity) // which was lost too
 				for call, do := range callsOf(r, known, run) {
-					if err := do(t.Context()); what == "nothing" && err != nil || what != "nothing" && !errors.Is(err, ErrServer) && !errors.Is(err, ErrClock) {
+					if err := do(t.Context()); what == "nothing" && err != nil || what != "nothing" && !errors.Is(err, ledger.ErrServer) && !errors.Is(err, ledger.ErrClock) {
 						t.Errorf("%s: %v", call, err)
 					}
 				}
@@ -44,64 +51,64 @@ func TestLossIsAnotherEpoch(t *testing.T) {
 }
 
 // callsOf are calls of a node in an epoch that change nothing for other calls.
-func callsOf(r *rig, epoch string, run Run) map[string]func(ctx context.Context) error {
-	l := r.led.At(epoch)
+func callsOf(r *rig, epochID string, run ledger.Run) map[string]func(ctx context.Context) error {
+	l := r.led.At(epochID)
 	return map[string]func(ctx context.Context) error{
 		"claim": func(ctx context.Context) error {
-			_, err := l.Claim(ctx, node, r.now, []Claim{tickClaim("a", "r2", 2)})
+			_, err := claim.Send(ctx, l, node, r.now, []claim.Claim{tickClaim("a", "r2", 2)})
 			return err
 		},
 		"renew": func(ctx context.Context) error {
-			_, err := l.Renew(ctx, []locking.Renewal{{Name: run.Job, Owner: run.ID, Token: run.Token, TTL: ttl}})
+			_, err := settle.Renew(ctx, l, []locking.Renewal{{Name: run.Job, Owner: run.ID, Token: run.Token, TTL: ttl}})
 			return err
 		},
 		"settle": func(ctx context.Context) error {
-			_, err := l.Settle(ctx, []Report{{Job: "a", Run: "nobody's"}})
+			_, err := settle.Settle(ctx, l, []settle.Report{{Job: "a", Run: "nobody's"}})
 			return err
 		},
 		"unclaim": func(ctx context.Context) error {
-			_, err := l.Unclaim(ctx, []Return{{Job: "a", Run: "nobody's"}})
+			_, err := settle.Unclaim(ctx, l, []settle.Return{{Job: "a", Run: "nobody's"}})
 			return err
 		},
 		"feed": func(ctx context.Context) error {
-			_, _, err := l.Feed(ctx, Backfill{Job: "a"}, "d-second", 1, nil)
+			_, _, err := backfill.Feed(ctx, l, ledger.Backfill{Job: "a"}, "d-second", 1, nil)
 			return err
 		},
 		"reap": func(ctx context.Context) error {
-			_, err := l.Reap(ctx, r.now, epoch, []Run{{Job: "a", ID: "nobody's"}})
+			_, err := settle.Reap(ctx, l, r.now, epochID, []ledger.Run{{Job: "a", ID: "nobody's"}})
 			return err
 		},
 		"reassert": func(ctx context.Context) error {
-			_, err := l.Reassert(ctx, r.now, []Assertion{of(run)})
+			_, err := epoch.Reassert(ctx, l, r.now, []epoch.Assertion{of(run)})
 			return err
 		},
 		"recall": func(ctx context.Context) error {
-			_, err := l.Recall(ctx, r.now, []KnownCursor{{Job: "a", Digest: "d-second", Cursor: run.Next}})
+			_, err := epoch.Recall(ctx, l, r.now, []epoch.KnownCursor{{Job: "a", Digest: "d-second", Cursor: run.Next}})
 			return err
 		},
-		"save": func(ctx context.Context) error { return l.Save(ctx, epoch, run, "", []byte("x")) },
+		"save": func(ctx context.Context) error { return settle.Save(ctx, l, epochID, run, "", []byte("x")) },
 	}
 }
 
 // Opening a namespace makes the missing incarnations, and restoring the namespace marks the
 // incarnations that it makes; existing ones stay.
 func TestIncarnation(t *testing.T) {
-	onBoth(t, Config{Partitions: 2}, func(t *testing.T, r *rig) {
+	onBoth(t, ledger.Config{Partitions: 2}, func(t *testing.T, r *rig) {
 		ctx, n := t.Context(), 0
-		cfg := Config{Namespace: testNS, NewID: func() string { n++; return "id" }}
-		l := must(Join(ctx, r.client, cfg))
+		cfg := ledger.Config{Namespace: testNS, NewID: func() string { n++; return "id" }}
+		l := must(ledger.Join(ctx, r.client, cfg))
 		held := func(part int) string { return must(l.Sample(ctx)).Incarnations[part] }
 		if a, b := held(0), held(1); a != rigIncarnation || b != rigIncarnation || n > 1 {
 			t.Fatalf("opening what is there: %q and %q", a, b)
 		}
-		r.client.Del(ctx, l.keys[0].gate)
-		r.client.Del(ctx, l.keys[1].incarnation)
+		r.client.Del(ctx, l.Keys[0].Gate)
+		r.client.Del(ctx, l.Keys[1].Incarnation)
 		if a, b := held(0), held(1); a != "" || b != "" {
 			t.Fatalf("lost: %q and %q", a, b)
 		}
 		must(l.Restore(ctx, ""))
 		for part := range 2 {
-			at, lost := MadeAfterLoss(held(part))
+			at, lost := ledger.MadeAfterLoss(held(part))
 			if !lost || at.UnixMilli() != r.now {
 				t.Errorf("restored: %q", held(part))
 			}
@@ -114,12 +121,12 @@ func TestIncarnation(t *testing.T) {
 		}
 		r.pass(t, time.Second)
 		made, err := l.Supersede(ctx, 0, was, "runs", "due")
-		if _, lost := MadeAfterLoss(held(0)); !made || err != nil || !lost || !slices.Equal(LackedBefore(held(0)), []string{"runs", "due"}) {
+		if _, lost := ledger.MadeAfterLoss(held(0)); !made || err != nil || !lost || !slices.Equal(ledger.LackedBefore(held(0)), []string{"runs", "due"}) {
 			t.Errorf("superseded: %q, %v", held(0), err)
 		}
 		r.client.FlushAll(ctx)
 		r.clock(t, r.now*1000, r.identity)
-		must(Join(ctx, r.client, Config{Namespace: testNS, Partitions: 2, NewID: cfg.NewID}))
+		must(ledger.Join(ctx, r.client, ledger.Config{Namespace: testNS, Partitions: 2, NewID: cfg.NewID}))
 		if a := held(0); a != "id" {
 			t.Errorf("made anew: %q", a)
 		}
@@ -133,13 +140,13 @@ func TestGateOfAMoveIsNotMadeAnew(t *testing.T) {
 		for move, made := range map[string]bool{
 			"1|0191f1a2|from|sealed|there|1": false, "1|0191f1a2|to|filling|there|1": false, "1|0191f1a2|to|open|there|1": true, "what?": false,
 		} {
-			r.client.HSet(ctx, controlKey(testNS), "move", move)
-			r.client.Del(ctx, r.led.keys[0].gate)
+			r.client.HSet(ctx, ledger.NamespaceKeys(testNS).Control, "move", move)
+			r.client.Del(ctx, r.led.Keys[0].Gate)
 			_, err := r.led.Restore(ctx, "")
 			if err != nil {
 				t.Errorf("%s: %v", move, err)
 			}
-			if got := r.client.Get(ctx, r.led.keys[0].gate); errors.Is(got.Err(), redis.Nil) == made {
+			if got := r.client.Get(ctx, r.led.Keys[0].Gate); errors.Is(got.Err(), redis.Nil) == made {
 				t.Errorf("%s: the gate is %q", move, got.Val())
 			}
 		}
@@ -150,12 +157,12 @@ func TestGateOfAMoveIsNotMadeAnew(t *testing.T) {
 // the run: the job goes on from its cursor, held by that run.
 func TestEntryLost(t *testing.T) {
 	for name, c := range map[string]struct {
-		begin func(t *testing.T, r *rig) Run
+		begin func(t *testing.T, r *rig) ledger.Run
 		open  string
 	}{
-		"a run": {func(t *testing.T, r *rig) Run { return r.granted(t, tickClaim("a", "r1", 1)) }, "r1"},
-		"a shard": {func(t *testing.T, r *rig) Run {
-			r.want(t, Opened, sharded(2, tickClaim("a", "r1", 1)))
+		"a run": {func(t *testing.T, r *rig) ledger.Run { return r.granted(t, tickClaim("a", "r1", 1)) }, "r1"},
+		"a shard": {func(t *testing.T, r *rig) ledger.Run {
+			r.want(t, claim.Opened, sharded(2, tickClaim("a", "r1", 1)))
 			return r.granted(t, shardClaim("a", "r1", 0))
 		}, "r1"},
 	} {
@@ -166,16 +173,16 @@ func TestEntryLost(t *testing.T) {
 				r.create(t, "b")
 				r.pass(t, 3*time.Second)
 				run := c.begin(t, r)
-				r.client.HDel(ctx, r.led.keys[0].jobs, "a")
-				got := must(r.led.Define(ctx, r.now, []Definition{{Job: "a", Digest: "d-second", Cursor: noon + 1000}}))[0]
-				epoch := func() string { return EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0]) }
-				if got.Status != "created" || Incarnation(epoch()) != "" {
-					t.Fatalf("%s in epoch %q", got.Status, epoch())
+				r.client.HDel(ctx, r.led.Keys[0].Jobs, "a")
+				got := must(define.Define(ctx, r.led, r.now, []define.Definition{{Job: "a", Digest: "d-second", Cursor: noon + 1000}}))[0]
+				epochID := func() string { return ledger.EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0]) }
+				if got.Status != "created" || ledger.Incarnation(epochID()) != "" {
+					t.Fatalf("%s in epoch %q", got.Status, epochID())
 				}
 				must(r.led.Restore(ctx, ""))
-				a := must(r.led.At(epoch()).Reassert(ctx, r.now, []Assertion{{Digest: "d-second", Run: run, Next: noon + 2000}}))[0]
+				a := must(epoch.Reassert(ctx, r.led.At(epochID()), r.now, []epoch.Assertion{{Digest: "d-second", Run: run, Next: noon + 2000}}))[0]
 				e := r.entry(t, "a")
-				if a.Status != Known || e.HolderRun != c.open || e.Token < run.Token {
+				if a.Status != epoch.Known || e.HolderRun != c.open || e.Token < run.Token {
 					t.Errorf("%s; held by %q, token %d", a.Status, e.HolderRun, e.Token)
 				}
 				if run.Prev != 0 && e.Cursor != run.Next {
@@ -189,13 +196,13 @@ func TestEntryLost(t *testing.T) {
 // The record of a run is gone, and its node hands it back, or ends it: another epoch begins, in
 // which the node reports the run first.
 func TestEndOfALostRun(t *testing.T) {
-	for name, end := range map[string]func(ctx context.Context, l *Ledger, run Run) (Status, error){
-		"handed back": func(ctx context.Context, l *Ledger, run Run) (Status, error) {
-			got, err := l.Unclaim(ctx, []Return{{Job: "a", Run: run.ID, Token: run.Token}})
+	for name, end := range map[string]func(ctx context.Context, l *ledger.Ledger, run ledger.Run) (ledger.Status, error){
+		"handed back": func(ctx context.Context, l *ledger.Ledger, run ledger.Run) (ledger.Status, error) {
+			got, err := settle.Unclaim(ctx, l, []settle.Return{{Job: "a", Run: run.ID, Token: run.Token}})
 			return first(got), err
 		},
-		"settled": func(ctx context.Context, l *Ledger, run Run) (Status, error) {
-			got, err := l.Settle(ctx, []Report{{Job: "a", Run: run.ID, Token: run.Token, Outcome: jobs.OutcomeSucceeded, Started: noon, Ended: noon}})
+		"settled": func(ctx context.Context, l *ledger.Ledger, run ledger.Run) (ledger.Status, error) {
+			got, err := settle.Settle(ctx, l, []settle.Report{{Job: "a", Run: run.ID, Token: run.Token, Outcome: jobs.OutcomeSucceeded, Started: noon, Ended: noon}})
 			return first(got), err
 		},
 	} {
@@ -205,14 +212,14 @@ func TestEndOfALostRun(t *testing.T) {
 				r.create(t, "a")
 				r.pass(t, 1500*time.Millisecond)
 				run := r.granted(t, tickClaim("a", "r1", 1))
-				r.client.Del(ctx, r.led.keys[0].runs)
-				if got, err := end(ctx, r.led.At(r.epoch()), run); !errors.Is(err, ErrServer) {
+				r.client.Del(ctx, r.led.Keys[0].Runs)
+				if got, err := end(ctx, r.led.At(r.epoch()), run); !errors.Is(err, ledger.ErrServer) {
 					t.Fatalf("%s, %v", got, err)
 				}
 				must(r.led.Restore(ctx, ""))
-				l := r.led.At(EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0]))
-				must(l.Reassert(ctx, r.now, []Assertion{of(run)}))
-				if got, err := end(ctx, l, run); err != nil || got != Returned && got != Settled {
+				l := r.led.At(ledger.EpochID(r.identity, must(r.led.Sample(ctx)).Incarnations[0]))
+				must(epoch.Reassert(ctx, l, r.now, []epoch.Assertion{of(run)}))
+				if got, err := end(ctx, l, run); err != nil || got != settle.Returned && got != settle.Settled {
 					t.Errorf("%s, %v", got, err)
 				}
 				r.sound(t)
@@ -221,7 +228,7 @@ func TestEndOfALostRun(t *testing.T) {
 	}
 }
 
-func first(all []Status) Status {
+func first(all []ledger.Status) ledger.Status {
 	if len(all) == 0 {
 		return ""
 	}
@@ -234,8 +241,8 @@ func TestRunLost(t *testing.T) {
 		r.create(t, "a")
 		r.pass(t, 1500*time.Millisecond)
 		run := r.granted(t, tickClaim("a", "r1", 1))
-		r.client.Del(t.Context(), r.led.keys[0].runs)
-		if a := must(r.led.Reassert(t.Context(), r.now, []Assertion{of(run)}))[0]; a.Status != Restored {
+		r.client.Del(t.Context(), r.led.Keys[0].Runs)
+		if a := must(epoch.Reassert(t.Context(), r.led, r.now, []epoch.Assertion{of(run)}))[0]; a.Status != epoch.Restored {
 			t.Errorf("%s", a.Status)
 		}
 		r.sound(t)
@@ -245,18 +252,18 @@ func TestRunLost(t *testing.T) {
 // The records of all runs are gone. A batch of claims is granted nothing that a lost run holds: not
 // the second job, nor the second claim of the first one.
 func TestRunsLostUnderOneBatch(t *testing.T) {
-	for name, second := range map[string]Claim{"two jobs": tickClaim("b", "b2", 2), "one job": tickClaim("a", "a3", 3)} {
+	for name, second := range map[string]claim.Claim{"two jobs": tickClaim("b", "b2", 2), "one job": tickClaim("a", "a3", 3)} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 				r.create(t, "a")
 				r.create(t, "b")
 				r.pass(t, 1500*time.Millisecond)
-				r.want(t, Granted, tickClaim("a", "a1", 1))
-				r.want(t, Granted, tickClaim("b", "b1", 1))
+				r.want(t, claim.Granted, tickClaim("a", "a1", 1))
+				r.want(t, claim.Granted, tickClaim("b", "b1", 1))
 				r.pass(t, 2*time.Second)
-				r.client.Del(t.Context(), r.led.keys[0].runs)
-				for i, a := range must(r.led.At(r.epoch()).Claim(t.Context(), node, r.now, []Claim{tickClaim("a", "a2", 2), second})) {
-					if a.Verdict == Granted {
+				r.client.Del(t.Context(), r.led.Keys[0].Runs)
+				for i, a := range must(claim.Send(t.Context(), r.led.At(r.epoch()), node, r.now, []claim.Claim{tickClaim("a", "a2", 2), second})) {
+					if a.Verdict == claim.Granted {
 						t.Errorf("claim %d is granted", i)
 					}
 				}
@@ -274,28 +281,28 @@ func TestDefinitionsAreAskedFor(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		ctx := t.Context()
 		r.create(t, "a")
-		chunk := r.led.Chunks(map[string]string{"a": "d-second"})[0][0]
-		noError(t, r.led.Announce(ctx, "", "", []Chunk{chunk}))
-		if got := must(r.led.Current(ctx, chunk, "")); len(got) != 1 {
+		chunk := define.Chunks(r.led, map[string]string{"a": "d-second"})[0][0]
+		noError(t, define.Announce(ctx, r.led, "", "", []define.Chunk{chunk}))
+		if got := must(define.Current(ctx, r.led, chunk, "")); len(got) != 1 {
 			t.Errorf("registered by its chunk: %v", got)
 		}
-		scan := func() map[int][]string { return must(r.led.NewScanner().Scan(ctx, r.now, 0)).Lacking }
+		scan := func() map[int][]string { return must(query.NewScanner(r.led).Scan(ctx, r.now, 0)).Lacking }
 		if got := scan(); len(got) != 0 {
 			t.Errorf("lacking: %v", got)
 		}
-		r.client.Del(ctx, r.led.keys[0].defs)
+		r.client.Del(ctx, r.led.Keys[0].Defs)
 		if got := scan(); !slices.Equal(got[0], []string{"defs"}) {
 			t.Errorf("lacking: %v, want the definitions", got)
 		}
-		if got := must(r.led.Current(ctx, chunk, "")); len(got) != 0 {
+		if got := must(define.Current(ctx, r.led, chunk, "")); len(got) != 0 {
 			t.Errorf("registered by its chunk without a definition: %v", got)
 		}
-		d := Definition{Job: "a", Digest: "d-second", Cursor: noon + 1000}
-		if got := must(r.led.Define(ctx, r.now, []Definition{d}))[0]; got.Status != "missing" {
+		d := define.Definition{Job: "a", Digest: "d-second", Cursor: noon + 1000}
+		if got := must(define.Define(ctx, r.led, r.now, []define.Definition{d}))[0]; got.Status != "missing" {
 			t.Errorf("without its text: %s", got.Status)
 		}
 		d.Text = []byte("{}")
-		if got := must(r.led.Define(ctx, r.now, []Definition{d}))[0]; got.Status != "same" || r.client.HLen(ctx, r.led.keys[0].defs).Val() != 1 {
+		if got := must(define.Define(ctx, r.led, r.now, []define.Definition{d}))[0]; got.Status != "same" || r.client.HLen(ctx, r.led.Keys[0].Defs).Val() != 1 {
 			t.Errorf("with its text: %s", got.Status)
 		}
 	})
@@ -309,9 +316,9 @@ func TestLacking(t *testing.T) {
 			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 				r.create(t, "a")
 				r.pass(t, 1500*time.Millisecond)
-				r.want(t, Granted, tickClaim("a", "r1", 1))
-				r.client.Del(t.Context(), r.led.keys[0].tag+lost)
-				if got := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)); !slices.Equal(got.Lacking[0], []string{lost}) || got.Incarnations[0] != rigIncarnation {
+				r.want(t, claim.Granted, tickClaim("a", "r1", 1))
+				r.client.Del(t.Context(), r.led.Keys[0].Tag+lost)
+				if got := must(query.NewScanner(r.led).Scan(t.Context(), r.now, 0)); !slices.Equal(got.Lacking[0], []string{lost}) || got.Incarnations[0] != rigIncarnation {
 					t.Errorf("lacking %v, incarnations %v", got.Lacking, got.Incarnations)
 				}
 			})
@@ -323,12 +330,12 @@ func TestLacking(t *testing.T) {
 func TestNoNextTickIsNoLoss(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
-		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "follows", Digest: "d-follows", Text: []byte("{}")}}))
+		must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: "follows", Digest: "d-follows", Text: []byte("{}")}}))
 		r.pass(t, 1500*time.Millisecond)
 		c := tickClaim("a", "r1", 1)
 		c.Next = 0
-		r.want(t, Granted, c)
-		if got := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Lacking; len(got) != 0 {
+		r.want(t, claim.Granted, c)
+		if got := must(query.NewScanner(r.led).Scan(t.Context(), r.now, 0)).Lacking; len(got) != 0 {
 			t.Errorf("lacking %v", got)
 		}
 	})

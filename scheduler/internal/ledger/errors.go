@@ -1,17 +1,12 @@
 package ledger
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/escapement/escapement/locking"
-	"github.com/escapement/escapement/locking/redisconn"
 )
 
 // ErrClock is returned when a script refused to act because Redis' clock and the caller's idea of
@@ -82,78 +77,38 @@ func (e *UnreachableError) Error() string {
 // Unwrap makes errors.Is find the errors that the first error wraps.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// The shortest time that masters have to answer a call to all of them: from nodes, and from tools,
-// which may read much over a long way.
-const (
-	nodeQueueTimeout = time.Second
-	toolPatience     = 3 * time.Second
-)
-
-// queueTimeout is how long masters have to answer a tool: longer where the client would wait longer
-// for a reply, and less where ctx ends soon, so that the other masters' answers come before its
-// end.
-func (l *Ledger) queueTimeout(ctx context.Context) time.Duration {
-	d := toolPatience
-	if c, yes := l.client.(*redis.ClusterClient); yes {
-		d = max(d, c.Options().ReadTimeout+nodeQueueTimeout)
-	}
-	if end, yes := ctx.Deadline(); yes {
-		d = min(d, time.Until(end)*2/3) //nolint:forbidigo // of a limit of the caller, which is no instant of a schedule
-	}
-	return d
+// ClosedError is ErrClosed with the facts. It is ErrRefused as well.
+type ClosedError struct {
+	// State is sealed, filling or burnt; or foreign, when this version cannot read why.
+	State string
+	// Move is the id of the move that has closed the namespace.
+	Move string
+	// Where is the address of the Redis that the move goes to (sealed) or comes from (filling).
+	Where string
 }
 
-// eachReachable calls f once for each master of some partitions. When only some masters answer
-// within that time, the error is an UnreachableError.
-func (l *Ledger) eachReachable(ctx context.Context, within time.Duration, op string, parts []int, f func(ctx context.Context, parts []int) error) error {
-	if l.Clustered() {
-		short, cancel := context.WithTimeout(ctx, within)
-		defer cancel()
-		ctx = short
-	}
-	var mu sync.Mutex
-	var left []int
-	var silent, refused error
-	l.eachMaster(ctx, parts, func(parts []int) {
-		err := f(ctx, parts)
-		if err != nil {
-			err = l.explain(ctx, op+l.atMaster(ctx, parts), err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case errors.Is(err, locking.ErrUnreachable):
-			left, silent = append(left, parts...), cmp.Or(silent, err)
-		case err != nil:
-			refused = err
-		}
-	})
-	if silent != nil && refused == nil && len(left) < len(parts) {
-		return &UnreachableError{left, silent}
-	}
-	return cmp.Or(refused, silent)
+// ClosedBy reads the answer of a closed partition.
+func ClosedBy(answer string) *ClosedError {
+	f := strings.SplitN(answer, "|", 3)
+	f = append(f, "", "", "")
+	return &ClosedError{State: f[0], Move: f[1], Where: f[2]}
 }
 
-// atMaster names the master of a Cluster that has these partitions: " at host:port", "" where there
-// is no Cluster or none is known.
-func (l *Ledger) atMaster(ctx context.Context, parts []int) string {
-	if cluster, yes := l.client.(*redis.ClusterClient); yes && len(parts) > 0 {
-		if master, err := cluster.MasterForKey(ctx, l.keys[parts[0]].jobs); err == nil {
-			return " at " + redisconn.Addr(master)
-		}
+// Error returns the state of the gate, and the next step for the caller.
+func (e *ClosedError) Error() string {
+	switch e.State {
+	case gateSealed:
+		return fmt.Sprintf("%v: its jobs move to %s, or have moved; use that Redis, or look with `move status`", ErrClosed, e.Where)
+	case GateFilling:
+		return fmt.Sprintf("%v: its jobs are being moved here from %s; wait for `move open`, or look with `move status`", ErrClosed, e.Where)
+	case gateBurnt:
+		return fmt.Sprintf("%v: a move from %s to here was undone; use that Redis", ErrClosed, e.Where)
 	}
-	return ""
+	return fmt.Sprintf("%v: %v; update this program", ErrClosed, ErrUnknownFormat)
 }
 
-// explain is redisconn.Explain for the calls of tools, after which a Cluster client reads the
-// topology again. After calls that only nodes make, the node refreshes it.
-func (l *Ledger) explain(ctx context.Context, op string, err error) error {
-	return explain(ctx, l.client, l.cfg.Namespace, op, err)
-}
+// Unwrap makes errors.Is find ErrClosed, and with it ErrRefused.
+func (e *ClosedError) Unwrap() error { return ErrClosed }
 
-// explain is Ledger.explain for calls that are made before there is a ledger.
-func explain(ctx context.Context, client redis.UniversalClient, namespace, op string, err error) error {
-	err = redisconn.Classify(op, err)
-	redisconn.Refresh(ctx, client, err)
-	return redisconn.Explain(client, namespace, err)
-}
+// IsReply reports whether Redis answered with an error.
+func IsReply(err error) bool { return errors.As(err, new(redis.Error)) }

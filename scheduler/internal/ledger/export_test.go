@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"bytes"
@@ -12,6 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/export"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // byJob is a server's records of a namespace, whatever their partition, without gates, chunks, the
@@ -31,7 +37,7 @@ func byJob(tb testing.TB, client *redis.Client, ns string) map[string]string {
 			all[rest] = strings.Join(client.LRange(ctx, key, 0, -1).Val(), "\n")
 		case kind == "zset":
 			for _, z := range client.ZRangeWithScores(ctx, key, 0, -1).Val() {
-				all[rest+" "+member(z)] = fmt.Sprint(z.Score)
+				all[rest+" "+ledger.Member(z)] = fmt.Sprint(z.Score)
 			}
 		default:
 			for field, value := range client.HGetAll(ctx, key).Val() {
@@ -57,38 +63,38 @@ func idle(t *testing.T, r *rig, w *world) {
 	t.Helper()
 	w.look(t, r)
 	for _, l := range w.leased {
-		must(r.led.Settle(t.Context(), []Report{{Job: l.Job, Run: l.ID, Outcome: jobs.OutcomeSucceeded, Ended: r.now, Output: []byte("out|\n")}}))
+		must(settle.Settle(t.Context(), r.led, []settle.Report{{Job: l.Job, Run: l.ID, Outcome: jobs.OutcomeSucceeded, Ended: r.now, Output: []byte("out|\n")}}))
 	}
-	for _, k := range r.led.keys {
-		r.client.Del(t.Context(), k.cancels, k.gate)
+	for _, k := range r.led.Keys {
+		r.client.Del(t.Context(), k.Cancels, k.Gate)
 	}
 	for _, job := range w.names {
-		must(r.led.Trigger(t.Context(), job, Trigger{Unique: "key"}))
+		must(operate.Trigger(t.Context(), r.led, job, operate.TriggerRequest{Unique: "key"}))
 	}
 }
 
 // fillFrom copies a namespace into another one, and adds the digests of both.
-func fillFrom(t *testing.T, client *redis.Client, from *Ledger, ns string, n int, digests map[string]bool) *Ledger {
+func fillFrom(t *testing.T, client *redis.Client, from *ledger.Ledger, ns string, n int, digests map[string]bool) *ledger.Ledger {
 	t.Helper()
 	s := &mover{t: t, ctx: t.Context(), client: client}
 	s.does("reserve", s.reserve(ns, move2, n, false, ""))
-	to := must(OpenExisting(s.ctx, client, Config{Namespace: ns, Keep: traceConfig.Keep, KeepFor: traceConfig.KeepFor}))
+	to := must(ledger.OpenExisting(s.ctx, client, ledger.Config{Namespace: ns, Keep: traceConfig.Keep, KeepFor: traceConfig.KeepFor}))
 	for p := range n {
 		s.does("fill", s.fill(to, p, move2))
 	}
 	for number := range int64(2) { // the second replaces the first
-		there, err := to.Fill(s.ctx, move2, number+1, from.Partitions())
+		there, err := export.Fill(s.ctx, to, move2, number+1, from.Partitions())
 		s.does("copy", err)
-		all := NewDigest()
-		left, err := from.Export(s.ctx, func(d Document) error { all.Add(d); return there.Import(s.ctx, d) })
+		all := export.NewDigest()
+		left, err := export.Documents(s.ctx, from, func(d export.Document) error { all.Add(d); return there.Import(s.ctx, d) })
 		s.does("read", err)
 		_, err = there.Flush(s.ctx)
 		s.does("write", err)
 		s.is("left", len(left), 0)
 		digests[all.Sum()] = true
 	}
-	all := NewDigest()
-	_, err := to.Export(s.ctx, func(d Document) error { all.Add(d); return nil })
+	all := export.NewDigest()
+	_, err := export.Documents(s.ctx, to, func(d export.Document) error { all.Add(d); return nil })
 	s.does("read", err)
 	digests[all.Sum()] = true
 	return to
@@ -108,16 +114,16 @@ func TestExport(t *testing.T) {
 			from := r.led
 			for i, n := range []int{5, 2} {
 				to := fillFrom(t, r.client, from, fmt.Sprintf("copy%d", i), n, digests)
-				want, got := byJob(t, r.client, from.cfg.Namespace), byJob(t, r.client, to.cfg.Namespace)
+				want, got := byJob(t, r.client, from.Config.Namespace), byJob(t, r.client, to.Config.Namespace)
 				for field := range want { // fields of a row that has left stay for a minute
 					if _, ok := got[field]; !ok && (strings.HasPrefix(field, "kept ") || strings.HasPrefix(field, "anew ") || field == "defs "+former(t, from, field)) {
 						delete(want, field)
 					}
 				}
-				for _, a := range must(from.Announced(t.Context())) {
+				for _, a := range must(define.ListAnnounced(t.Context(), from)) {
 					want["announced "+a.Digest+a.Generation] = fmt.Sprint(a.Generation, " ", a.Revision)
 				}
-				for _, a := range must(to.Announced(t.Context())) {
+				for _, a := range must(define.ListAnnounced(t.Context(), to)) {
 					got["announced "+a.Digest+a.Generation] = fmt.Sprint(a.Generation, " ", a.Revision)
 				}
 				for _, d := range differences(want, got) {
@@ -125,7 +131,7 @@ func TestExport(t *testing.T) {
 				}
 				from, pieces = to, pieces+len(got)
 			}
-			if was, is := r.led.unsound(t.Context()), from.unsound(t.Context()); len(was) != len(is) {
+			if was, is := unsound(t.Context(), r.led), unsound(t.Context(), from); len(was) != len(is) {
 				t.Errorf("seed %d: the copy breaks %+v, the original %+v", seed, is, was)
 			}
 		}
@@ -141,14 +147,14 @@ func TestExport(t *testing.T) {
 // TestDigestSees: whatever is another, lacks or is there twice, the digest is another one.
 func TestDigestSees(t *testing.T) {
 	at := int64(1)
-	all := []Document{
-		{Job: "a", Entry: "1", Due: true, Definitions: map[string]Text{"d": "1"}, History: []Text{"1", "2"}, Unique: map[string]int64{"u": 1}},
-		{Job: "b", Waiting: map[string]Waiting{"r": {"1", &at}}, Held: []HeldDefinition{{Digest: "d", Since: 1}}},
+	all := []export.Document{
+		{Job: "a", Entry: "1", Due: true, Definitions: map[string]export.Text{"d": "1"}, History: []export.Text{"1", "2"}, Unique: map[string]int64{"u": 1}},
+		{Job: "b", Waiting: map[string]export.Waiting{"r": {Record: "1", Start: &at}}, Held: []export.HeldDefinition{{Digest: "d", Since: 1}}},
 		{Unique: map[string]int64{"v": 1}},
 	}
 	seen := map[string]string{}
-	digest := func(what string, list ...Document) {
-		g := NewDigest()
+	digest := func(what string, list ...export.Document) {
+		g := export.NewDigest()
 		for _, d := range list {
 			g.Add(d)
 		}
@@ -161,10 +167,10 @@ func TestDigestSees(t *testing.T) {
 	for i := range all {
 		digest(fmt.Sprint("without document ", i), slices.Delete(slices.Clone(all), i, i+1)...)
 	}
-	for i, change := range []func(list []Document){
-		func(l []Document) { l[0].Entry += "1" }, func(l []Document) { l[0].Job = "c" }, func(l []Document) { l[0].Due = false },
-		func(l []Document) { l[0].History = []Text{"2", "1"} }, func(l []Document) { l[1].Waiting = map[string]Waiting{"r": {"1", nil}} },
-		func(l []Document) { l[2].Unique = map[string]int64{"v": 2} }, func(l []Document) { l[1].Held = []HeldDefinition{{Digest: "e", Since: 1}} },
+	for i, change := range []func(list []export.Document){
+		func(l []export.Document) { l[0].Entry += "1" }, func(l []export.Document) { l[0].Job = "c" }, func(l []export.Document) { l[0].Due = false },
+		func(l []export.Document) { l[0].History = []export.Text{"2", "1"} }, func(l []export.Document) { l[1].Waiting = map[string]export.Waiting{"r": {Record: "1"}} },
+		func(l []export.Document) { l[2].Unique = map[string]int64{"v": 2} }, func(l []export.Document) { l[1].Held = []export.HeldDefinition{{Digest: "e", Since: 1}} },
 	} {
 		list := slices.Clone(all)
 		change(list)
@@ -176,13 +182,13 @@ func TestDigestSees(t *testing.T) {
 // TestDocumentKeepsEveryByte writes a document as JSON and reads it again.
 func TestDocumentKeepsEveryByte(t *testing.T) {
 	at := int64(5)
-	want := Document{Job: "a", Entry: "1|<&>|\u2028", History: []Text{"\xff\x00|", "plain \n"}, Kept: map[string]Text{"r": "\xc3"},
-		Waiting: map[string]Waiting{"r": {"\xfe", &at}}}
+	want := export.Document{Job: "a", Entry: "1|<&>|\u2028", History: []export.Text{"\xff\x00|", "plain \n"}, Kept: map[string]export.Text{"r": "\xc3"},
+		Waiting: map[string]export.Waiting{"r": {Record: "\xfe", Start: &at}}}
 	text, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got Document
+	var got export.Document
 	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, want) || bytes.Count(text, []byte("base64")) != 3 {
 		t.Errorf("%s is read as %+v, %v", text, got, err)
 	}
@@ -190,15 +196,15 @@ func TestDocumentKeepsEveryByte(t *testing.T) {
 
 // former is the digest that a field of byJob names, when neither an entry nor an announcement does:
 // nothing uses it any more.
-func former(t *testing.T, l *Ledger, field string) string {
+func former(t *testing.T, l *ledger.Ledger, field string) string {
 	t.Helper()
 	digest := strings.TrimPrefix(field, "defs ")
-	for _, a := range must(l.Announced(t.Context())) {
+	for _, a := range must(define.ListAnnounced(t.Context(), l)) {
 		if a.Digest == digest {
 			return ""
 		}
 	}
-	for _, s := range must(l.Jobs(t.Context())) {
+	for _, s := range must(query.Jobs(t.Context(), l)) {
 		if s.Entry.Digest == digest {
 			return ""
 		}

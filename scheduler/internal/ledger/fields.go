@@ -86,7 +86,7 @@ func (f *fields) outcome() (o jobs.Outcome) {
 	return o
 }
 
-func (f *fields) window() Window { return windowOf(f.text()) }
+func (f *fields) window() Window { return WindowOf(f.text()) }
 
 // attempts reads 'until,attempt'.
 func (f *fields) attempts() (until int64, attempt int) {
@@ -108,16 +108,16 @@ func (f *fields) tally() map[jobs.Outcome]int64 {
 func (f *fields) going() (all []BackfillRun) {
 	for part := range strings.SplitSeq(f.text(), ",") {
 		if tick, run, ok := strings.Cut(part, "="); ok {
-			all = append(all, BackfillRun{number(tick), run})
+			all = append(all, BackfillRun{Number(tick), run})
 		}
 	}
 	return all
 }
 
-// windowOf reads 'from,to'. Any other text is the zero window.
-func windowOf(s string) Window {
+// WindowOf reads 'from,to'. Any other text is the zero window.
+func WindowOf(s string) Window {
 	from, to, _ := strings.Cut(s, ",")
-	return Window{number(from), number(to)}
+	return Window{Number(from), Number(to)}
 }
 
 // countsOf reads 'succeeded=12,missed=3', and among the counts the restored tick, the ticks that
@@ -129,14 +129,67 @@ func countsOf(s string) (counts map[jobs.Outcome]int64, retold, ran, won int64) 
 		var o jobs.Outcome
 		switch {
 		case o.UnmarshalText([]byte(word)) == nil:
-			counts[o] = number(n)
+			counts[o] = Number(n)
 		case word == "retold":
-			retold = number(n)
+			retold = Number(n)
 		case word == "ran":
-			ran = number(n)
+			ran = Number(n)
 		case word == "won":
-			won = number(n)
+			won = Number(n)
 		}
 	}
 	return counts, retold, ran, won
 }
+
+// Spell is a number in digits.
+func Spell(n int64) string { return strconv.FormatInt(n, 10) }
+
+var separators = strings.NewReplacer("|", "/", "\n", " ")
+
+// Plain keeps a short text out of the way of the records' separator.
+func Plain(s string) string { return separators.Replace(s) }
+
+// Brief shortens a text to fit into a field of a record.
+func Brief(s string, most int) string {
+	s = Plain(s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most-3], "") + "..."
+	}
+	return s
+}
+
+// SpellOrNone spells an instant that may be absent.
+func SpellOrNone(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return Spell(n)
+}
+
+// SpellFlag spells a flag.
+func SpellFlag(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
+}
+
+// Spelt caches how a number is spelt, for lists that repeat it.
+type Spelt struct {
+	n    int64
+	text string
+}
+
+// Of is how a number is spelt.
+func (s *Spelt) Of(n int64) string {
+	if s.text == "" || n != s.n {
+		s.n, s.text = n, Spell(n)
+	}
+	return s.text
+}
+
+// authorMax and MaxReason bound the stored author and reason of an operator's action, in bytes.
+const (
+	MaxAuthor = 64
+	MaxReason = 256
+)

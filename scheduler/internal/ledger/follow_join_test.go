@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"encoding/json"
@@ -10,15 +10,21 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // joins makes a job that follows several jobs.
 func (r *rig) joins(t *testing.T, name, when string, upstreams ...string) {
 	t.Helper()
 	list := must(json.Marshal(upstreams))
-	must(r.led.Define(t.Context(), r.now, []Definition{{Job: name, Digest: "d-after-" + name, Text: fmt.Appendf(nil, `{"name":%q,"after":%s,"when":%q}`, name, list, when)}}))
+	must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: name, Digest: "d-after-" + name, Text: fmt.Appendf(nil, `{"name":%q,"after":%s,"when":%q}`, name, list, when)}}))
 	for _, up := range upstreams {
-		if err := r.led.Follow(t.Context(), up, name); err != nil {
+		if err := follow.Follow(t.Context(), r.led, 0, up, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,9 +86,9 @@ func TestJoinOfARerun(t *testing.T) {
 		r.runOne(t, "b", 1)
 		r.relayAll(t)
 		r.tale(t, "j", "skipped 1-1 x1 upstream failed")
-		run := must(r.led.Rerun(t.Context(), "a", "a-1"))
-		r.want(t, Granted, pendingClaim("a", run))
-		r.settle(t, Settled, "a", run, jobs.OutcomeSucceeded)
+		run := must(operate.Rerun(t.Context(), r.led, "a", "a-1"))
+		r.want(t, claim.Granted, pendingClaim("a", run))
+		r.settle(t, settle.Settled, "a", run, jobs.OutcomeSucceeded)
 		r.relayAll(t)
 		l := r.open(t, "j")
 		if l == nil || l.Tick != noon+1000 {
@@ -102,13 +108,13 @@ func TestJoinTakesTheNewestResult(t *testing.T) {
 		r.joins(t, "j", "succeeded", "a", "b")
 		r.pass(t, time.Minute)
 		for second, c := range map[int64]struct{ first, then, want string }{1: {"1", "", ""}, 2: {"1", "2", `{"a":2}`}, 3: {"", "2", `{"a":2}`}} {
-			e := Event{Upstream: "a", Tick: noon + second*1000, Until: noon + second*1000, Count: 1, Outcome: jobs.OutcomeSucceeded, At: r.now}
+			e := ledger.Event{Upstream: "a", Tick: noon + second*1000, Until: noon + second*1000, Count: 1, Outcome: jobs.OutcomeSucceeded, At: r.now}
 			for _, result := range []string{c.first, c.then} {
 				e.Result = []byte(result)
-				must(r.led.Relay(t.Context(), e, "j"))
+				must(follow.Relay(t.Context(), r.led, e, "j"))
 			}
 			e.Upstream, e.Result = "b", nil
-			must(r.led.Relay(t.Context(), e, "j"))
+			must(follow.Relay(t.Context(), r.led, e, "j"))
 			l := r.open(t, "j")
 			if l == nil || string(l.Payload) != c.want {
 				t.Errorf("after %q and %q: %+v, want the payload %q", c.first, c.then, l, c.want)
@@ -126,9 +132,9 @@ func TestJoinTakesTicksOneByOne(t *testing.T) {
 		r.create(t, "b")
 		r.joins(t, "j", "succeeded", "a", "b")
 		r.pass(t, time.Minute)
-		r.want(t, RecordedOnly, passing("a", "r", 0, late(1, 4)))
+		r.want(t, claim.RecordedOnly, passing("a", "r", 0, late(1, 4)))
 		e := r.events(t)[0]
-		if got := must(r.led.Relay(t.Context(), e, "j")); got != RelaySeveral {
+		if got := must(follow.Relay(t.Context(), r.led, e, "j")); got != follow.Several {
 			t.Fatalf("four at once: %s", got)
 		}
 		one := e
@@ -137,19 +143,19 @@ func TestJoinTakesTicksOneByOne(t *testing.T) {
 		rest := e
 		rest.Rest = true
 		for range 2 { // another caller has delivered 2 meanwhile
-			if got := must(r.led.Relay(t.Context(), one, "j")); got != RelayDone {
+			if got := must(follow.Relay(t.Context(), r.led, one, "j")); got != follow.Done {
 				t.Fatalf("one: %s", got)
 			}
-			rest.Gaps = []Gap{{First: at(1), Last: at(4), Next: at(5), Count: 4}}
-			if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelaySeveral {
+			rest.Gaps = []ledger.Gap{{First: at(1), Last: at(4), Next: at(5), Count: 4}}
+			if got := must(follow.Relay(t.Context(), r.led, rest, "j")); got != follow.Several {
 				t.Fatalf("a gap with a row in it: %s", got)
 			}
 		}
-		rest.Gaps = []Gap{{First: at(1), Last: at(1), Next: at(2), Count: 1}, {First: at(3), Last: at(4), Next: at(5), Count: 2}}
-		if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelayDone {
+		rest.Gaps = []ledger.Gap{{First: at(1), Last: at(1), Next: at(2), Count: 1}, {First: at(3), Last: at(4), Next: at(5), Count: 2}}
+		if got := must(follow.Relay(t.Context(), r.led, rest, "j")); got != follow.Done {
 			t.Fatalf("the rest: %s", got)
 		}
-		if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelaySeveral {
+		if got := must(follow.Relay(t.Context(), r.led, rest, "j")); got != follow.Several {
 			t.Fatalf("the rest again: %s", got)
 		}
 		r.tale(t, "j", "skipped 2-2 x1 upstream missed", "skipped 1-1 x1 upstream missed", "skipped 3-4 x2 upstream missed")
@@ -169,24 +175,24 @@ func TestGapWithARun(t *testing.T) {
 		r.pass(t, time.Minute)
 		at := func(second int64) int64 { return noon + second*1000 }
 		for _, name := range []string{"a", "b"} {
-			must(r.led.Relay(t.Context(), Event{Upstream: name, Tick: at(2), Until: at(2), Count: 1, Outcome: jobs.OutcomeSucceeded, At: r.now}, "j"))
+			must(follow.Relay(t.Context(), r.led, ledger.Event{Upstream: name, Tick: at(2), Until: at(2), Count: 1, Outcome: jobs.OutcomeSucceeded, At: r.now}, "j"))
 		}
 		run := r.open(t, "j")
-		rest := Event{Upstream: "b", Tick: at(1), Until: at(4), Next: at(5), Count: 4, Outcome: jobs.OutcomeMissed, At: r.now, Rest: true}
+		rest := ledger.Event{Upstream: "b", Tick: at(1), Until: at(4), Next: at(5), Count: 4, Outcome: jobs.OutcomeMissed, At: r.now, Rest: true}
 		for _, pending := range []bool{true, false} {
-			rest.Gaps = []Gap{{First: at(1), Last: at(3), Next: at(4), Count: 3}}
-			if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelaySeveral {
+			rest.Gaps = []ledger.Gap{{First: at(1), Last: at(3), Next: at(4), Count: 3}}
+			if got := must(follow.Relay(t.Context(), r.led, rest, "j")); got != follow.Several {
 				t.Errorf("pending %t: %s", pending, got)
 			}
 			if pending {
-				r.want(t, Granted, after(0, "j", run.ID))
+				r.want(t, claim.Granted, after(0, "j", run.ID))
 			}
 		}
-		rest.Gaps = []Gap{{First: at(1), Last: at(1), Next: at(2), Count: 1}, {First: at(3), Last: at(4), Next: at(5), Count: 2}}
-		if got := must(r.led.Relay(t.Context(), rest, "j")); got != RelayDone {
+		rest.Gaps = []ledger.Gap{{First: at(1), Last: at(1), Next: at(2), Count: 1}, {First: at(3), Last: at(4), Next: at(5), Count: 2}}
+		if got := must(follow.Relay(t.Context(), r.led, rest, "j")); got != follow.Done {
 			t.Error(got)
 		}
-		r.settle(t, Settled, "j", run.ID, jobs.OutcomeSucceeded)
+		r.settle(t, settle.Settled, "j", run.ID, jobs.OutcomeSucceeded)
 		r.tale(t, "j", "skipped 1-1 x1 upstream missed", "skipped 3-4 x2 upstream missed", "succeeded 2")
 	})
 }
@@ -200,11 +206,11 @@ func TestJoinsAreBounded(t *testing.T) {
 		r.joins(t, "j", "any", "a", "b")
 		r.follower(t, "j", "last")
 		r.pass(t, time.Minute)
-		e := Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Result: []byte(`1`)}
+		e := ledger.Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Result: []byte(`1`)}
 		for i := range int64(1002) {
 			e.Tick = noon + 1000*(i+1)
 			e.Until = e.Tick
-			if got := must(r.led.Relay(t.Context(), e, "j")); got != RelayDone {
+			if got := must(follow.Relay(t.Context(), r.led, e, "j")); got != follow.Done {
 				t.Fatal(got)
 			}
 		}
@@ -212,15 +218,15 @@ func TestJoinsAreBounded(t *testing.T) {
 		if e := r.events(t); len(e) != 2 || e[1].Outcome != jobs.OutcomeMissed || e[1].Upstream != "j" {
 			t.Errorf("its follower is told %+v", e)
 		}
-		fields := must(r.client.HGetAll(t.Context(), r.led.keys[0].joins).Result())
+		fields := must(r.client.HGetAll(t.Context(), r.led.Keys[0].Joins).Result())
 		if len(fields) != 1+2*1000 {
 			t.Errorf("%d fields, of 1,000 ticks with a result", len(fields))
 		}
 		// All is old by the time of the next.
-		r.pass(t, r.led.cfg.KeepFor+time.Minute)
+		r.pass(t, r.led.Config.KeepFor+time.Minute)
 		e.Tick, e.Until = noon+2_000_000, noon+2_000_000
-		must(r.led.Relay(t.Context(), e, "j"))
-		if n := must(r.client.HLen(t.Context(), r.led.keys[0].joins).Result()); n != 3 {
+		must(follow.Relay(t.Context(), r.led, e, "j"))
+		if n := must(r.client.HLen(t.Context(), r.led.Keys[0].Joins).Result()); n != 3 {
 			t.Errorf("%d fields are left of one tick", n)
 		}
 	})
@@ -237,31 +243,31 @@ func TestJoinsAreGivenUp(t *testing.T) {
 		r.pass(t, time.Minute)
 		for second := range int64(3) {
 			at := noon + 1000*(second+1)
-			e := Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Tick: at, Until: at, Result: []byte(`1`)}
-			must(r.led.Relay(t.Context(), e, "j"))
+			e := ledger.Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Tick: at, Until: at, Result: []byte(`1`)}
+			must(follow.Relay(t.Context(), r.led, e, "j"))
 			if second == 1 {
-				r.pass(t, r.led.cfg.KeepFor-time.Minute)
+				r.pass(t, r.led.Config.KeepFor-time.Minute)
 			}
 		}
 		for range 2 {
-			must(0, r.led.GiveUpJoins(t.Context(), "j"))
+			must(0, follow.GiveUpJoins(t.Context(), r.led, "j"))
 			r.tale(t, "j")
 		}
 		r.pass(t, 2*time.Minute)
 		for range 2 {
-			must(0, r.led.GiveUpJoins(t.Context(), "j"))
+			must(0, follow.GiveUpJoins(t.Context(), r.led, "j"))
 			r.tale(t, "j", "missed 1-1 x1 upstream", "missed 2-2 x1 upstream")
 		}
 		if e := r.events(t); len(e) != 2 || e[0].Outcome != jobs.OutcomeMissed || e[0].Upstream != "j" {
 			t.Errorf("its follower is told %+v", e)
 		}
-		joins := r.led.keys[0].joins
+		joins := r.led.Keys[0].Joins
 		if n := must(r.client.HLen(t.Context(), joins).Result()); n != 3 || r.entry(t, "j").Counts[jobs.OutcomeMissed] != 2 {
 			t.Errorf("%d fields are left of one tick: %+v", n, r.entry(t, "j"))
 		}
-		r.pass(t, r.led.cfg.KeepFor)
-		must(0, r.led.GiveUpJoins(t.Context(), "j"))
-		must(0, r.led.GiveUpJoins(t.Context(), "nobody"))
+		r.pass(t, r.led.Config.KeepFor)
+		must(0, follow.GiveUpJoins(t.Context(), r.led, "j"))
+		must(0, follow.GiveUpJoins(t.Context(), r.led, "nobody"))
 		if n := must(r.client.HLen(t.Context(), joins).Result()); n != 0 {
 			t.Errorf("%d fields are left of nothing", n)
 		}
@@ -280,12 +286,12 @@ func TestJoinOfAnotherDefinition(t *testing.T) {
 		r.runOne(t, "a", 1)
 		r.relayAll(t)
 		old := r.entry(t, "j")
-		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "j", Digest: "d-new", WasDigest: old.Digest, Text: []byte(`{"name":"j","after":"b"}`)}}))
+		must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: "j", Digest: "d-new", WasDigest: old.Digest, Text: []byte(`{"name":"j","after":"b"}`)}}))
 		r.tale(t, "j", "superseded -1763726400-0 x0 definition replaced", "missed 1-1 x1 upstream")
-		if err := r.led.Remove(t.Context(), "k"); err != nil {
+		if err := operate.Remove(t.Context(), r.led, "k"); err != nil {
 			t.Fatal(err)
 		}
-		if left := must(r.client.HGetAll(t.Context(), r.led.keys[0].joins).Result()); len(left) > 0 {
+		if left := must(r.client.HGetAll(t.Context(), r.led.Keys[0].Joins).Result()); len(left) > 0 {
 			t.Errorf("left are %q", slices.Sorted(maps.Keys(left)))
 		}
 	})
@@ -301,10 +307,10 @@ func TestJoinOfANewerVersion(t *testing.T) {
 		r.pass(t, time.Minute)
 		r.runOne(t, "a", 1)
 		r.relayAll(t)
-		joins := r.led.keys[0].joins
+		joins := r.led.Keys[0].Joins
 		tick := must(r.client.HGet(t.Context(), joins, "j").Result())
 		must(r.client.HSet(t.Context(), joins, "j|"+tick, "9|of a newer version").Result())
-		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "j", Digest: "d-new", WasDigest: r.entry(t, "j").Digest, Text: []byte(`{"name":"j","after":"b"}`)}}))
+		must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: "j", Digest: "d-new", WasDigest: r.entry(t, "j").Digest, Text: []byte(`{"name":"j","after":"b"}`)}}))
 		r.tale(t, "j", "superseded -1763726400-0 x0 definition replaced")
 		left := must(r.client.HGetAll(t.Context(), joins).Result())
 		if left["j"] != tick || left["j|"+tick] != "9|of a newer version" {
@@ -319,15 +325,15 @@ func TestResultOfASuccess(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")
 		r.pass(t, time.Minute)
-		r.want(t, Granted, tickClaim("a", "a-1", 1))
-		report := Report{Job: "a", Run: "a-1", Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Tries: 1, Result: []byte(`{"text":"a|b"}`)}
+		r.want(t, claim.Granted, tickClaim("a", "a-1", 1))
+		report := settle.Report{Job: "a", Run: "a-1", Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Tries: 1, Result: []byte(`{"text":"a|b"}`)}
 		for range 2 {
-			if got := must(r.led.Settle(t.Context(), []Report{report})); got[0] != Settled {
+			if got := must(settle.Settle(t.Context(), r.led, []settle.Report{report})); got[0] != settle.Settled {
 				t.Fatal(got)
 			}
 		}
 		e := r.events(t)
-		if len(e) != 1 || string(e[0].Result) != `{"text":"a|b"}` || !slices.Equal(e[0].Followers, []string{"b"}) || !strings.HasPrefix(e[0].record, "2|a|") {
+		if len(e) != 1 || string(e[0].Result) != `{"text":"a|b"}` || !slices.Equal(e[0].Followers, []string{"b"}) || !strings.HasPrefix(e[0].Record(), "2|a|") {
 			t.Fatalf("events %+v", e)
 		}
 		r.relayAll(t)

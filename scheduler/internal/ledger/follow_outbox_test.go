@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"errors"
@@ -9,6 +9,11 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 func TestRelayIsRefused(t *testing.T) {
@@ -19,21 +24,21 @@ func TestRelayIsRefused(t *testing.T) {
 		r.runOne(t, "a", 1)
 		e := r.events(t)[0]
 		for _, job := range []string{"nobody", "other", "a"} {
-			if got := must(r.led.Relay(t.Context(), e, job)); got != RelayUnrelated {
+			if got := must(follow.Relay(t.Context(), r.led, e, job)); got != follow.Unrelated {
 				t.Errorf("%s: %s", job, got)
 			}
 		}
 		stranger := e
 		stranger.Upstream = "x"
-		if got := must(r.led.Relay(t.Context(), stranger, "b")); got != RelayUnrelated {
+		if got := must(follow.Relay(t.Context(), r.led, stranger, "b")); got != follow.Unrelated {
 			t.Errorf("of another job: %s", got)
 		}
-		r.client.ZAdd(t.Context(), r.led.keys[0].pending, members(pendingMax)...)
-		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayFull {
+		r.client.ZAdd(t.Context(), r.led.Keys[0].Pending, members(ledger.PendingMax)...)
+		if got := must(follow.Relay(t.Context(), r.led, e, "b")); got != follow.Full {
 			t.Errorf("too many pending: %s", got)
 		}
-		r.client.ZRemRangeByRank(t.Context(), r.led.keys[0].pending, 0, 0)
-		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayDone {
+		r.client.ZRemRangeByRank(t.Context(), r.led.Keys[0].Pending, 0, 0)
+		if got := must(follow.Relay(t.Context(), r.led, e, "b")); got != follow.Done {
 			t.Errorf("one less: %s", got)
 		}
 	})
@@ -47,17 +52,17 @@ func TestFullOutbox(t *testing.T) {
 		r.pass(t, time.Minute)
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r1", 1))
 		e := r.events(t)[0]
-		r.client.ZAdd(t.Context(), r.led.keys[0].outbox, members(10_000)...)
-		if a := r.want(t, JobBusy, tickClaim("a", "r2", 2)); a.Detail != "full outbox" {
+		r.client.ZAdd(t.Context(), r.led.Keys[0].Outbox, members(10_000)...)
+		if a := r.want(t, claim.JobBusy, tickClaim("a", "r2", 2)); a.Detail != "full outbox" {
 			t.Errorf("%+v", a)
 		}
-		r.want(t, JobBusy, passing("a", "r", 0, late(2, 3)))
-		r.want(t, Granted, tickClaim("free", "r3", 1)) // it has no followers
-		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayFull {
+		r.want(t, claim.JobBusy, passing("a", "r", 0, late(2, 3)))
+		r.want(t, claim.Granted, tickClaim("free", "r3", 1)) // it has no followers
+		if got := must(follow.Relay(t.Context(), r.led, e, "b")); got != follow.Full {
 			t.Errorf("a follower that is followed: %s", got)
 		}
-		r.client.ZRemRangeByRank(t.Context(), r.led.keys[0].outbox, 0, 1)
-		if got := must(r.led.Relay(t.Context(), e, "b")); got != RelayDone {
+		r.client.ZRemRangeByRank(t.Context(), r.led.Keys[0].Outbox, 0, 1)
+		if got := must(follow.Relay(t.Context(), r.led, e, "b")); got != follow.Done {
 			t.Errorf("one less: %s", got)
 		}
 	})
@@ -65,23 +70,23 @@ func TestFullOutbox(t *testing.T) {
 
 func TestFollowers(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		follow := func(job string, want error) {
+		followJob := func(job string, want error) {
 			t.Helper()
-			if err := r.led.Follow(t.Context(), "a", job); !errors.Is(err, want) {
+			if err := follow.Follow(t.Context(), r.led, 0, "a", job); !errors.Is(err, want) {
 				t.Fatalf("%s: %v, want %v", job, err, want)
 			}
 		}
 		for i := range 256 {
-			follow(fmt.Sprint("f", i), nil)
+			followJob(fmt.Sprint("f", i), nil)
 		}
-		follow("f0", nil) // again
-		follow("more", ErrRefused)
+		followJob("f0", nil) // again
+		followJob("more", ledger.ErrRefused)
 		for i := range 256 {
-			if err := r.led.Unfollow(t.Context(), "a", fmt.Sprint("f", i)); err != nil {
+			if err := follow.Unfollow(t.Context(), r.led, 0, "a", fmt.Sprint("f", i)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if left := r.client.HGetAll(t.Context(), r.led.keys[0].followers).Val(); len(left) != 0 {
+		if left := r.client.HGetAll(t.Context(), r.led.Keys[0].Followers).Val(); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
 	})
@@ -91,19 +96,19 @@ func TestFollowers(t *testing.T) {
 // scan.
 func TestNewEventsDoNotWaitForOld(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		const old = 5 * eventsMax
+		const old = 5 * query.EventsMax
 		r.chainOf(t, "a", "b")
 		r.pass(t, time.Minute)
 		r.runOne(t, "a", 1)
 		e := r.events(t)[0]
 		pipe := r.client.Pipeline()
 		for i := range old {
-			pipe.Do(t.Context(), "ZADD", r.led.keys[0].outbox, e.At-old+int64(i), strings.TrimSuffix(e.Record(), fmt.Sprint(e.At))+fmt.Sprint(e.At-old+int64(i)))
+			pipe.Do(t.Context(), "ZADD", r.led.Keys[0].Outbox, e.At-old+int64(i), strings.TrimSuffix(e.Record(), fmt.Sprint(e.At))+fmt.Sprint(e.At-old+int64(i)))
 		}
 		if _, err := pipe.Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		gaze, seen := r.led.NewScanner(), make(map[string]bool)
+		gaze, seen := query.NewScanner(r.led), make(map[string]bool)
 		for look := range 20 {
 			found, newest := must(gaze.Scan(t.Context(), r.now, 0)).Events, 0
 			for _, x := range found {
@@ -114,7 +119,7 @@ func TestNewEventsDoNotWaitForOld(t *testing.T) {
 					newest++
 				}
 			}
-			if len(found) > 2*eventsMax || newest > 1 || look > 0 && newest == 0 && len(found) > eventsMax/2 {
+			if len(found) > 2*query.EventsMax || newest > 1 || look > 0 && newest == 0 && len(found) > query.EventsMax/2 {
 				t.Errorf("look %d: %d events, the newest %d times", look, len(found), newest)
 			}
 		}
@@ -134,14 +139,14 @@ func TestFollowerMovesOnBeforeItIsTold(t *testing.T) {
 		r.pass(t, time.Minute)
 		r.runOne(t, "a", 1)
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r2", 2))
-		was := must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "x"}}))[0]
-		must(r.led.Define(ctx, r.now, []Definition{{Job: "b", Digest: "other", WasDigest: was.Digest, Text: []byte(`{"after":"c"}`)}}))
+		was := must(define.Define(ctx, r.led, r.now, []define.Definition{{Job: "b", Digest: "x"}}))[0]
+		must(define.Define(ctx, r.led, r.now, []define.Definition{{Job: "b", Digest: "other", WasDigest: was.Digest, Text: []byte(`{"after":"c"}`)}}))
 		r.pass(t, time.Second)
 		r.runOne(t, "a", 3)
-		for i, want := range []Status{RelayDone, RelayDone, RelayUnrelated} {
+		for i, want := range []ledger.Status{follow.Done, follow.Done, follow.Unrelated} {
 			e := r.events(t)[i]
 			for range 2 {
-				if got := must(r.led.Relay(ctx, e, "b")); got != want {
+				if got := must(follow.Relay(ctx, r.led, e, "b")); got != want {
 					t.Errorf("told of tick %d: %s, want %s", i+1, got, want)
 				}
 			}
@@ -167,18 +172,18 @@ func TestFollowerHeldInAnotherDefinition(t *testing.T) {
 		for tick, c := range []struct {
 			holders []string
 			unheld  bool
-			want    Status
-		}{{[]string{"other"}, false, RelayUnheld}, {[]string{"other"}, true, RelayDone}, {[]string{"other", "d-after-b"}, true, RelayDone}} {
+			want    ledger.Status
+		}{{[]string{"other"}, false, follow.Unheld}, {[]string{"other"}, true, follow.Done}, {[]string{"other", "d-after-b"}, true, follow.Done}} {
 			r.runOne(t, "a", int64(tick+1))
 			e := r.events(t)[tick]
 			e.Holders, e.Unheld = c.holders, c.unheld
-			if got := must(r.led.Relay(t.Context(), e, "b")); got != c.want {
+			if got := must(follow.Relay(t.Context(), r.led, e, "b")); got != c.want {
 				t.Errorf("tick %d: %s, want %s", tick+1, got, c.want)
 			}
 		}
 		r.tale(t, "b", "missed 2-2 x1 late")
 		r.relayAll(t)
-		if l := must(r.led.InFlight(t.Context(), "b")); len(l) != 2 {
+		if l := must(query.InFlight(t.Context(), r.led, "b")); len(l) != 2 {
 			t.Errorf("in flight: %+v", l)
 		}
 		r.sound(t)
@@ -192,10 +197,10 @@ func TestRelayedByAnotherServer(t *testing.T) {
 		r.pass(t, time.Minute)
 		r.runOne(t, "a", 1)
 		e := r.events(t)[0]
-		if err := r.led.At("another").Relayed(t.Context(), e); !errors.Is(err, ErrServer) || len(r.events(t)) != 1 {
+		if err := follow.Relayed(t.Context(), r.led.At("another"), e); !errors.Is(err, ledger.ErrServer) || len(r.events(t)) != 1 {
 			t.Errorf("another server: %v, and %d events are left; want ErrServer and 1", err, len(r.events(t)))
 		}
-		if err := r.led.At(r.epoch()).Relayed(t.Context(), e); err != nil || len(r.events(t)) != 0 {
+		if err := follow.Relayed(t.Context(), r.led.At(r.epoch()), e); err != nil || len(r.events(t)) != 0 {
 			t.Errorf("the server: %v, and %d events are left; want none", err, len(r.events(t)))
 		}
 	})

@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,12 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // TestFollow: a tick that succeeded is run by the follower, once; any other end, and a tick that
@@ -37,8 +43,8 @@ func TestFollow(t *testing.T) {
 		r.complete(t, jobs.OutcomeSucceeded, after(0, "c", l.ID))
 
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-2", 2))
-		r.want(t, RecordedOnly, passing("a", "r", 0, late(3, 5)))
-		must(r.led.Trigger(t.Context(), "a", Trigger{Run: "t"})) // a run of no tick
+		r.want(t, claim.RecordedOnly, passing("a", "r", 0, late(3, 5)))
+		must(operate.Trigger(t.Context(), r.led, "a", operate.TriggerRequest{Run: "t"})) // a run of no tick
 		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", "t"))
 		r.relayAll(t)
 		if r.open(t, "b") != nil || r.open(t, "c") != nil {
@@ -62,19 +68,19 @@ func TestFollowRepeatedTicks(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")
 		r.pass(t, time.Minute)
-		r.want(t, Granted, attempts(2, tickClaim("a", "r1", 1)))
+		r.want(t, claim.Granted, attempts(2, tickClaim("a", "r1", 1)))
 		r.reap(t, "a", "r1")
 		if e := r.events(t); len(e) != 0 {
 			t.Fatalf("told of an attempt that is repeated: %+v", e)
 		}
-		run := NextAttemptID("r1")
+		run := ledger.NextAttemptID("r1")
 		r.complete(t, jobs.OutcomeFailed, attempts(2, pendingClaim("a", run)))
 		r.relayAll(t)
 		again := func(outcome jobs.Outcome) {
 			t.Helper()
-			run = must(r.led.Rerun(t.Context(), "a", run))
-			r.want(t, Granted, pendingClaim("a", run))
-			r.settle(t, Settled, "a", run, outcome)
+			run = must(operate.Rerun(t.Context(), r.led, "a", run))
+			r.want(t, claim.Granted, pendingClaim("a", run))
+			r.settle(t, settle.Settled, "a", run, outcome)
 			r.relayAll(t)
 		}
 		again(jobs.OutcomeFailed)
@@ -83,15 +89,15 @@ func TestFollowRepeatedTicks(t *testing.T) {
 		if l == nil {
 			t.Fatal("the success was not told")
 		}
-		r.want(t, Granted, after(0, "b", l.ID))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "b", Run: l.ID}}))
-		r.pass(t, 2*relayedFor) // the follower has forgotten the event
+		r.want(t, claim.Granted, after(0, "b", l.ID))
+		must(settle.Unclaim(t.Context(), r.led, []settle.Return{{Job: "b", Run: l.ID}}))
+		r.pass(t, 2*follow.RelayedFor) // the follower has forgotten the event
 		again(jobs.OutcomeSucceeded)
 		again(jobs.OutcomeFailed)
-		r.want(t, Granted, after(0, "b", NextAttemptID(l.ID)))
+		r.want(t, claim.Granted, after(0, "b", ledger.NextAttemptID(l.ID)))
 		again(jobs.OutcomeSucceeded)
-		r.settle(t, Settled, "b", NextAttemptID(l.ID), jobs.OutcomeSucceeded)
-		r.pass(t, 2*relayedFor)
+		r.settle(t, settle.Settled, "b", ledger.NextAttemptID(l.ID), jobs.OutcomeSucceeded)
+		r.pass(t, 2*follow.RelayedFor)
 		again(jobs.OutcomeSucceeded)
 		again(jobs.OutcomeFailed)
 		r.tale(t, "b", "skipped 1-1 x1 upstream failed", "succeeded 1")
@@ -106,12 +112,14 @@ func TestFollowRepeatedTicks(t *testing.T) {
 // followers get no event of the attempt. A follower may still wait for the success, until a node
 // can run it, or start to follow only now.
 func TestFollowARerunOfASuccess(t *testing.T) {
-	back := func(r *rig, run string) { must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: run}})) }
-	cancel := func(r *rig, run string) { must(r.led.Cancel(t.Context(), "a", run, "ann", "")) }
+	back := func(r *rig, run string) {
+		must(settle.Unclaim(t.Context(), r.led, []settle.Return{{Job: "a", Run: run}}))
+	}
+	cancel := func(r *rig, run string) { must(operate.Cancel(t.Context(), r.led, "a", run, "ann", "")) }
 	for how, end := range map[string]func(t *testing.T, r *rig, run string){
-		"failed":                            func(t *testing.T, r *rig, run string) { r.settle(t, Settled, "a", run, jobs.OutcomeFailed) },
+		"failed":                            func(t *testing.T, r *rig, run string) { r.settle(t, settle.Settled, "a", run, jobs.OutcomeFailed) },
 		"crashed":                           func(t *testing.T, r *rig, run string) { r.reap(t, "a", run) },
-		"cancelled once it was handed back": func(t *testing.T, r *rig, run string) { back(r, run); cancel(r, NextAttemptID(run)) },
+		"cancelled once it was handed back": func(t *testing.T, r *rig, run string) { back(r, run); cancel(r, ledger.NextAttemptID(run)) },
 		"handed back once it was cancelled": func(t *testing.T, r *rig, run string) { cancel(r, run); back(r, run) },
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -121,17 +129,17 @@ func TestFollowARerunOfASuccess(t *testing.T) {
 				r.runOne(t, "a", 1)
 				success := r.events(t)[0]
 				success.Holders = []string{}
-				if got := must(r.led.Relay(t.Context(), success, "b")); got != RelayUnheld {
+				if got := must(follow.Relay(t.Context(), r.led, success, "b")); got != follow.Unheld {
 					t.Fatalf("told while nobody holds it: %s", got)
 				}
-				run := must(r.led.Rerun(t.Context(), "a", "a-1"))
-				r.want(t, Granted, pendingClaim("a", run))
+				run := must(operate.Rerun(t.Context(), r.led, "a", "a-1"))
+				r.want(t, claim.Granted, pendingClaim("a", run))
 				end(t, r, run)
 				if events := r.events(t); len(events) != 1 {
 					t.Errorf("the followers are told %+v", events)
 				}
 				success.Unheld = true
-				if got := must(r.led.Relay(t.Context(), success, "b")); got != RelayDone {
+				if got := must(follow.Relay(t.Context(), r.led, success, "b")); got != follow.Done {
 					t.Fatalf("told after half a minute: %s", got)
 				}
 				r.tale(t, "b", "missed 1-1 x1 late")
@@ -152,12 +160,12 @@ func TestFollowIsNoLabel(t *testing.T) {
 			t.Fatalf("the definition is %s", text)
 		}
 		r.pass(t, time.Minute)
-		if got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: "b", Digest: "d-label", WasDigest: "d-after-b", Cursor: noon + 3600_000, Text: text}})); got[0].Status != "replaced" {
+		if got := must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: "b", Digest: "d-label", WasDigest: "d-after-b", Cursor: noon + 3600_000, Text: text}})); got[0].Status != "replaced" {
 			t.Fatalf("define: %s", got[0].Status)
 		}
 		r.pass(t, time.Second)
 		r.runOne(t, "a", 1)
-		if got := must(r.led.Relay(t.Context(), r.events(t)[0], "b")); got != RelayUnrelated {
+		if got := must(follow.Relay(t.Context(), r.led, r.events(t)[0], "b")); got != follow.Unrelated {
 			t.Errorf("told: %s", got)
 		}
 		if l := r.open(t, "b"); l != nil {
@@ -176,15 +184,15 @@ func TestFollowARewoundTick(t *testing.T) {
 				r.pass(t, time.Minute)
 				r.runOne(t, "a", 1)
 				r.follower(t, "a", "b")
-				must(r.led.Rewind(t.Context(), r.now, Rewind{Job: "a", Digest: "d-second", From: noon + 2000, To: noon + 1000}))
-				r.want(t, Granted, attempts(3, tickClaim("a", "again", 1)))
+				must(operate.Rewind(t.Context(), r.led, r.now, operate.RewindRequest{Job: "a", Digest: "d-second", From: noon + 2000, To: noon + 1000}))
+				r.want(t, claim.Granted, attempts(3, tickClaim("a", "again", 1)))
 				run := "again"
 				if crash {
 					r.reap(t, "a", run)
-					run = NextAttemptID(run)
-					r.want(t, Granted, attempts(3, pendingClaim("a", run)))
+					run = ledger.NextAttemptID(run)
+					r.want(t, claim.Granted, attempts(3, pendingClaim("a", run)))
 				}
-				r.settle(t, Settled, "a", run, jobs.OutcomeFailed)
+				r.settle(t, settle.Settled, "a", run, jobs.OutcomeFailed)
 				r.relayAll(t)
 				r.tale(t, "b", "skipped 1-1 x1 upstream failed")
 				r.sound(t)
@@ -204,7 +212,7 @@ func TestFollowerThatNobodyHolds(t *testing.T) {
 			t.Helper()
 			for _, unheld := range []bool{true, true, false} {
 				e := r.events(t)[0]
-				if e.Unheld = unheld; must(r.led.Relay(t.Context(), e, "b")) != RelayDone {
+				if e.Unheld = unheld; must(follow.Relay(t.Context(), r.led, e, "b")) != follow.Done {
 					t.Fatal("not told")
 				}
 			}
@@ -214,7 +222,7 @@ func TestFollowerThatNobodyHolds(t *testing.T) {
 		relay()
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "a-2", 2))
 		r.relayAll(t)
-		again := must(r.led.Rerun(t.Context(), "a", "a-2"))
+		again := must(operate.Rerun(t.Context(), r.led, "a", "a-2"))
 		r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", again))
 		relay()
 		if l := r.open(t, "b"); l != nil {
@@ -232,18 +240,18 @@ func TestFollowATickHandedBackTooLate(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.chainOf(t, "a", "b")
 		r.pass(t, 1500*time.Millisecond)
-		r.want(t, Granted, tickClaim("a", "a-1", 1))
-		must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: "a-1"}}))
+		r.want(t, claim.Granted, tickClaim("a", "a-1", 1))
+		must(settle.Unclaim(t.Context(), r.led, []settle.Return{{Job: "a", Run: "a-1"}}))
 		r.pass(t, time.Minute)
-		c := pendingClaim("a", NextAttemptID("a-1"))
-		c.Drop = ReasonStartWithin
-		if a := r.want(t, RecordedOnly, c); a.Detail != "missed,start_within" {
+		c := pendingClaim("a", ledger.NextAttemptID("a-1"))
+		c.Drop = ledger.ReasonStartWithin
+		if a := r.want(t, claim.RecordedOnly, c); a.Detail != "missed,start_within" {
 			t.Errorf("%+v", a)
 		}
 		if e := r.events(t); len(e) != 1 || e[0].Tick != noon+1000 || e[0].Outcome != jobs.OutcomeMissed {
 			t.Errorf("told: %+v", e)
 		}
-		r.want(t, Granted, tickClaim("a", "a-2", 2))
+		r.want(t, claim.Granted, tickClaim("a", "a-2", 2))
 		r.sound(t)
 	})
 }

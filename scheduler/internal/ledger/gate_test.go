@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"context"
@@ -11,20 +11,29 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // closedGates are gates that are not open, and the texts of their errors.
 var closedGates = []struct {
 	stored string
-	want   ClosedError
+	want   ledger.ClosedError
 	next   string
 }{
-	{"1|0||sealed|m1|10.0.0.7:6379", ClosedError{"sealed", "m1", "10.0.0.7:6379"}, "move to 10.0.0.7:6379, or have moved; use that Redis, or look with `move status`"},
-	{"1|0||filling|m1|10.0.0.7:6379", ClosedError{"filling", "m1", "10.0.0.7:6379"}, "moved here from 10.0.0.7:6379; wait for `move open`, or look with `move status`"},
-	{"1|0||burnt|m1|10.0.0.7:6379", ClosedError{"burnt", "m1", "10.0.0.7:6379"}, "a move from 10.0.0.7:6379 to here was undone; use that Redis"},
-	{"2|whatever", ClosedError{State: "foreign"}, "update this program"},
-	{"1|0||open|cut", ClosedError{State: "foreign"}, "update this program"},
-	{"1|0||shut||", ClosedError{State: "shut"}, "update this program"},
+	{"1|0||sealed|m1|10.0.0.7:6379", ledger.ClosedError{"sealed", "m1", "10.0.0.7:6379"}, "move to 10.0.0.7:6379, or have moved; use that Redis, or look with `move status`"},
+	{"1|0||filling|m1|10.0.0.7:6379", ledger.ClosedError{"filling", "m1", "10.0.0.7:6379"}, "moved here from 10.0.0.7:6379; wait for `move open`, or look with `move status`"},
+	{"1|0||burnt|m1|10.0.0.7:6379", ledger.ClosedError{"burnt", "m1", "10.0.0.7:6379"}, "a move from 10.0.0.7:6379 to here was undone; use that Redis"},
+	{"2|whatever", ledger.ClosedError{State: "foreign"}, "update this program"},
+	{"1|0||open|cut", ledger.ClosedError{State: "foreign"}, "update this program"},
+	{"1|0||shut||", ledger.ClosedError{State: "shut"}, "update this program"},
 }
 
 // deed is a call that a closed gate refuses and an open one does not.
@@ -35,13 +44,9 @@ type deed struct {
 
 // defines is a deed that a definition is answered a word to; epoch is of a promotion, -1 for a
 // node's own.
-func defines(name, word string, epoch int64, d Definition) deed {
+func defines(name, word string, epoch int64, d define.Definition) deed {
 	return deed{name, func(ctx context.Context, r *rig) error {
-		define := r.led.Define
-		if epoch >= 0 {
-			define = r.led.bySwitch(epoch)
-		}
-		got, err := define(ctx, r.now, []Definition{d})
+		got, err := r.register(ctx, epoch, d)
 		if err == nil && got[0].Status != word {
 			return fmt.Errorf("answered %+v, want %s", got[0], word)
 		}
@@ -49,22 +54,23 @@ func defines(name, word string, epoch int64, d Definition) deed {
 	}}
 }
 
-// bySwitch is Define for a promotion.
-func (l *Ledger) bySwitch(epoch int64) func(context.Context, int64, []Definition) ([]Defined, error) {
-	return func(ctx context.Context, now int64, batch []Definition) ([]Defined, error) {
-		return l.Switch(ctx, now, epoch, batch)
+// register is Define, or Switch for a promotion of this epoch; -1 for a node's own registration.
+func (r *rig) register(ctx context.Context, epoch int64, d define.Definition) ([]define.Defined, error) {
+	if epoch >= 0 {
+		return define.Switch(ctx, r.led, r.now, epoch, []define.Definition{d})
 	}
+	return define.Define(ctx, r.led, r.now, []define.Definition{d})
 }
 
-func claims(name string, c Claim) deed {
+func claims(name string, c claim.Claim) deed {
 	return deed{name, func(ctx context.Context, r *rig) error {
-		got, err := r.led.Claim(ctx, node, r.now, []Claim{c})
-		switch a := append(got, Answer{})[0]; {
+		got, err := claim.Send(ctx, r.led, node, r.now, []claim.Claim{c})
+		switch a := append(got, claim.Answer{})[0]; {
 		case err != nil:
 			return err
-		case a.Verdict == Closed:
-			return fmt.Errorf("%w: %w: %s", ErrClosed, ErrRefused, a.Detail)
-		case a.Verdict != Granted && a.Verdict != Opened && a.Verdict != RecordedOnly:
+		case a.Verdict == claim.Closed:
+			return fmt.Errorf("%w: %w: %s", ledger.ErrClosed, ledger.ErrRefused, a.Detail)
+		case a.Verdict != claim.Granted && a.Verdict != claim.Opened && a.Verdict != claim.RecordedOnly:
 			return fmt.Errorf("answered %+v", a)
 		}
 		return nil
@@ -78,33 +84,39 @@ func without[T any](_ T, err error) error { return err }
 const hour = noon + 3_600_000
 
 // deeds is one of everything that a gate guards, each on a job of its own; see furnish.
-func deeds(e Event, shard, pending string) []deed {
-	def := func(job, digest string, d Definition) Definition {
+func deeds(e ledger.Event, shard, pending string) []deed {
+	def := func(job, digest string, d define.Definition) define.Definition {
 		d.Job, d.Digest, d.Revision, d.Text, d.WasDigest = job, digest, "9", []byte("{}"), "d-second"
 		return d
 	}
-	back := Rewind{Job: "back", Digest: "d-second", From: noon + 2000, To: noon + 1000}
+	back := operate.RewindRequest{Job: "back", Digest: "d-second", From: noon + 2000, To: noon + 1000}
 	return []deed{
 		claims("tick", tickClaim("idle", "x1", 2)), claims("pending", pendingClaim("pend", pending)), claims("shard", shardAgain("parts", shard)),
 		claims("open", sharded(2, tickClaim("wide", "x2", 1))), claims("passes", passing("passes", "x3", 0, late(1, 3))),
-		defines("create", "created", -1, def("new", "d-new", Definition{Cursor: hour})),
-		defines("same", "same", -1, def("idle", "d-second", Definition{})),
-		defines("replace", "replaced", -1, def("later", "d-new", Definition{WasCursor: hour, Cursor: hour + 1})),
-		defines("replace, same schedule", "replaced", -1, def("stays", "d-new", Definition{Same: true})),
-		defines("switch", "replaced", 0, def("turns", "d-new", Definition{Same: true, Generation: "neo"})),
-		defines("switch creates", "created", 0, def("neo", "d-new", Definition{Cursor: hour, Generation: "neo"})),
-		{"trigger", func(ctx context.Context, r *rig) error { return without(r.led.Trigger(ctx, "idle", Trigger{Run: "t"})) }},
-		{"trigger, unique", func(ctx context.Context, r *rig) error {
-			return without(r.led.Trigger(ctx, "idle", Trigger{Unique: "u"}))
+		defines("create", "created", -1, def("new", "d-new", define.Definition{Cursor: hour})),
+		defines("same", "same", -1, def("idle", "d-second", define.Definition{})),
+		defines("replace", "replaced", -1, def("later", "d-new", define.Definition{WasCursor: hour, Cursor: hour + 1})),
+		defines("replace, same schedule", "replaced", -1, def("stays", "d-new", define.Definition{Same: true})),
+		defines("switch", "replaced", 0, def("turns", "d-new", define.Definition{Same: true, Generation: "neo"})),
+		defines("switch creates", "created", 0, def("neo", "d-new", define.Definition{Cursor: hour, Generation: "neo"})),
+		{"trigger", func(ctx context.Context, r *rig) error {
+			return without(operate.Trigger(ctx, r.led, "idle", operate.TriggerRequest{Run: "t"}))
 		}},
-		{"rerun", func(ctx context.Context, r *rig) error { return without(r.led.Rerun(ctx, "repeat", "repeat-1")) }},
-		{"rewind", func(ctx context.Context, r *rig) error { return without(r.led.Rewind(ctx, r.now, back)) }},
-		{"remove", func(ctx context.Context, r *rig) error { return r.led.Remove(ctx, "gone") }},
-		{"pause", func(ctx context.Context, r *rig) error { return r.led.Pause(ctx, "idle", Pause{Author: "ann"}) }},
-		{"resume", func(ctx context.Context, r *rig) error { return r.led.Resume(ctx, "paused") }},
-		{"relay", func(ctx context.Context, r *rig) error { return without(r.led.Relay(ctx, e, "down")) }},
-		{"follow", func(ctx context.Context, r *rig) error { return r.led.Follow(ctx, "idle", "x") }},
-		{"unfollow", func(ctx context.Context, r *rig) error { return r.led.Unfollow(ctx, "up", "down") }},
+		{"trigger, unique", func(ctx context.Context, r *rig) error {
+			return without(operate.Trigger(ctx, r.led, "idle", operate.TriggerRequest{Unique: "u"}))
+		}},
+		{"rerun", func(ctx context.Context, r *rig) error {
+			return without(operate.Rerun(ctx, r.led, "repeat", "repeat-1"))
+		}},
+		{"rewind", func(ctx context.Context, r *rig) error { return without(operate.Rewind(ctx, r.led, r.now, back)) }},
+		{"remove", func(ctx context.Context, r *rig) error { return operate.Remove(ctx, r.led, "gone") }},
+		{"pause", func(ctx context.Context, r *rig) error {
+			return operate.Pause(ctx, r.led, "idle", ledger.Pause{Author: "ann"})
+		}},
+		{"resume", func(ctx context.Context, r *rig) error { return operate.Resume(ctx, r.led, "paused") }},
+		{"relay", func(ctx context.Context, r *rig) error { return without(follow.Relay(ctx, r.led, e, "down")) }},
+		{"follow", func(ctx context.Context, r *rig) error { return follow.Follow(ctx, r.led, 0, "idle", "x") }},
+		{"unfollow", func(ctx context.Context, r *rig) error { return follow.Unfollow(ctx, r.led, 0, "up", "down") }},
 	}
 }
 
@@ -115,27 +127,27 @@ func (r *rig) furnish(t *testing.T) []deed {
 		r.create(t, job)
 	}
 	for _, job := range []string{"later", "stays", "turns"} {
-		must(r.led.Define(t.Context(), r.now, []Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: hour}}))
+		must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: hour}}))
 	}
 	r.chainOf(t, "up", "down")
 	r.pass(t, time.Minute)
 	for _, job := range []string{"idle", "repeat", "back", "gone", "up"} {
 		r.runOne(t, job, 1)
 	}
-	r.want(t, Opened, sharded(2, tickClaim("parts", "p", 1)))
-	r.pause(t, "paused", Pause{Author: "ann"})
-	must(r.led.Trigger(t.Context(), "pend", Trigger{Run: "by hand"}))
-	return deeds(r.events(t)[0], ShardRun("p", 1), "by hand")
+	r.want(t, claim.Opened, sharded(2, tickClaim("parts", "p", 1)))
+	r.pause(t, "paused", ledger.Pause{Author: "ann"})
+	must(operate.Trigger(t.Context(), r.led, "pend", operate.TriggerRequest{Run: "by hand"}))
+	return deeds(r.events(t)[0], claim.ShardRun("p", 1), "by hand")
 }
 
 // refused does a deed behind a closed gate: it changes nothing, and the error has the reason and
 // the next step.
-func (d deed) refused(t *testing.T, r *rig, want ClosedError, next string) {
+func (d deed) refused(t *testing.T, r *rig, want ledger.ClosedError, next string) {
 	t.Helper()
 	r.unchanged(t, d.name+", refused,", func() {
 		err := d.do(t.Context(), r)
-		var closed *ClosedError
-		if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrRefused) || errors.As(err, &closed) && *closed != want || !strings.Contains(err.Error(), next) {
+		var closed *ledger.ClosedError
+		if !errors.Is(err, ledger.ErrClosed) || !errors.Is(err, ledger.ErrRefused) || errors.As(err, &closed) && *closed != want || !strings.Contains(err.Error(), next) {
 			t.Errorf("%s: %v, want %+v and %q", d.name, err, want, next)
 		}
 	})
@@ -176,27 +188,29 @@ func TestAClosedGateChangesNothing(t *testing.T) {
 
 // heldDeeds is one of every guarded call about backfills, joins, chunks and promotions that nodes
 // make by themselves.
-func heldDeeds(r *rig, fed Backfill) []deed {
-	chunks := r.led.Chunks(map[string]string{"idle": "d-second"})
+func heldDeeds(r *rig, fed ledger.Backfill) []deed {
+	chunks := define.Chunks(r.led, map[string]string{"idle": "d-second"})
 	part := r.led.Partition("idle")
 	return []deed{
 		{"backfill", func(ctx context.Context, r *rig) error {
-			b := Backfill{ID: "more", Job: "idle", From: r.now - 10_000, To: r.now, Parallel: 1, Total: 3, Author: "ann"}
-			return without(r.led.Backfill(ctx, b, "d-second"))
+			b := ledger.Backfill{ID: "more", Job: "idle", From: r.now - 10_000, To: r.now, Parallel: 1, Total: 3, Author: "ann"}
+			return without(backfill.Begin(ctx, r.led, b, "d-second"))
 		}},
 		{"feed", func(ctx context.Context, r *rig) error {
-			_, _, err := r.led.Feed(ctx, fed, "d-second", 1, []int64{fed.From + 1000, fed.From + 2000})
+			_, _, err := backfill.Feed(ctx, r.led, fed, "d-second", 1, []int64{fed.From + 1000, fed.From + 2000})
 			return err
 		}},
-		{"cancel a backfill", func(ctx context.Context, r *rig) error { return without(r.led.CancelBackfill(ctx, "a", "ann", "")) }},
-		{"give up", func(ctx context.Context, r *rig) error { return r.led.GiveUpJoins(ctx, "j") }},
-		{"announce", func(ctx context.Context, r *rig) error { return r.led.Announce(ctx, "blue", "1", chunks[part]) }},
+		{"cancel a backfill", func(ctx context.Context, r *rig) error { return without(backfill.Cancel(ctx, r.led, "a", "ann", "")) }},
+		{"give up", func(ctx context.Context, r *rig) error { return follow.GiveUpJoins(ctx, r.led, "j") }},
+		{"announce", func(ctx context.Context, r *rig) error { return define.Announce(ctx, r.led, "blue", "1", chunks[part]) }},
 		{"store", func(ctx context.Context, r *rig) error {
-			return r.led.Store(ctx, part, []string{"d-more"}, func(string) ([]byte, error) { return []byte(`{"name":"idle"}`), nil })
+			return define.Store(ctx, r.led, part, []string{"d-more"}, func(string) ([]byte, error) { return []byte(`{"name":"idle"}`), nil })
 		}},
-		{"current", func(ctx context.Context, r *rig) error { return without(r.led.Current(ctx, chunks[part][0], "99")) }},
+		{"current", func(ctx context.Context, r *rig) error {
+			return without(define.Current(ctx, r.led, chunks[part][0], "99"))
+		}},
 		{"promote", func(ctx context.Context, r *rig) error {
-			return r.led.Raise(ctx, Promotion{Epoch: 7, Generation: "blue"})
+			return define.Raise(ctx, r.led, ledger.Promotion{Epoch: 7, Generation: "blue"})
 		}},
 	}
 }
@@ -212,22 +226,22 @@ func TestAClosedGateTakesNothingFromNodes(t *testing.T) {
 				}
 				r.joins(t, "j", "succeeded", "a", "b")
 				r.pass(t, time.Minute)
-				must(r.led.Relay(t.Context(), Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Tick: noon + 1000, Until: noon + 1000}, "j"))
+				must(follow.Relay(t.Context(), r.led, ledger.Event{Upstream: "a", Outcome: jobs.OutcomeSucceeded, Count: 1, At: r.now, Tick: noon + 1000, Until: noon + 1000}, "j"))
 				r.hold(t, "old", "1", held(2, "first"))
-				r.pass(t, r.led.cfg.KeepFor+time.Minute)
+				r.pass(t, r.led.Config.KeepFor+time.Minute)
 				all := heldDeeds(r, r.filling(t, 4, 2))
-				late := r.now + 2*AnnouncedFor.Milliseconds()
+				late := r.now + 2*define.AnnouncedFor.Milliseconds()
 				r.gate(t, g.stored)
 				for _, d := range all {
 					d.refused(t, r, g.want, g.next)
 				}
-				r.unchanged(t, "tidy", func() { noError(t, r.led.Tidy(t.Context(), r.led.Partition("job-0"), late)) })
+				r.unchanged(t, "tidy", func() { noError(t, define.Tidy(t.Context(), r.led, r.led.Partition("job-0"), late)) })
 				r.gate(t, "1|0||open|m1|10.0.0.7:6379")
 				for _, d := range all {
 					d.done(t, r)
 				}
 				before := dump(t, r.client)
-				noError(t, r.led.Tidy(t.Context(), r.led.Partition("job-0"), late))
+				noError(t, define.Tidy(t.Context(), r.led, r.led.Partition("job-0"), late))
 				if len(differences(before, dump(t, r.client))) == 0 {
 					t.Error("tidy has changed nothing, so that it did not is no news behind a closed gate")
 				}
@@ -253,61 +267,61 @@ func goesOn(t *testing.T, r *rig, stored string) {
 		r.create(t, job)
 	}
 	r.pass(t, time.Minute)
-	granted := map[string]Claim{
+	granted := map[string]claim.Claim{
 		"ends": tickClaim("ends", "ends-1", 1), "crashes": attempts(2, tickClaim("crashes", "crashes-1", 1)), "returns": tickClaim("returns", "returns-1", 1),
-		"wanted": tickClaim("wanted", "wanted-1", 1), "beside": with(jobs.OverlapAllow, tickClaim("beside", "beside-1", 1)), "parts": pendingClaim("parts", ShardRun("p", 0)),
+		"wanted": tickClaim("wanted", "wanted-1", 1), "beside": with(jobs.OverlapAllow, tickClaim("beside", "beside-1", 1)), "parts": pendingClaim("parts", claim.ShardRun("p", 0)),
 	}
-	r.want(t, Opened, sharded(2, tickClaim("parts", "p", 1)))
+	r.want(t, claim.Opened, sharded(2, tickClaim("parts", "p", 1)))
 	shard := granted["parts"]
 	shard.Shard = true
 	granted["parts"] = shard
-	first := map[string]Answer{}
+	first := map[string]claim.Answer{}
 	for job, c := range granted {
-		first[job] = r.want(t, Granted, c)
+		first[job] = r.want(t, claim.Granted, c)
 	}
-	must(r.led.Trigger(ctx, "waits", Trigger{Run: "waits-t"}))
+	must(operate.Trigger(ctx, r.led, "waits", operate.TriggerRequest{Run: "waits-t"}))
 	r.gate(t, stored)
 	for job, c := range granted {
-		got := must(r.led.Claim(ctx, node, r.now, []Claim{tickClaim("due", "no", 1), c}))
-		if got[0].Verdict != Closed || got[1].Verdict != Granted || got[1].Token != first[job].Token {
+		got := must(claim.Send(ctx, r.led, node, r.now, []claim.Claim{tickClaim("due", "no", 1), c}))
+		if got[0].Verdict != claim.Closed || got[1].Verdict != claim.Granted || got[1].Token != first[job].Token {
 			t.Errorf("%s, asked again: %+v, first %+v", job, got, first[job])
 		}
-		if other := must(r.led.Claim(ctx, Claimer{ID: "n2"}, r.now, []Claim{c})); other[0].Verdict != Closed {
+		if other := must(claim.Send(ctx, r.led, claim.Claimer{ID: "n2"}, r.now, []claim.Claim{c})); other[0].Verdict != claim.Closed {
 			t.Errorf("%s, asked for by another node: %+v", job, other)
 		}
 	}
 	r.renew(t, "ends", "ends-1", true)
-	r.settle(t, Settled, "ends", "ends-1", jobs.OutcomeSucceeded)
-	r.settle(t, Settled, "beside", "beside-1", jobs.OutcomeFailed)
-	if got := must(r.led.Unclaim(ctx, []Return{{Job: "returns", Run: "returns-1"}})); got[0] != Returned || r.open(t, "returns") == nil {
+	r.settle(t, settle.Settled, "ends", "ends-1", jobs.OutcomeSucceeded)
+	r.settle(t, settle.Settled, "beside", "beside-1", jobs.OutcomeFailed)
+	if got := must(settle.Unclaim(ctx, r.led, []settle.Return{{Job: "returns", Run: "returns-1"}})); got[0] != settle.Returned || r.open(t, "returns") == nil {
 		t.Errorf("unclaim: %s", got[0])
 	}
-	if got := must(r.led.Cancel(ctx, "wanted", "wanted-1", "ann", "")); got != Told {
+	if got := must(operate.Cancel(ctx, r.led, "wanted", "wanted-1", "ann", "")); got != operate.Flagged {
 		t.Errorf("cancel what is going: %s", got)
 	}
-	for run, job := range map[string]string{"waits-t": "waits", "p": "parts", ShardRun("p", 1): "parts"} { // they may go elsewhere
-		if got, err := r.led.Cancel(ctx, job, run, "ann", ""); !errors.Is(err, ErrClosed) {
+	for run, job := range map[string]string{"waits-t": "waits", "p": "parts", claim.ShardRun("p", 1): "parts"} { // they may go elsewhere
+		if got, err := operate.Cancel(ctx, r.led, job, run, "ann", ""); !errors.Is(err, ledger.ErrClosed) {
 			t.Errorf("cancel %s: %s, %v", run, got, err)
 		}
 	}
-	r.settle(t, Settled, "wanted", "wanted-1", jobs.OutcomeCancelled)
-	r.settle(t, Settled, "parts", ShardRun("p", 0), jobs.OutcomeSucceeded)
-	if err := r.led.Postpone(ctx, Late{Job: "due", Cursor: noon + 1000}, hour); err != nil || r.client.ZScore(ctx, r.led.keys[0].due, "due").Val() != float64(hour) {
+	r.settle(t, settle.Settled, "wanted", "wanted-1", jobs.OutcomeCancelled)
+	r.settle(t, settle.Settled, "parts", claim.ShardRun("p", 0), jobs.OutcomeSucceeded)
+	if err := claim.Postpone(ctx, r.led, query.Late{Job: "due", Cursor: noon + 1000}, hour); err != nil || r.client.ZScore(ctx, r.led.Keys[0].Due, "due").Val() != float64(hour) {
 		t.Errorf("postpone: %v", err)
 	}
 	r.pass(t, ttl+time.Millisecond)
-	lease := Run{Job: "crashes", ID: "crashes-1"}
-	if got := must(r.led.Reap(ctx, r.now, r.epoch(), []Run{lease})); got[0] != Reaped {
+	lease := ledger.Run{Job: "crashes", ID: "crashes-1"}
+	if got := must(settle.Reap(ctx, r.led, r.now, r.epoch(), []ledger.Run{lease})); got[0] != settle.Reaped {
 		t.Errorf("reap: %s", got[0])
 	}
 	if l := r.open(t, "crashes"); l == nil || l.Attempt != 2 || !l.Pending() {
 		t.Errorf("after the reaping: %+v", l)
 	}
-	r.want(t, Closed, pendingClaim("crashes", NextAttemptID("crashes-1")))
+	r.want(t, claim.Closed, pendingClaim("crashes", ledger.NextAttemptID("crashes-1")))
 	r.sound(t)
 	r.gate(t, "")
-	r.want(t, Granted, pendingClaim("crashes", NextAttemptID("crashes-1")))
-	r.want(t, Granted, pendingClaim("returns", r.open(t, "returns").ID))
+	r.want(t, claim.Granted, pendingClaim("crashes", ledger.NextAttemptID("crashes-1")))
+	r.want(t, claim.Granted, pendingClaim("returns", r.open(t, "returns").ID))
 	r.sound(t)
 }
 
@@ -323,11 +337,11 @@ func TestReassertBehindAClosedGate(t *testing.T) {
 		l := r.granted(t, tickClaim("a", "r1", 1))
 		r.failover(t, before)
 		r.gate(t, "1|0||sealed|m1|x")
-		r.says(t, Restored, of(l))
+		r.says(t, epoch.Restored, of(l))
 		r.renews(t, locking.Renewed, l)
-		r.want(t, Granted, tickClaim("a", "r1", 1)) // a repeated claim gets it, too
-		r.want(t, Closed, tickClaim("a", "r2", 2))
-		r.ends(t, Settled, l, jobs.OutcomeSucceeded)
+		r.want(t, claim.Granted, tickClaim("a", "r1", 1)) // a repeated claim gets it, too
+		r.want(t, claim.Closed, tickClaim("a", "r2", 2))
+		r.ends(t, settle.Settled, l, jobs.OutcomeSucceeded)
 		r.whole(t)
 	})
 }
@@ -335,18 +349,18 @@ func TestReassertBehindAClosedGate(t *testing.T) {
 // One job has another digest in each generation, and only the active one's may claim.
 func TestGenerationsHaveTheirOwnDigests(t *testing.T) {
 	job := jobs.Job{Name: "a", Schedule: "@every 1s", Shards: 1, TTL: ttl}
-	defs := map[string]Definition{}
+	defs := map[string]define.Definition{}
 	for _, g := range []string{"", "blue", "neo"} {
 		settings := job.Definition()
 		settings.Generation = g
-		defs[g] = Definition{Job: "a", Digest: settings.Digest(), Text: must(json.Marshal(settings)), Generation: g, Cursor: noon + 1000}
+		defs[g] = define.Definition{Job: "a", Digest: settings.Digest(), Text: must(json.Marshal(settings)), Generation: g, Cursor: noon + 1000}
 	}
 	if defs[""].Digest == defs["neo"].Digest || defs["neo"].Digest == defs["blue"].Digest || defs["blue"].Digest == defs[""].Digest {
 		t.Fatalf("two generations have one digest: %+v", defs)
 	}
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.gate(t, "1|0|blue|open||")
-		claim := func(g, run string, second int64, want Verdict) Answer {
+		request := func(g, run string, second int64, want claim.Verdict) claim.Answer {
 			t.Helper()
 			c := tickClaim("a", run, second)
 			c.Digest = defs[g].Digest
@@ -355,22 +369,22 @@ func TestGenerationsHaveTheirOwnDigests(t *testing.T) {
 		r.defined(t, "created", -1, defs["blue"])
 		r.pass(t, time.Minute)
 		for _, g := range []string{"", "neo"} {
-			if a := claim(g, "r0", 1, Superseded); a.Detail != defs["blue"].Digest {
+			if a := request(g, "r0", 1, claim.Superseded); a.Detail != defs["blue"].Digest {
 				t.Errorf("%q is told of %s", g, a.Detail)
 			}
 			r.defined(t, "differs", -1, defs[g]) // it may only create
 		}
-		claim("blue", "r1", 1, Granted)
+		request("blue", "r1", 1, claim.Granted)
 		r.gate(t, "1|1|neo|open||") // as a promotion does, job by job
 		next := defs["neo"]
 		next.WasDigest, next.Same, next.Old = defs["blue"].Digest, true, must(job.ParsedSchedule()).String()
 		r.defined(t, "replaced", 1, next)
-		claim("blue", "r1", 1, Granted) // its run goes on, and its reply may have been lost
-		claim("blue", "r2", 2, Superseded)
-		claim("neo", "r3", 2, JobBusy)
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeSucceeded)
-		claim("neo", "r3", 2, Granted)
-		r.settle(t, Settled, "a", "r3", jobs.OutcomeSucceeded)
+		request("blue", "r1", 1, claim.Granted) // its run goes on, and its reply may have been lost
+		request("blue", "r2", 2, claim.Superseded)
+		request("neo", "r3", 2, claim.JobBusy)
+		r.settle(t, settle.Settled, "a", "r1", jobs.OutcomeSucceeded)
+		request("neo", "r3", 2, claim.Granted)
+		r.settle(t, settle.Settled, "a", "r3", jobs.OutcomeSucceeded)
 		r.tale(t, "a", "superseded 2-0 x0 definition replaced "+next.Old, "succeeded 1", "succeeded 2")
 		r.sound(t)
 	})

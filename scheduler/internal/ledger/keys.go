@@ -41,38 +41,42 @@ import (
 //	{ns:p}:confirm         string nothing; written so that replicas have something to confirm, or to see whether writes are taken, for a second
 //	{ns:p}:gate            string which generation makes new jobs, and whether a move has closed the partition
 //	{ns:p}:incarnation     string id, another one each time that the partition was made, or lost records; see epoch.go
-type keys struct {
-	jobs, defs, due, runs, leases, pending, waiting, history string
-	kept, cancels, pauses, unique, followers, joins, outbox  string
-	anew, chunks, announced, gate, confirm, recent           string
-	incarnation                                              string
-	backfills, backfilled                                    string
+type Keys struct {
+	Jobs, Defs, Due, Runs, Leases, Pending, Waiting, History string
+	Kept, Cancels, Pauses, Unique, Followers, Joins, Outbox  string
+	Anew, Chunks, Announced, Gate, Confirm, Recent           string
+	Incarnation                                              string
+	Backfills, Backfilled                                    string
 
-	tag string // what they begin with
+	Tag string // what they begin with
 }
 
-// namespaceTag begins the keys of a whole namespace, partitionTag the keys of a partition.
-func namespaceTag(ns string) string        { return "{" + ns + "}:" }
+// NamespaceTag begins the keys of a whole namespace, partitionTag the keys of a partition.
+func NamespaceTag(ns string) string        { return "{" + ns + "}:" }
 func partitionTag(ns string, p int) string { return "{" + ns + ":" + strconv.Itoa(p) + "}:" }
 
-func controlKey(ns string) string  { return namespaceTag(ns) + "control" }
-func auditKey(ns string) string    { return namespaceTag(ns) + "audit" }
-func notifiedKey(ns string) string { return namespaceTag(ns) + "notified" }
+// SharedKeys are the keys of a whole namespace.
+type SharedKeys struct{ Control, Audit, Notified, Catalog, CatalogAt, CatalogDropped, Handlers string }
 
-func catalogKey(ns string) string        { return namespaceTag(ns) + "catalog" }
-func catalogAtKey(ns string) string      { return namespaceTag(ns) + "catalogat" }
-func catalogDroppedKey(ns string) string { return namespaceTag(ns) + "catalogdropped" }
-func handlersKey(ns string) string       { return namespaceTag(ns) + "handlers" }
+// NamespaceKeys returns the keys of a namespace.
+func NamespaceKeys(ns string) SharedKeys {
+	tag := NamespaceTag(ns)
+	return SharedKeys{
+		Control: tag + "control", Audit: tag + "audit", Notified: tag + "notified", Handlers: tag + "handlers",
+		Catalog: tag + "catalog", CatalogAt: tag + "catalogat", CatalogDropped: tag + "catalogdropped",
+	}
+}
 
-func partitionKeys(ns string, p int) keys {
+// PartitionKeys returns the keys of a partition.
+func PartitionKeys(ns string, p int) Keys {
 	tag := partitionTag(ns, p)
-	return keys{
-		tag:  tag,
-		jobs: tag + "jobs", defs: tag + "defs", due: tag + "due", runs: tag + "runs",
-		leases: tag + "leases", pending: tag + "pending", waiting: tag + "waiting", history: tag + "history:",
-		kept: tag + "kept", cancels: tag + "cancels", pauses: tag + "pauses", unique: tag + "unique",
-		followers: tag + "followers", joins: tag + "joins", outbox: tag + "outbox", chunks: tag + "chunks", announced: tag + "announced", gate: tag + "gate",
-		confirm: tag + "confirm", anew: tag + "anew", recent: tag + "recent", incarnation: tag + "incarnation", backfills: tag + "backfills", backfilled: tag + "backfilled",
+	return Keys{
+		Tag:  tag,
+		Jobs: tag + "jobs", Defs: tag + "defs", Due: tag + "due", Runs: tag + "runs",
+		Leases: tag + "leases", Pending: tag + "pending", Waiting: tag + "waiting", History: tag + "history:",
+		Kept: tag + "kept", Cancels: tag + "cancels", Pauses: tag + "pauses", Unique: tag + "unique",
+		Followers: tag + "followers", Joins: tag + "joins", Outbox: tag + "outbox", Chunks: tag + "chunks", Announced: tag + "announced", Gate: tag + "gate",
+		Confirm: tag + "confirm", Anew: tag + "anew", Recent: tag + "recent", Incarnation: tag + "incarnation", Backfills: tag + "backfills", Backfilled: tag + "backfilled",
 	}
 }
 
@@ -108,4 +112,17 @@ func namedKeys(tag string, names []string, items int, job func(item int) string)
 // Partition returns which of n partitions a job lives in.
 func Partition(job string, n int) int {
 	return int(xxhash.Sum64String(job) % uint64(n))
+}
+
+// The prefixes of the fields of a partition's kept that hold a run's checkpoint and progress; the
+// run's id follows.
+const (
+	SavedField    = "s:"
+	ProgressField = "g:"
+)
+
+// All are a partition's keys, without its histories.
+func (k Keys) All() []string {
+	return []string{k.Jobs, k.Defs, k.Due, k.Runs, k.Leases, k.Pending, k.Waiting,
+		k.Kept, k.Cancels, k.Pauses, k.Unique, k.Followers, k.Joins, k.Outbox, k.Chunks, k.Announced, k.Gate, k.Incarnation, k.Confirm, k.Anew, k.Recent, k.Backfills, k.Backfilled}
 }

@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"fmt"
@@ -9,6 +9,11 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // backup is a server's content: hashes, lists, sorted sets, strings by key.
@@ -89,15 +94,15 @@ func (r *rig) failover(t *testing.T, all backup) {
 }
 
 // granted claims a run, and returns its node's copy of the run.
-func (r *rig) granted(t *testing.T, c Claim) Run {
+func (r *rig) granted(t *testing.T, c claim.Claim) ledger.Run {
 	t.Helper()
 	return r.grantedTo(t, node, c)
 }
 
-func (r *rig) grantedTo(t *testing.T, by Claimer, c Claim) Run {
+func (r *rig) grantedTo(t *testing.T, by claim.Claimer, c claim.Claim) ledger.Run {
 	t.Helper()
-	a := must(r.led.Claim(t.Context(), by, r.now, []Claim{c}))[0]
-	if a.Verdict != Granted {
+	a := must(claim.Send(t.Context(), r.led, by, r.now, []claim.Claim{c}))[0]
+	if a.Verdict != claim.Granted {
 		t.Fatalf("claim %+v: %+v", c, a)
 	}
 	return c.GrantedRun(a, by, r.now)
@@ -105,8 +110,8 @@ func (r *rig) grantedTo(t *testing.T, by Claimer, c Claim) Run {
 
 // of is a node's report of a run, whose job ticks each second; change the report with the
 // functions.
-func of(l Run, change ...func(*Assertion)) Assertion {
-	a := Assertion{Digest: "d-second", Run: l}
+func of(l ledger.Run, change ...func(*epoch.Assertion)) epoch.Assertion {
+	a := epoch.Assertion{Digest: "d-second", Run: l}
 	for _, f := range change {
 		f(&a)
 	}
@@ -115,30 +120,30 @@ func of(l Run, change ...func(*Assertion)) Assertion {
 
 // gap gives up the ticks from one second after noon to another; none when the second is before the
 // first.
-func gap(first, last int64) func(*Assertion) {
-	return func(a *Assertion) {
-		a.Gap = &SkippedRange{First: noon + first*1000, Last: noon + max(first, last)*1000, Count: last - first + 1}
+func gap(first, last int64) func(*epoch.Assertion) {
+	return func(a *epoch.Assertion) {
+		a.Gap = &ledger.SkippedRange{First: noon + first*1000, Last: noon + max(first, last)*1000, Count: last - first + 1}
 	}
 }
 
 // reopen adds what a shard's report needs to open its tick.
-func reopen(params ...string) func(*Assertion) {
-	return func(a *Assertion) { a.Reopen, a.Params, a.Next = true, params, a.Run.Tick+1000 }
+func reopen(params ...string) func(*epoch.Assertion) {
+	return func(a *epoch.Assertion) { a.Reopen, a.Params, a.Next = true, params, a.Run.Tick+1000 }
 }
 
 // says reports a run twice, and compares the answers: the repeat changes nothing but the lease.
-func (r *rig) says(t *testing.T, want Status, a Assertion) Asserted {
+func (r *rig) says(t *testing.T, want ledger.Status, a epoch.Assertion) epoch.Asserted {
 	t.Helper()
-	got := must(r.led.At(r.epoch()).Reassert(t.Context(), r.now, []Assertion{a}))[0]
+	got := must(epoch.Reassert(t.Context(), r.led.At(r.epoch()), r.now, []epoch.Assertion{a}))[0]
 	if got.Status != want {
 		t.Fatalf("of %s it is said: %+v, want %s", a.Run.ID, got, want)
 	}
-	again := map[Status]Status{Restored: Known}[want]
+	again := map[ledger.Status]ledger.Status{epoch.Restored: epoch.Known}[want]
 	if again == "" {
 		again = want
 	}
 	before := r.unleased(t)
-	if got := must(r.led.At(r.epoch()).Reassert(t.Context(), r.now, []Assertion{a}))[0]; got.Status != again {
+	if got := must(epoch.Reassert(t.Context(), r.led.At(r.epoch()), r.now, []epoch.Assertion{a}))[0]; got.Status != again {
 		t.Fatalf("of %s it is said again: %+v, want %s", a.Run.ID, got, again)
 	}
 	if wrong := differences(before, r.unleased(t)); len(wrong) > 0 {
@@ -151,9 +156,9 @@ func (r *rig) says(t *testing.T, want Status, a Assertion) Asserted {
 func (r *rig) unleased(t *testing.T) map[string]string {
 	t.Helper()
 	all := dump(t, r.client)
-	delete(all, r.led.keys[0].leases)
-	delete(all, r.led.keys[0].runs)
-	for _, l := range must(r.led.InFlight(t.Context(), "a")) {
+	delete(all, r.led.Keys[0].Leases)
+	delete(all, r.led.Keys[0].Runs)
+	for _, l := range must(query.InFlight(t.Context(), r.led, "a")) {
 		l.Until, l.Beat = 0, 0
 		all["run "+l.ID] = fmt.Sprintf("%+v", l)
 	}
@@ -161,20 +166,20 @@ func (r *rig) unleased(t *testing.T) map[string]string {
 }
 
 // ends settles a run as its node does, by its token.
-func (r *rig) ends(t *testing.T, want Status, l Run, outcome jobs.Outcome) {
+func (r *rig) ends(t *testing.T, want ledger.Status, l ledger.Run, outcome jobs.Outcome) {
 	t.Helper()
-	report := Report{Job: l.Job, Run: l.ID, Token: l.Token, Outcome: outcome, Started: l.Granted, Ended: r.now, Tries: 1}
+	report := settle.Report{Job: l.Job, Run: l.ID, Token: l.Token, Outcome: outcome, Started: l.Granted, Ended: r.now, Tries: 1}
 	for range 2 {
-		if got := must(r.led.At(r.epoch()).Settle(t.Context(), []Report{report})); got[0] != want {
+		if got := must(settle.Settle(t.Context(), r.led.At(r.epoch()), []settle.Report{report})); got[0] != want {
 			t.Fatalf("settle of %s: %s, want %s", l.ID, got[0], want)
 		}
 	}
 }
 
 // renews renews a run as its node does, by its token.
-func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l Run) {
+func (r *rig) renews(t *testing.T, want locking.RenewAnswer, l ledger.Run) {
 	t.Helper()
-	got, err := r.led.At(r.epoch()).Renew(t.Context(), []locking.Renewal{{Name: l.Job, Owner: l.ID, Token: l.Token, TTL: ttl}})
+	got, err := settle.Renew(t.Context(), r.led.At(r.epoch()), []locking.Renewal{{Name: l.Job, Owner: l.ID, Token: l.Token, TTL: ttl}})
 	if err != nil || got[0] != want {
 		t.Fatalf("renewal of %s: %v, %v, want %v", l.ID, got, err, want)
 	}

@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"fmt"
@@ -10,13 +10,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
-var oneConfig = Config{Partitions: 1, Keep: 16}
+var oneConfig = ledger.Config{Partitions: 1, Keep: 16}
 
 const ttl = 5 * time.Second
 
-var node = Claimer{ID: "n1", Name: "alpha"}
+var node = claim.Claimer{ID: "n1", Name: "alpha"}
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -28,30 +35,30 @@ func must[T any](v T, err error) T {
 // create makes a job whose first tick is at noon and a second.
 func (r *rig) create(t *testing.T, job string) {
 	t.Helper()
-	got := must(r.led.Define(t.Context(), r.now, []Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: noon + 1000}}))
+	got := must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: job, Digest: "d-second", Text: []byte("{}"), Cursor: noon + 1000}}))
 	if got[0].Status != "created" {
 		t.Fatalf("%s: %s", job, got[0].Status)
 	}
 }
 
 // tickClaim is the claim of a job's tick so many seconds after noon.
-func tickClaim(job, run string, second int64) Claim {
+func tickClaim(job, run string, second int64) claim.Claim {
 	at := noon + second*1000
-	return Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: at, Tick: at, Next: at + 1000}
+	return claim.Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: at, Tick: at, Next: at + 1000}
 }
 
 // seconds is a pass of the ticks from one second after noon to another.
-func seconds(outcome jobs.Outcome, reason string, first, last int64) SkippedRange {
-	return SkippedRange{Outcome: outcome, Reason: reason, First: noon + first*1000, Last: noon + last*1000, Count: last - first + 1, Next: noon + (last+1)*1000}
+func seconds(outcome jobs.Outcome, reason string, first, last int64) ledger.SkippedRange {
+	return ledger.SkippedRange{Outcome: outcome, Reason: reason, First: noon + first*1000, Last: noon + last*1000, Count: last - first + 1, Next: noon + (last+1)*1000}
 }
 
-func pendingClaim(job, run string) Claim {
-	return Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, Pending: true}
+func pendingClaim(job, run string) claim.Claim {
+	return claim.Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, Pending: true}
 }
 
-func (r *rig) claim(t *testing.T, c Claim) Answer {
+func (r *rig) claim(t *testing.T, c claim.Claim) claim.Answer {
 	t.Helper()
-	answers, err := r.led.Claim(t.Context(), node, r.now, []Claim{c})
+	answers, err := claim.Send(t.Context(), r.led, node, r.now, []claim.Claim{c})
 	if err != nil {
 		t.Fatalf("claim %+v: %v", c, err)
 	}
@@ -59,7 +66,7 @@ func (r *rig) claim(t *testing.T, c Claim) Answer {
 }
 
 // want claims and compares the verdict.
-func (r *rig) want(t *testing.T, v Verdict, c Claim) Answer {
+func (r *rig) want(t *testing.T, v claim.Verdict, c claim.Claim) claim.Answer {
 	t.Helper()
 	a := r.claim(t, c)
 	if a.Verdict != v {
@@ -68,26 +75,26 @@ func (r *rig) want(t *testing.T, v Verdict, c Claim) Answer {
 	return a
 }
 
-func (r *rig) settle(t *testing.T, want Status, job, run string, outcome jobs.Outcome) {
+func (r *rig) settle(t *testing.T, want ledger.Status, job, run string, outcome jobs.Outcome) {
 	t.Helper()
-	got := must(r.led.Settle(t.Context(), []Report{{Job: job, Run: run, Outcome: outcome, Started: r.now, Ended: r.now, Tries: 1}}))
+	got := must(settle.Settle(t.Context(), r.led, []settle.Report{{Job: job, Run: run, Outcome: outcome, Started: r.now, Ended: r.now, Tries: 1}}))
 	if got[0] != want {
 		t.Fatalf("settle of %s: %s, want %s", run, got[0], want)
 	}
 }
 
-func (r *rig) rows(t *testing.T, job string) []Row {
+func (r *rig) rows(t *testing.T, job string) []ledger.Row {
 	t.Helper()
-	rows, _, err := r.led.History(t.Context(), []string{job})
+	rows, _, err := query.History(t.Context(), r.led, []string{job})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rows[job]
 }
 
-func (r *rig) entry(t *testing.T, job string) Entry {
+func (r *rig) entry(t *testing.T, job string) ledger.Entry {
 	t.Helper()
-	return must(r.led.Job(t.Context(), job)).Entry
+	return must(query.Job(t.Context(), r.led, job)).Entry
 }
 
 // tale compares a job's history, by outcome and second after noon: "succeeded 1", "failed 1 #2" for
@@ -127,16 +134,18 @@ func (r *rig) tale(t *testing.T, job string, want ...string) {
 }
 
 // sharded is a claim of a job with so many shards.
-func sharded(n int, c Claim, params ...string) Claim {
+func sharded(n int, c claim.Claim, params ...string) claim.Claim {
 	c.Shards, c.Params = n, params
 	return c
 }
 
 // shardClaim is the claim of a shard of an open tick.
-func shardClaim(job, tick string, shard int) Claim { return shardAgain(job, ShardRun(tick, shard)) }
+func shardClaim(job, tick string, shard int) claim.Claim {
+	return shardAgain(job, claim.ShardRun(tick, shard))
+}
 
 // shardAgain is the claim of a later attempt of one.
-func shardAgain(job, run string) Claim {
+func shardAgain(job, run string) claim.Claim {
 	c := pendingClaim(job, run)
 	c.Shard = true
 	return c
@@ -151,9 +160,9 @@ func (r *rig) ended(t *testing.T, job, tick string, outcomes ...jobs.Outcome) {
 }
 
 // left is the open tick's record; nil when there is none.
-func (r *rig) left(t *testing.T, job, tick string) *Run {
+func (r *rig) left(t *testing.T, job, tick string) *ledger.Run {
 	t.Helper()
-	for _, l := range must(r.led.InFlight(t.Context(), job)) {
+	for _, l := range must(query.InFlight(t.Context(), r.led, job)) {
 		if l.ID == tick && l.IsOpenTick {
 			return &l
 		}
@@ -172,7 +181,7 @@ func (r *rig) unchanged(t *testing.T, what string, do func()) {
 }
 
 // attempts is a claim of a tick that may be granted so often before a crash ends it.
-func attempts(most int, c Claim) Claim {
+func attempts(most int, c claim.Claim) claim.Claim {
 	c.Attempts = most
 	return c
 }
@@ -181,22 +190,22 @@ func attempts(most int, c Claim) Claim {
 func (r *rig) reap(t *testing.T, job, run string) {
 	t.Helper()
 	r.pass(t, ttl+time.Millisecond)
-	seen := Run{Job: job, ID: run}
-	for _, l := range must(r.led.InFlight(t.Context(), job)) {
+	seen := ledger.Run{Job: job, ID: run}
+	for _, l := range must(query.InFlight(t.Context(), r.led, job)) {
 		if l.ID == run {
 			seen = l
 		}
 	}
-	if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Run{seen})); got[0] != Reaped {
+	if got := must(settle.Reap(t.Context(), r.led, r.now, r.epoch(), []ledger.Run{seen})); got[0] != settle.Reaped {
 		t.Fatalf("reap of %s: %s", run, got[0])
 	}
 }
 
 // open is the one run in flight of a job, leased or pending; nil when there is none.
-func (r *rig) open(t *testing.T, job string) *Run {
+func (r *rig) open(t *testing.T, job string) *ledger.Run {
 	t.Helper()
-	var found []Run
-	for _, l := range must(r.led.InFlight(t.Context(), job)) {
+	var found []ledger.Run
+	for _, l := range must(query.InFlight(t.Context(), r.led, job)) {
 		if l.Job == job {
 			found = append(found, l)
 		}
@@ -212,47 +221,47 @@ func (r *rig) open(t *testing.T, job string) *Run {
 }
 
 // with is a claim under another overlap policy.
-func with(o jobs.Overlap, c Claim) Claim {
+func with(o jobs.Overlap, c claim.Claim) claim.Claim {
 	c.Overlap = o
 	return c
 }
 
 // passing is a claim that passes ticks before its own tick; with 0 it has none.
-func passing(job, run string, second int64, passes ...SkippedRange) Claim {
-	c := Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: passes[0].First, Skipped: passes, Next: passes[len(passes)-1].Next}
+func passing(job, run string, second int64, passes ...ledger.SkippedRange) claim.Claim {
+	c := claim.Claim{Job: job, Digest: "d-second", Run: run, TTL: ttl, From: passes[0].First, Skipped: passes, Next: passes[len(passes)-1].Next}
 	if second != 0 {
 		c.Tick, c.Next = noon+second*1000, noon+second*1000+1000
 	}
 	return c
 }
 
-func overlapped(first, last int64) SkippedRange {
-	return seconds(jobs.OutcomeSkipped, ReasonOverlap, first, last)
+func overlapped(first, last int64) ledger.SkippedRange {
+	return seconds(jobs.OutcomeSkipped, ledger.ReasonOverlap, first, last)
 }
 
-func late(first, last int64) SkippedRange {
-	return seconds(jobs.OutcomeMissed, ReasonLate, first, last)
+func late(first, last int64) ledger.SkippedRange {
+	return seconds(jobs.OutcomeMissed, ledger.ReasonLate, first, last)
 }
 
-func paused(first, last int64) SkippedRange {
-	return seconds(jobs.OutcomePaused, ReasonPaused, first, last)
+func paused(first, last int64) ledger.SkippedRange {
+	return seconds(jobs.OutcomePaused, ledger.ReasonPaused, first, last)
 }
 
-func (r *rig) pause(t *testing.T, job string, p Pause) {
+func (r *rig) pause(t *testing.T, job string, p ledger.Pause) {
 	t.Helper()
-	if err := r.led.Pause(t.Context(), job, p); err != nil {
+	if err := operate.Pause(t.Context(), r.led, job, p); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (r *rig) resume(t *testing.T, job string) {
 	t.Helper()
-	if err := r.led.Resume(t.Context(), job); err != nil {
+	if err := operate.Resume(t.Context(), r.led, job); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (r *rig) pausedFor(t *testing.T, job string, want Window) {
+func (r *rig) pausedFor(t *testing.T, job string, want ledger.Window) {
 	t.Helper()
 	if e := r.entry(t, job); e.Pause != want {
 		t.Fatalf("paused for %+v, want %+v", e.Pause, want)
@@ -260,10 +269,10 @@ func (r *rig) pausedFor(t *testing.T, job string, want Window) {
 }
 
 // complete claims, is granted, and settles.
-func (r *rig) complete(t *testing.T, outcome jobs.Outcome, c Claim) Answer {
+func (r *rig) complete(t *testing.T, outcome jobs.Outcome, c claim.Claim) claim.Answer {
 	t.Helper()
-	a := r.want(t, Granted, c)
-	r.settle(t, Settled, c.Job, c.Run, outcome)
+	a := r.want(t, claim.Granted, c)
+	r.settle(t, settle.Settled, c.Job, c.Run, outcome)
 	return a
 }
 
@@ -285,15 +294,15 @@ func (r *rig) chainOf(t *testing.T, names ...string) {
 // follower makes a job that follows another one.
 func (r *rig) follower(t *testing.T, upstream, name string) {
 	t.Helper()
-	must(r.led.Define(t.Context(), r.now, []Definition{{Job: name, Digest: "d-after-" + name, Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, upstream)}}))
-	if err := r.led.Follow(t.Context(), upstream, name); err != nil {
+	must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: name, Digest: "d-after-" + name, Text: fmt.Appendf(nil, `{"name":%q,"after":%q}`, name, upstream)}}))
+	if err := follow.Follow(t.Context(), r.led, 0, upstream, name); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (r *rig) events(t *testing.T) []Event {
+func (r *rig) events(t *testing.T) []ledger.Event {
 	t.Helper()
-	return must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Events
+	return must(query.NewScanner(r.led).Scan(t.Context(), r.now, 0)).Events
 }
 
 // relayAll delivers all events to the followers, several times each, until there are no more.
@@ -306,25 +315,25 @@ func (r *rig) relayAll(t *testing.T) {
 		}
 		for _, e := range events {
 			for _, job := range slices.Concat(e.Followers, e.Followers) {
-				if got := must(r.led.Relay(t.Context(), e, job)); got != RelayDone {
+				if got := must(follow.Relay(t.Context(), r.led, e, job)); got != follow.Done {
 					t.Fatalf("%s is told of %+v: %s", job, e, got)
 				}
 			}
-			if err := r.led.Relayed(t.Context(), e); err != nil {
+			if err := follow.Relayed(t.Context(), r.led, e); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-func after(o jobs.Overlap, job, run string) Claim {
-	return Claim{Job: job, Digest: "d-after-" + job, Run: run, TTL: ttl, Pending: true, Overlap: o}
+func after(o jobs.Overlap, job, run string) claim.Claim {
+	return claim.Claim{Job: job, Digest: "d-after-" + job, Run: run, TTL: ttl, Pending: true, Overlap: o}
 }
 
 // gate stores a gate of the only partition.
 func (r *rig) gate(t *testing.T, stored string) {
 	t.Helper()
-	if err := setGate(t.Context(), r.client, r.led.keys[0].gate, stored); err != nil {
+	if err := setGate(t.Context(), r.client, r.led.Keys[0].Gate, stored); err != nil {
 		t.Fatal(err)
 	}
 }

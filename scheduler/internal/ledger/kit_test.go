@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"cmp"
@@ -16,6 +16,10 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redistest"
+	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // The tests here change the package's scripts, so none of them runs in parallel.
@@ -31,21 +35,11 @@ var steered = []edit{
 	{"token", `redis.pcall('INFO', 'replication')`, `redis.call('HGET', 'test:clock', 'info')`},
 }
 
-// ships are the scripts that a test may change, and where they are used.
-var ships = map[string]**script{
-	"claim": &claimScript, "settle": &settleScript, "renew": &renewScript, "reassert": &reassertScript, "reap": &reapScript,
-	"unclaim": &unclaimScript, "trigger": &triggerScript, "define": &defineScript, "rerun": &rerunScript, "cancel": &cancelScript,
-	"pause": &pauseScript, "rewind": &rewindScript, "remove": &removeScript, "follow": &followScript, "relay": &relayScript, "giveup": &giveUpScript,
-	"relayed": &relayedScript, "postpone": &postponeScript, "begin": &beginScript, "promote": &promoteScript,
-	"promoted": &promotedScript, "announce": &announceScript, "store": &storeScript, "tidy": &tidyScript, "recall": &recallScript,
-	"backfill": &backfillScript, "feed": &feedScript, "unfeed": &unfeedScript, "refeed": &refeedScript, "save": &saveScript, "incarnate": &incarnateScript, "audit": &auditScript, "catalog": &catalogScript,
-}
-
 // useScripts puts changed scripts in the place of the shipped ones until the test ends.
 func useScripts(tb testing.TB, edits ...edit) {
 	tb.Helper()
 	changed := make(map[string]string)
-	piece := func(name string) string { return cmp.Or(changed[name], source(name)) }
+	piece := func(name string) string { return cmp.Or(changed[name], ledger.Source(name)) }
 	for _, e := range edits {
 		text := piece(e.piece)
 		if n := strings.Count(text, e.old); n != 1 {
@@ -53,18 +47,23 @@ func useScripts(tb testing.TB, edits ...edit) {
 		}
 		changed[e.piece] = strings.Replace(text, e.old, e.new, 1)
 	}
-	for name, at := range ships {
-		shipped := *at
-		*at = newScript(name, piece)
-		tb.Cleanup(func() { *at = shipped })
+	for _, s := range ledger.Scripts() {
+		shipped := *s
+		s.Use(piece)
+		tb.Cleanup(func() { *s = shipped })
 	}
+}
+
+// script is the script of that name.
+func script(name string) *ledger.Script {
+	return ledger.Scripts()[slices.IndexFunc(ledger.Scripts(), func(s *ledger.Script) bool { return s.Name() == name })]
 }
 
 // rig is one server and the ledger on it, with a clock that the test sets.
 type rig struct {
 	name   string
 	client *redis.Client
-	led    *Ledger
+	led    *ledger.Ledger
 	raw    *recorder
 	now    int64 // of the steered clock, ms
 
@@ -77,12 +76,12 @@ const testNS = "trace"
 const rigIncarnation = "inc"
 
 // epoch is the id of the epoch of every partition.
-func (r *rig) epoch() string { return EpochID(r.identity, rigIncarnation) }
+func (r *rig) epoch() string { return ledger.EpochID(r.identity, rigIncarnation) }
 
 // noon is where the steered clocks begin; its microseconds have 16 digits.
 const noon = int64(1_763_726_400_000)
 
-func newRig(tb testing.TB, name string, client *redis.Client, cfg Config) *rig {
+func newRig(tb testing.TB, name string, client *redis.Client, cfg ledger.Config) *rig {
 	tb.Helper()
 	r := &rig{name: name, client: client, raw: &recorder{}}
 	client.AddHook(r.raw)
@@ -92,25 +91,25 @@ func newRig(tb testing.TB, name string, client *redis.Client, cfg Config) *rig {
 	cfg.Namespace, cfg.NewID = testNS, func() string { return rigIncarnation }
 	r.clock(tb, noon*1000, "aaaaaaaaaaaa")
 	var err error
-	if r.led, err = Join(tb.Context(), client, cfg); err != nil {
+	if r.led, err = ledger.Join(tb.Context(), client, cfg); err != nil {
 		tb.Fatal(err)
 	}
 	return r
 }
 
-func realRig(tb testing.TB, cfg Config) *rig {
+func realRig(tb testing.TB, cfg ledger.Config) *rig {
 	tb.Helper()
 	return newRig(tb, "redis-server", server.Client(tb), cfg)
 }
 
-func embeddedRig(tb testing.TB, cfg Config) *rig {
+func embeddedRig(tb testing.TB, cfg ledger.Config) *rig {
 	tb.Helper()
 	_, client := redistest.StartEmbedded(tb)
 	return newRig(tb, "embedded", client, cfg)
 }
 
 // onBoth runs f on each server, with the steered clock.
-func onBoth(t *testing.T, cfg Config, f func(t *testing.T, r *rig)) {
+func onBoth(t *testing.T, cfg ledger.Config, f func(t *testing.T, r *rig)) {
 	useScripts(t, steered...)
 	t.Run("redis-server", func(t *testing.T) { f(t, realRig(t, cfg)) })
 	t.Run("embedded", func(t *testing.T) { f(t, embeddedRig(t, cfg)) })
@@ -136,7 +135,7 @@ func (r *rig) pass(tb testing.TB, d time.Duration) {
 // renew renews one lease and compares the answer.
 func (r *rig) renew(tb testing.TB, job, run string, renewed bool) {
 	tb.Helper()
-	got, err := r.led.Renew(tb.Context(), []locking.Renewal{{Name: job, Owner: run, TTL: ttl}})
+	got, err := settle.Renew(tb.Context(), r.led, []locking.Renewal{{Name: job, Owner: run, TTL: ttl}})
 	if err != nil || (got[0] == locking.Renewed) != renewed {
 		tb.Fatalf("renewal of %s: %v, %v", run, got, err)
 	}
@@ -231,4 +230,28 @@ func setGate(ctx context.Context, client *redis.Client, key, stored string) erro
 		return client.Del(ctx, key).Err()
 	}
 	return client.Set(ctx, key, stored, 0).Err()
+}
+
+// unsound is what the audit finds in the books, and what of them cannot be read but definitions.
+func unsound(ctx context.Context, l *ledger.Ledger) (wrong []string) {
+	unread := must(query.EachJob(ctx, l, "", func(b query.JobSnapshot) {
+		found, _ := audit.Books(b)
+		for _, f := range found {
+			wrong = append(wrong, f.What)
+		}
+	}))
+	for _, left := range unread.UnknownFormat {
+		if left.Kind != "definition" {
+			wrong = append(wrong, fmt.Sprintf("%s: %s", left.Key, left.What))
+		}
+	}
+	return wrong
+}
+
+// sound checks that the audit finds nothing.
+func (r *rig) sound(t *testing.T) {
+	t.Helper()
+	if wrong := unsound(t.Context(), r.led); len(wrong) > 0 {
+		t.Fatalf("the books are not in order: %q", wrong)
+	}
 }

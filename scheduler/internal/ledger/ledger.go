@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,9 +15,9 @@ import (
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-// format is the version of the namespace's layout; every record carries its own as well. Up to 1,
+// Format is the version of the namespace's layout; every record carries its own as well. Up to 1,
 // definitions were stored by job.
-const format = "2"
+const Format = "2"
 
 // BatchMax is the largest number of items that one call of the ledger takes: a script of so many
 // claims takes Redis a millisecond.
@@ -27,18 +26,19 @@ const BatchMax = 200
 // CallTimeout bounds one call to Redis.
 const CallTimeout = time.Second
 
-// pageMax is the largest number of items that one script call or one reading takes where an item
+// PageMax is the largest number of items that one script call or one reading takes where an item
 // may cost much.
-const pageMax = 50
+const PageMax = 50
 
-// pendingMax bounds the pending runs of one partition; a trigger beyond it is refused.
-const pendingMax = 10_000
+// PendingMax bounds the pending runs of one partition; a trigger beyond it is refused.
+const PendingMax = 10_000
 
 // keepForLeast is the shortest age at which rows may leave: for so long nodes report recent ends to
 // a server that lost them.
 const keepForLeast = time.Minute
 
-const defaultKeepFor = 168 * time.Hour
+// DefaultKeepFor is Config.KeepFor where none is set.
+const DefaultKeepFor = 168 * time.Hour
 
 // DefaultNamespace is the namespace where none is named.
 const DefaultNamespace = "escapement"
@@ -73,7 +73,7 @@ func (c Config) withDefaults() Config {
 	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
 	c.MaxSkew = cmp.Or(c.MaxSkew, time.Second)
 	c.Keep = cmp.Or(c.Keep, 200)
-	c.KeepFor = cmp.Or(c.KeepFor, defaultKeepFor)
+	c.KeepFor = cmp.Or(c.KeepFor, DefaultKeepFor)
 	if c.NewID == nil {
 		c.NewID = uuid.NewString
 	}
@@ -105,13 +105,13 @@ func (c Config) Validate() error {
 // Ledger is one namespace's ledger in one Redis. It is safe for concurrent use and holds no
 // connection, goroutine or cache of its own.
 type Ledger struct {
-	client redis.UniversalClient
-	cfg    Config
-	keys   []keys                          // by partition
-	known  string                          // id of the only epoch to be talked to, "" for any
+	Client redis.UniversalClient
+	Config Config
+	Keys   []Keys                          // by partition
+	Known  string                          // id of the only epoch to be talked to, "" for any
 	idea   func(context.Context) time.Time // the caller's idea of Redis' time; nil: none
 
-	confirm int // how many replicas are to have a claim
+	Confirm int // how many replicas are to have a claim
 
 	made *sync.Map // by partition, the last incarnation that was made here
 }
@@ -121,7 +121,7 @@ type Ledger struct {
 // be lost. "" is any epoch.
 func (l *Ledger) At(epoch string) *Ledger {
 	there := *l
-	there.known = epoch
+	there.Known = epoch
 	return &there
 }
 
@@ -137,15 +137,15 @@ func (l *Ledger) Believing(idea func(context.Context) time.Time) *Ledger {
 
 // Now is the caller's idea of Redis' time, and Redis' own time when the caller has none.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
-	if ms := l.believed(ctx); ms > 0 {
+	if ms := l.Believed(ctx); ms > 0 {
 		return time.UnixMilli(ms).UTC(), nil
 	}
 	now, _, err := l.Time(ctx)
 	return now, err
 }
 
-// believed is the caller's idea of Redis' time, ms; 0 for none.
-func (l *Ledger) believed(ctx context.Context) int64 {
+// Believed is the caller's idea of Redis' time, ms; 0 for none.
+func (l *Ledger) Believed(ctx context.Context) int64 {
 	if l.idea == nil {
 		return 0
 	}
@@ -178,10 +178,10 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, create 
 		return nil, fmt.Errorf("%w: namespace %q was created with %d partitions and this node is configured with %d; set partitions to %d, or use another namespace",
 			ErrRefused, cfg.Namespace, n, cfg.Partitions, n)
 	}
-	l := &Ledger{client: client, cfg: cfg, keys: make([]keys, n), made: new(sync.Map)}
-	l.cfg.Partitions = n
-	for p := range l.keys {
-		l.keys[p] = partitionKeys(cfg.Namespace, p)
+	l := &Ledger{Client: client, Config: cfg, Keys: make([]Keys, n), made: new(sync.Map)}
+	l.Config.Partitions = n
+	for p := range l.Keys {
+		l.Keys[p] = PartitionKeys(cfg.Namespace, p)
 	}
 	if create {
 		if err = l.incarnate(ctx, stored, l.All(), false); errors.As(err, new(*UnreachableError)) {
@@ -192,46 +192,45 @@ func open(ctx context.Context, client redis.UniversalClient, cfg Config, create 
 }
 
 // Namespace is the namespace's name.
-func (l *Ledger) Namespace() string { return l.cfg.Namespace }
+func (l *Ledger) Namespace() string { return l.Config.Namespace }
 
 // Partitions is the namespace's number of partitions.
-func (l *Ledger) Partitions() int { return len(l.keys) }
+func (l *Ledger) Partitions() int { return len(l.Keys) }
 
 // Partition returns the partition that a job lives in.
-func (l *Ledger) Partition(job string) int { return Partition(job, len(l.keys)) }
+func (l *Ledger) Partition(job string) int { return Partition(job, len(l.Keys)) }
 
-// tag begins the keys of a job's partition.
-func (l *Ledger) tag(job string) string { return l.keys[l.Partition(job)].tag }
+// Tag begins the keys of a job's partition.
+func (l *Ledger) Tag(job string) string { return l.Keys[l.Partition(job)].Tag }
 
-func ms(n int64) string { return strconv.FormatInt(n, 10) }
-
-// refused turns the answers {'clock', redis ms} and {'server', id} into a *ClockError and
-// ErrServer.
-func refused(reply []any, now int64) error {
-	if len(reply) != 2 {
-		return nil
+// ByPartition groups the places 0..n-1 by the partition of their job: one group for each
+// partition, in order, empty where it has none of the jobs.
+func (l *Ledger) ByPartition(n int, job func(int) string) [][]int {
+	groups := make([][]int, len(l.Keys))
+	for i := range n {
+		p := l.Partition(job(i))
+		groups[p] = append(groups[p], i)
 	}
-	switch reply[0] {
-	case "clock":
-		return &ClockError{Redis: time.UnixMilli(number(reply[1])), Believed: time.UnixMilli(now)}
-	case "server":
-		return ErrServer
-	case "closed":
-		return ClosedBy(text(reply[1]))
-	}
-	return nil
+	return groups
 }
 
-func text(v any) string {
-	s, _ := v.(string)
-	return s
+// PartitionsOf are the partitions in which the named jobs live.
+func (l *Ledger) PartitionsOf(names []string) (parts []int) {
+	for p, places := range l.ByPartition(len(names), func(i int) string { return names[i] }) {
+		if len(places) > 0 {
+			parts = append(parts, p)
+		}
+	}
+	return parts
 }
 
-func number(v any) int64 {
-	s := text(v)
-	if s == "" {
-		return 0 // without the error that it would make
-	}
-	n, _ := strconv.ParseInt(s, 10, 64)
-	return n
+// Confirming returns the ledger for claims that wait until so many replicas have them; see
+// Answer.Unconfirmed.
+func (l *Ledger) Confirming(replicas int) *Ledger {
+	there := *l
+	there.Confirm = replicas
+	return &there
 }
+
+// UniqueMax bounds the unique keys that one partition remembers.
+const UniqueMax = 100_000

@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"fmt"
@@ -7,6 +7,11 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // TestRecall: nodes' reports of a lost job decide where it begins: the latest counts, whenever the
@@ -20,7 +25,7 @@ func TestRecall(t *testing.T) {
 		"all of them before":    func(t *testing.T, r *rig) { r.recall(t, 4, nil); r.recall(t, 2, nil); r.create(t, "a") },
 		"of another definition": func(t *testing.T, r *rig) {
 			r.create(t, "a")
-			must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Confirmed: true}}))
+			must(epoch.Recall(t.Context(), r.led, r.now, []epoch.KnownCursor{{Job: "a", Digest: "d-other", Cursor: noon + 1000, Confirmed: true}}))
 			r.recall(t, 4, nil)
 		},
 	} {
@@ -31,9 +36,9 @@ func TestRecall(t *testing.T) {
 				if e := r.entry(t, "a"); e.Cursor != noon+4000 || e.Base != noon+4000 {
 					t.Fatalf("the job begins at %+v", e)
 				}
-				r.want(t, Granted, tickClaim("a", "r4", 4))
+				r.want(t, claim.Granted, tickClaim("a", "r4", 4))
 				r.recall(t, 2, nil) // too late: the report has been used, and the job goes on
-				r.want(t, Stale, tickClaim("a", "r2", 2))
+				r.want(t, claim.Stale, tickClaim("a", "r2", 2))
 				r.sound(t)
 			})
 		})
@@ -48,7 +53,7 @@ func TestWorkedOutCursorYields(t *testing.T) {
 			onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 				r.pass(t, 10*time.Second)
 				workedOut := func() {
-					must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + 7000}}))
+					must(epoch.Recall(t.Context(), r.led, r.now, []epoch.KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + 7000}}))
 				}
 				if first {
 					workedOut()
@@ -69,10 +74,10 @@ func TestWorkedOutCursorYields(t *testing.T) {
 // or not. A report of an older version after a newer one counts as worked out.
 func TestMarkOfAnOlderVersion(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		ctx, k := t.Context(), r.led.keys[0]
+		ctx, k := t.Context(), r.led.Keys[0]
 		r.pass(t, 10*time.Second)
 		r.recall(t, 4, nil)
-		mark := func() string { return r.client.HGet(ctx, k.anew, "a|d-second").Val() }
+		mark := func() string { return r.client.HGet(ctx, k.Anew, "a|d-second").Val() }
 		if got, want := mark(), fmt.Sprint("|", noon+4000); got != want {
 			t.Errorf("the mark is %q, want %q", got, want)
 		}
@@ -80,7 +85,7 @@ func TestMarkOfAnOlderVersion(t *testing.T) {
 		if got, want := mark(), fmt.Sprint("1|", noon+4000); got != want {
 			t.Errorf("with the job made, the mark is %q, want %q", got, want)
 		}
-		r.client.HSet(ctx, k.anew, "a|d-second", fmt.Sprint("1|", noon+7000))
+		r.client.HSet(ctx, k.Anew, "a|d-second", fmt.Sprint("1|", noon+7000))
 		r.recall(t, 5, nil)
 		if e := r.entry(t, "a"); e.Cursor != noon+5000 {
 			t.Errorf("the job begins at %+v", e)
@@ -92,9 +97,9 @@ func TestMarkOfAnOlderVersion(t *testing.T) {
 func TestShardedCursorIsTheLatest(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.pass(t, 10*time.Second)
-		for _, known := range []KnownCursor{{Cursor: noon + 7000}, {Cursor: noon + 4000, Confirmed: true}} {
+		for _, known := range []epoch.KnownCursor{{Cursor: noon + 7000}, {Cursor: noon + 4000, Confirmed: true}} {
 			known.Job, known.Digest, known.Sharded = "a", "d-second", true
-			must(r.led.Recall(t.Context(), r.now, []KnownCursor{known}))
+			must(epoch.Recall(t.Context(), r.led, r.now, []epoch.KnownCursor{known}))
 		}
 		r.create(t, "a")
 		if e := r.entry(t, "a"); e.Cursor != noon+7000 {
@@ -108,14 +113,14 @@ func TestShardedCursorIsTheLatest(t *testing.T) {
 func TestRecallAfterAClaim(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.pass(t, 5*time.Second)
-		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Cursor: noon + 6000, Text: []byte("{}")}}))
+		must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: "a", Digest: "d-second", Cursor: noon + 6000, Text: []byte("{}")}}))
 		r.pass(t, 1100*time.Millisecond)
-		r.want(t, Granted, tickClaim("a", "r6", 6))
-		if got, want := r.recall(t, 3, nil), []Recalled{{Word: Before, Cursor: noon + 6000}}; !reflect.DeepEqual(got, want) {
+		r.want(t, claim.Granted, tickClaim("a", "r6", 6))
+		if got, want := r.recall(t, 3, nil), []epoch.Recalled{{Word: epoch.Before, Cursor: noon + 6000}}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("answered %+v, want %+v", got, want)
 		}
-		r.recall(t, 3, &SkippedRange{First: noon + 3000, Last: noon + 5000, Count: 3})
-		r.recall(t, 3, &SkippedRange{First: noon + 3000, Last: noon + 5000, Count: 3})
+		r.recall(t, 3, &ledger.SkippedRange{First: noon + 3000, Last: noon + 5000, Count: 3})
+		r.recall(t, 3, &ledger.SkippedRange{First: noon + 3000, Last: noon + 5000, Count: 3})
 		if e := r.entry(t, "a"); e.Base != noon+3000 || e.Cursor != noon+7000 {
 			t.Errorf("the chain is %+v", e)
 		}
@@ -132,22 +137,22 @@ func TestRecallOfARollback(t *testing.T) {
 		r.pass(t, 1100*time.Millisecond)
 		r.runOne(t, "a", 1)
 		r.pass(t, time.Minute) // that it was made is no news any more
-		r.client.Del(t.Context(), r.led.keys[0].anew)
-		worked := KnownCursor{Job: "a", Digest: "d-second", Cursor: noon + 5000}
-		if got := must(r.led.Recall(t.Context(), r.now, []KnownCursor{worked})); got != nil {
+		r.client.Del(t.Context(), r.led.Keys[0].Anew)
+		worked := epoch.KnownCursor{Job: "a", Digest: "d-second", Cursor: noon + 5000}
+		if got := must(epoch.Recall(t.Context(), r.led, r.now, []epoch.KnownCursor{worked})); got != nil {
 			t.Errorf("what is worked out moves no cursor: %+v", got)
 		}
-		if got, want := r.recall(t, 5, nil), []Recalled{{Word: Behind, Cursor: noon + 2000}}; !reflect.DeepEqual(got, want) {
+		if got, want := r.recall(t, 5, nil), []epoch.Recalled{{Word: epoch.Behind, Cursor: noon + 2000}}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("answered %+v, want %+v", got, want)
 		}
 		for range 2 {
-			r.recall(t, 5, &SkippedRange{First: noon + 2000, Last: noon + 4000, Count: 3})
+			r.recall(t, 5, &ledger.SkippedRange{First: noon + 2000, Last: noon + 4000, Count: 3})
 		}
 		if got := r.recall(t, 1, nil); got != nil {
 			t.Errorf("a node that knows less: %+v", got)
 		}
 		r.tale(t, "a", "succeeded 1", "missed 2-4 x3 failover")
-		r.want(t, Granted, tickClaim("a", "r5", 5))
+		r.want(t, claim.Granted, tickClaim("a", "r5", 5))
 		r.sound(t)
 	})
 }
@@ -164,12 +169,12 @@ func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
 				l := r.granted(t, tickClaim("a", "r1", 1))
 				r.failover(t, before)
 				r.pass(t, time.Second)
-				must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 3000}}))
-				r.says(t, Restored, Assertion{Digest: "d-other", Run: l})
+				must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: "a", Digest: "d-second", Text: []byte("{}"), Cursor: noon + 3000}}))
+				r.says(t, epoch.Restored, epoch.Assertion{Digest: "d-other", Run: l})
 				if ended {
-					r.ends(t, Settled, l, jobs.OutcomeSucceeded)
+					r.ends(t, settle.Settled, l, jobs.OutcomeSucceeded)
 				}
-				if got, want := r.recall(t, 1, nil), []Recalled{{Word: After, Cursor: noon + 1000}}; !reflect.DeepEqual(got, want) {
+				if got, want := r.recall(t, 1, nil), []epoch.Recalled{{Word: epoch.After, Cursor: noon + 1000}}; !reflect.DeepEqual(got, want) {
 					t.Fatalf("answered %+v, want %+v", got, want)
 				}
 				if got := r.recall(t, 2, nil); got != nil {
@@ -178,7 +183,7 @@ func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
 				if e := r.entry(t, "a"); e.Cursor != noon+2000 || e.Base != noon+2000 {
 					t.Errorf("the job begins at %+v", e)
 				}
-				r.want(t, Stale, tickClaim("a", "r9", 1))
+				r.want(t, claim.Stale, tickClaim("a", "r9", 1))
 				r.sound(t)
 			})
 		})
@@ -186,7 +191,7 @@ func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
 }
 
 // recall reports job a's cursor, a second after noon.
-func (r *rig) recall(t *testing.T, second int64, gap *SkippedRange) []Recalled {
+func (r *rig) recall(t *testing.T, second int64, gap *ledger.SkippedRange) []epoch.Recalled {
 	t.Helper()
-	return must(r.led.Recall(t.Context(), r.now, []KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Confirmed: true, Gap: gap}}))
+	return must(epoch.Recall(t.Context(), r.led, r.now, []epoch.KnownCursor{{Job: "a", Digest: "d-second", Cursor: noon + second*1000, Confirmed: true, Gap: gap}}))
 }

@@ -3,6 +3,8 @@ package ledger
 import (
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 )
@@ -126,38 +128,71 @@ type Row struct {
 	Error                         string
 }
 
-func parseEntry(job, record string) (Entry, error) {
+// ParseEntry reads a job's entry.
+func ParseEntry(job, record string) (Entry, error) {
 	e := Entry{Job: job}
-	err := e.readEntry(record)
+	err := e.ReadEntry(record)
 	return e, err
 }
 
-func parseRun(run, record string) (Run, error) {
+// ParseRun reads the record of a granted run.
+func ParseRun(run, record string) (Run, error) {
 	l := Run{ID: run}
-	err := l.readRun(record)
+	err := l.ReadRun(record)
 	return l, err
 }
 
-// parsePending reads a record of waiting: a pending run, or an open tick.
-func parsePending(run, record string) (Run, error) {
+// ParsePending reads a record of waiting: a pending run, or an open tick.
+func ParsePending(run, record string) (Run, error) {
 	l := Run{ID: run}
 	if l.IsOpenTick = strings.HasPrefix(record, "1T|"); l.IsOpenTick {
-		err := l.readTick(record)
+		err := l.ReadTick(record)
 		return l, err
 	}
-	err := l.readPending(record)
+	err := l.ReadPending(record)
 	return l, err
 }
 
-func parseRow(job, record string) (Row, error) {
+// ParseRow reads a row of a job's history.
+func ParseRow(job, record string) (Row, error) {
 	r := Row{Job: job}
 	if r.Ranged = strings.HasPrefix(record, "1|S|"); r.Ranged {
-		err := r.readRange(record)
+		err := r.ReadRange(record)
 		return r, err
 	}
-	err := r.readRow(record)
+	err := r.ReadRow(record)
 	if r.IsTick = strings.HasPrefix(record, "1|T|"); r.IsTick {
 		r.Highest, r.Tries = r.Tries, 0
 	}
 	return r, err
+}
+
+// NextAttemptID is the id under which a run goes on: its next attempt, or the run itself after it
+// was handed back. The id follows from the old one, so that all callers name the same run.
+func NextAttemptID(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(run)).String() }
+
+// handBacks is how often a run may be handed back and is still found by its first id.
+const handBacks = 16
+
+// successors are the ids of a run that was handed back again and again.
+func LaterAttemptIDs(run string) []string {
+	ids := make([]string, handBacks)
+	for i := range ids {
+		run = NextAttemptID(run)
+		ids[i] = run
+	}
+	return ids
+}
+
+// Window is a span of Redis' time in ms: from From up to, not including, To. A To of 0 has no end;
+// the zero Window holds nothing.
+type Window struct{ From, To int64 }
+
+// Holds reports whether an instant lies in the window.
+func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.To == 0 || ms < w.To) }
+
+// GrantedText is the record of a lease from the job on, as granted.
+func (l Run) GrantedText() string {
+	l.Until, l.Beat = 0, 0
+	return strings.TrimPrefix(l.runText(), "1|0|0|")
 }

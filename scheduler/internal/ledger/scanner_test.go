@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"fmt"
@@ -6,6 +6,12 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // 200 jobs are overdue, 200 leases lapsed and 200 runs pend, and all of them stay: within four
@@ -13,18 +19,18 @@ import (
 func TestLookPassesOnToTheNext(t *testing.T) {
 	const n = 200
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		var claims []Claim
+		var claims []claim.Claim
 		for i := range n {
 			job := fmt.Sprintf("job-%03d", i)
 			r.create(t, job)
-			must(r.led.Trigger(t.Context(), job, Trigger{Run: fmt.Sprint("trigger-", i)}))
+			must(operate.Trigger(t.Context(), r.led, job, operate.TriggerRequest{Run: fmt.Sprint("trigger-", i)}))
 			claims = append(claims, tickClaim(job, fmt.Sprint("run-", i), 1))
 		}
 		r.pass(t, time.Minute)
-		for batch := range slices.Chunk(claims, BatchMax) {
-			must(r.led.Claim(t.Context(), node, r.now, batch))
+		for batch := range slices.Chunk(claims, ledger.BatchMax) {
+			must(claim.Send(t.Context(), r.led, node, r.now, batch))
 		}
-		gaze := r.led.NewScanner()
+		gaze := query.NewScanner(r.led)
 		if f := must(gaze.Scan(t.Context(), noon+2000, 1000)); len(f.Late)+len(f.Lapsed) != 0 {
 			t.Fatalf("found something before its time: %+v", f)
 		}
@@ -58,16 +64,16 @@ func TestPostpone(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		due := func(what string, want int64) {
 			t.Helper()
-			if got := int64(r.client.ZScore(t.Context(), r.led.keys[0].due, "a").Val()); got != want {
+			if got := int64(r.client.ZScore(t.Context(), r.led.Keys[0].Due, "a").Val()); got != want {
 				t.Errorf("%s: due at %d, want %d", what, got-noon, want-noon)
 			}
-			if found := must(r.led.NewScanner().Scan(t.Context(), r.now, 0)).Late; (len(found) == 1) != (want <= r.now) {
+			if found := must(query.NewScanner(r.led).Scan(t.Context(), r.now, 0)).Late; (len(found) == 1) != (want <= r.now) {
 				t.Errorf("%s: a look finds %+v", what, found)
 			}
 		}
 		postpone := func(job string, cursor, until int64) {
 			t.Helper()
-			if err := r.led.Postpone(t.Context(), Late{Job: job, Cursor: cursor}, until); err != nil {
+			if err := claim.Postpone(t.Context(), r.led, query.Late{Job: job, Cursor: cursor}, until); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,7 +85,7 @@ func TestPostpone(t *testing.T) {
 		postpone("a", noon+1000, r.now+10_000)
 		postpone("a", r.now+10_000, r.now+20_000)
 		due("put off twice", r.now+20_000)
-		must(r.led.Define(t.Context(), r.now, []Definition{{Job: "a", Digest: "d-second"}}))
+		must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: "a", Digest: "d-second"}}))
 		due("somebody holds it", noon+1000)
 		postpone("a", noon+1000, r.now+10_000)
 		r.runOne(t, "a", 1)

@@ -3,21 +3,23 @@ package ledger
 import (
 	"embed"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/escapement/escapement/locking/redisconn"
 )
 
-//go:embed scripts
-var sources embed.FS
+//go:embed incarnate.lua */*.lua
+var pieces embed.FS
 
-// source is a piece of a script, by its name: "claim", "lib/history", "codec/entry"; "token" is the
-// token rule, which locks and runs share.
-func source(piece string) string {
+// Source is a piece of a script, by its file below this folder: "claim/tick" is of the room claim;
+// pieces that several rooms share are "lib/history" and "codec/entry", and "token" is the token
+// rule, which locks and runs share.
+func Source(piece string) string {
 	if piece == "token" {
 		return redisconn.TokenLua
 	}
-	text, err := sources.ReadFile("scripts/" + piece + ".lua")
+	text, err := pieces.ReadFile(piece + ".lua")
 	if err != nil {
 		panic(err) // a piece names it that was not tested
 	}
@@ -72,90 +74,42 @@ func luaKeys(names []string) string {
 	return "local k = {" + strings.TrimSuffix(b.String(), ", ") + "}\n"
 }
 
-// script is a script of the ledger with the names of its keys, see namedKeys.
-type script struct {
+// Script is a script of the ledger with the names of its keys, see namedKeys.
+type Script struct {
 	*redisconn.Script
-	keys []string
-}
-
-func newScript(name string, source func(piece string) string) *script {
-	_, text, _ := strings.Cut(source(name), keysMark)
-	names, _, _ := strings.Cut(text, "\n")
-	return &script{redisconn.NewScript(name, assemble(name, source)), strings.Fields(names)}
-}
-
-// in returns the script's keys below a tag, for one job where it has the job's history.
-func (s *script) in(tag, job string) []string {
-	return s.each(tag, 1, func(int) string { return job })
-}
-
-// each returns the script's keys below a tag, for n items.
-func (s *script) each(tag string, n int, job func(item int) string) []string {
-	return namedKeys(tag, s.keys, n, job)
+	Piece string // the name of its first piece
+	Args  any    // the zero value of its JSON argument; nil for packed arguments
+	keys  []string
 }
 
 // scripts are all of them, in the order in which they are made.
-var scripts []*redisconn.Script
+var scripts []*Script
 
-// ship is the script of that name.
-func ship(name string) *script {
-	s := newScript(name, source)
-	scripts = append(scripts, s.Script)
+// Scripts are the ledger's scripts, for tests and tools that watch the wire.
+func Scripts() []*Script { return scripts }
+
+// Ship is the script that begins with a piece. args is the zero value of its JSON argument; nil for
+// packed arguments.
+func Ship(piece string, args any) *Script {
+	s := &Script{Piece: piece, Args: args}
+	s.Use(Source)
+	scripts = append(scripts, s)
 	return s
 }
 
-var (
-	claimScript    = ship("claim")
-	settleScript   = ship("settle")
-	renewScript    = ship("renew")
-	tailScript     = ship("tail")
-	saveScript     = ship("save")
-	reassertScript = ship("reassert")
-	recallScript   = ship("recall")
-	reapScript     = ship("reap")
-	unclaimScript  = ship("unclaim")
-	triggerScript  = ship("trigger")
-	defineScript   = ship("define")
-	currentScript  = ship("current")
-	rerunScript    = ship("rerun")
-	cancelScript   = ship("cancel")
-	pauseScript    = ship("pause")
-	rewindScript   = ship("rewind")
-	removeScript   = ship("remove")
-	followScript   = ship("follow")
+// Use makes the script of other sources, for tests.
+func (s *Script) Use(source func(piece string) string) {
+	_, text, _ := strings.Cut(source(s.Piece), keysMark)
+	names, _, _ := strings.Cut(text, "\n")
+	s.Script, s.keys = redisconn.NewScript(path.Base(s.Piece), assemble(s.Piece, source)), strings.Fields(names)
+}
 
-	backfillScript = ship("backfill")
-	feedScript     = ship("feed")
-	unfeedScript   = ship("unfeed")
-	refeedScript   = ship("refeed")
+// In returns the script's keys below a tag, for one job where it has the job's history.
+func (s *Script) In(tag, job string) []string {
+	return s.Each(tag, 1, func(int) string { return job })
+}
 
-	relayScript    = ship("relay")
-	giveUpScript   = ship("giveup")
-	relayedScript  = ship("relayed")
-	postponeScript = ship("postpone")
-	sweepScript    = ship("sweep")
-
-	beginScript    = ship("begin")
-	promoteScript  = ship("promote")
-	promotedScript = ship("promoted")
-
-	announceScript = ship("announce")
-	storeScript    = ship("store")
-	tidyScript     = ship("tidy")
-
-	gateScript      = ship("gate")
-	incarnateScript = ship("incarnate")
-	reserveScript   = ship("reserve")
-	advanceScript   = ship("advance")
-	copyScript      = ship("copy")
-	importScript    = ship("import")
-	wipeScript      = ship("wipe")
-	drainsScript    = ship("drains")
-
-	auditScript    = ship("audit")
-	notifiedScript = ship("notified")
-	catalogScript  = ship("catalog")
-)
-
-// Scripts are the ledger's scripts, for tests and tools that watch the wire.
-func Scripts() []*redisconn.Script { return scripts }
+// Each returns the script's keys below a tag, for n items.
+func (s *Script) Each(tag string, n int, job func(item int) string) []string {
+	return namedKeys(tag, s.keys, n, job)
+}

@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"fmt"
@@ -8,6 +8,11 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 func TestSettle(t *testing.T) {
@@ -15,20 +20,20 @@ func TestSettle(t *testing.T) {
 		r.create(t, "a")
 		r.pass(t, time.Minute)
 		r.complete(t, jobs.OutcomeFailed, tickClaim("a", "r1", 1))
-		r.settle(t, Settled, "a", "r1", jobs.OutcomeFailed) // the reply was lost
-		r.settle(t, NoSuchRun, "a", "r2", jobs.OutcomeFailed)
-		r.settle(t, Lost, "a", "r1", jobs.OutcomeSucceeded)
+		r.settle(t, settle.Settled, "a", "r1", jobs.OutcomeFailed) // the reply was lost
+		r.settle(t, ledger.NoSuchRun, "a", "r2", jobs.OutcomeFailed)
+		r.settle(t, ledger.Lost, "a", "r1", jobs.OutcomeSucceeded)
 		first := r.now
 		r.pass(t, time.Second)
-		r.settle(t, Lost, "a", "r1", jobs.OutcomeCancelled)
+		r.settle(t, ledger.Lost, "a", "r1", jobs.OutcomeCancelled)
 		rows := r.rows(t, "a")
 		if len(rows) != 1 || rows[0].Outcome != jobs.OutcomeFailed || rows[0].Late != fmt.Sprint("succeeded ", first) {
 			t.Errorf("want one row, failed, with the first late report: %+v", rows)
 		}
 		long := strings.Repeat("ä", 1200) + "|\n"
-		r.want(t, Granted, tickClaim("a", "r3", 2))
-		must(r.led.Settle(t.Context(), []Report{{Job: "a", Run: "r3", Outcome: jobs.OutcomeFailed, Reason: "a|b\nc", Error: long}}))
-		r.settle(t, Lost, "a", "r3", jobs.OutcomeSucceeded) // finds its row whatever the error's text
+		r.want(t, claim.Granted, tickClaim("a", "r3", 2))
+		must(settle.Settle(t.Context(), r.led, []settle.Report{{Job: "a", Run: "r3", Outcome: jobs.OutcomeFailed, Reason: "a|b\nc", Error: long}}))
+		r.settle(t, ledger.Lost, "a", "r3", jobs.OutcomeSucceeded) // finds its row whatever the error's text
 		got := r.rows(t, "a")[1]
 		if got.Reason != "a/b c" || got.Error != strings.Repeat("ä", 1022)+"..." || got.Late == "" {
 			t.Errorf("row is %+v", got)
@@ -41,30 +46,30 @@ func TestReap(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		r.pass(t, time.Minute)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
+		r.want(t, claim.Granted, tickClaim("a", "r1", 1))
 		granted := r.now
-		reap := func(want Status, beat int64) {
+		reap := func(want ledger.Status, beat int64) {
 			t.Helper()
-			if got := must(r.led.Reap(t.Context(), r.now, r.epoch(), []Run{{Job: "a", ID: "r1", Beat: beat}})); got[0] != want {
+			if got := must(settle.Reap(t.Context(), r.led, r.now, r.epoch(), []ledger.Run{{Job: "a", ID: "r1", Beat: beat}})); got[0] != want {
 				t.Fatalf("reaped: %s, want %s", got[0], want)
 			}
 		}
 		r.pass(t, ttl)
-		reap(Alive, 0) // until is now
+		reap(settle.Alive, 0) // until is now
 		r.pass(t, time.Millisecond)
-		reap(Alive, 1)
+		reap(settle.Alive, 1)
 		r.renew(t, "a", "r1", true) // lapsed, and still its holder's
 		r.pass(t, ttl+time.Millisecond)
-		reap(Alive, 0)
-		reap(Reaped, 1)
-		reap(Gone, 1)
+		reap(settle.Alive, 0)
+		reap(settle.Reaped, 1)
+		reap(settle.Gone, 1)
 		r.renew(t, "a", "r1", false)
-		r.settle(t, Lost, "a", "r1", jobs.OutcomeSucceeded)
+		r.settle(t, ledger.Lost, "a", "r1", jobs.OutcomeSucceeded)
 		row := r.rows(t, "a")[0]
 		if row.Outcome != jobs.OutcomeAbandoned || row.Reason != "lease lapsed" || row.Started != granted || row.At != r.now || row.Late != fmt.Sprint("succeeded ", r.now) {
 			t.Errorf("row is %+v", row)
 		}
-		r.want(t, Granted, tickClaim("a", "r2", 2))
+		r.want(t, claim.Granted, tickClaim("a", "r2", 2))
 		r.sound(t)
 	})
 }
@@ -73,26 +78,26 @@ func TestUnclaim(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		r.pass(t, time.Minute)
-		first := r.want(t, Granted, tickClaim("a", "r1", 1))
+		first := r.want(t, claim.Granted, tickClaim("a", "r1", 1))
 		for _, c := range []struct {
 			run  string
-			want Status
-		}{{"r1", Returned}, {"r1", Returned}, {"never granted", Lost}} {
-			if got := must(r.led.Unclaim(t.Context(), []Return{{Job: "a", Run: c.run}})); got[0] != c.want {
+			want ledger.Status
+		}{{"r1", settle.Returned}, {"r1", settle.Returned}, {"never granted", ledger.Lost}} {
+			if got := must(settle.Unclaim(t.Context(), r.led, []settle.Return{{Job: "a", Run: c.run}})); got[0] != c.want {
 				t.Fatalf("unclaim of %s: %s, want %s", c.run, got[0], c.want)
 			}
 		}
-		r.want(t, Stale, tickClaim("a", "r1", 1)) // a delayed copy: the id is burnt
-		r.want(t, Stale, pendingClaim("a", "r1"))
-		r.settle(t, NoSuchRun, "a", "r1", jobs.OutcomeSucceeded)
-		r.want(t, JobBusy, tickClaim("a", "r2", 2)) // it holds the job while it waits; 2 was due before it was granted
-		a := r.want(t, Granted, pendingClaim("a", NextAttemptID("r1")))
-		want := Run{Job: "a", Tick: noon + 1000, Shards: 1, Attempt: 1, Token: first.Token + 1, Node: "n1", NodeName: "alpha", Until: r.now + 5000,
+		r.want(t, claim.Stale, tickClaim("a", "r1", 1)) // a delayed copy: the id is burnt
+		r.want(t, claim.Stale, pendingClaim("a", "r1"))
+		r.settle(t, ledger.NoSuchRun, "a", "r1", jobs.OutcomeSucceeded)
+		r.want(t, claim.JobBusy, tickClaim("a", "r2", 2)) // it holds the job while it waits; 2 was due before it was granted
+		a := r.want(t, claim.Granted, pendingClaim("a", ledger.NextAttemptID("r1")))
+		want := ledger.Run{Job: "a", Tick: noon + 1000, Shards: 1, Attempt: 1, Token: first.Token + 1, Node: "n1", NodeName: "alpha", Until: r.now + 5000,
 			TTL: 5000, Prev: noon + 1000, Next: noon + 2000, Trigger: "schedule", Granted: r.now, Overlap: "s", Attempts: 1, Payload: []byte{}}
 		if !reflect.DeepEqual(a.Run, want) {
 			t.Errorf("granted %+v, want the record %+v", a, want)
 		}
-		if again := r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", NextAttemptID("r1"))); !reflect.DeepEqual(again, a) {
+		if again := r.complete(t, jobs.OutcomeSucceeded, pendingClaim("a", ledger.NextAttemptID("r1"))); !reflect.DeepEqual(again, a) {
 			t.Errorf("asked again: %+v, first %+v", again, a)
 		}
 		r.complete(t, jobs.OutcomeSucceeded, tickClaim("a", "r3", 2))
@@ -104,21 +109,21 @@ func TestUnclaim(t *testing.T) {
 // answered in their order.
 func TestSettleManyOutputs(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
-		var claims []Claim
+		var claims []claim.Claim
 		for i := range 40 {
 			job := fmt.Sprintf("job-%02d", i)
 			r.create(t, job)
 			claims = append(claims, tickClaim(job, "run-"+job, 1))
 		}
 		r.pass(t, 5*time.Second)
-		must(r.led.Claim(t.Context(), node, r.now, claims))
-		reports := each(claims, func(c Claim) Report {
-			return Report{Job: c.Job, Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Output: make([]byte, jobs.MaxOutput+1)}
+		must(claim.Send(t.Context(), r.led, node, r.now, claims))
+		reports := each(claims, func(c claim.Claim) settle.Report {
+			return settle.Report{Job: c.Job, Run: c.Run, Outcome: jobs.OutcomeSucceeded, Started: r.now, Ended: r.now, Output: make([]byte, jobs.MaxOutput+1)}
 		})
 		reports[38].Run = "nobody's"
 		r.raw.take()
-		for i, w := range must(r.led.Settle(t.Context(), reports)) {
-			if (w == Settled) != (i != 38) {
+		for i, w := range must(settle.Settle(t.Context(), r.led, reports)) {
+			if (w == settle.Settled) != (i != 38) {
 				t.Errorf("report %d: %s", i, w)
 			}
 		}
@@ -136,30 +141,30 @@ func TestSettleForAnotherNode(t *testing.T) {
 	onBoth(t, oneConfig, func(t *testing.T, r *rig) {
 		r.create(t, "a")
 		r.pass(t, time.Second)
-		r.want(t, Granted, tickClaim("a", "r1", 1))
-		report := Report{Job: "a", Run: "r1", Outcome: jobs.OutcomeFailed, Started: r.now, Ended: r.now, Tries: 1, Error: "no", Rerun: true, RetryIn: 700 * time.Millisecond}
-		next := NextAttemptID("r1")
-		tell := func(want Status) {
+		r.want(t, claim.Granted, tickClaim("a", "r1", 1))
+		report := settle.Report{Job: "a", Run: "r1", Outcome: jobs.OutcomeFailed, Started: r.now, Ended: r.now, Tries: 1, Error: "no", Rerun: true, RetryIn: 700 * time.Millisecond}
+		next := ledger.NextAttemptID("r1")
+		tell := func(want ledger.Status) {
 			t.Helper()
-			if got := must(r.led.Settle(t.Context(), []Report{report})); got[0] != want {
+			if got := must(settle.Settle(t.Context(), r.led, []settle.Report{report})); got[0] != want {
 				t.Fatalf("settle: %s, want %s", got[0], want)
 			}
 		}
-		tell(Settled)
-		tell(Settled)
+		tell(settle.Settled)
+		tell(settle.Settled)
 		again := pendingClaim("a", next)
-		r.want(t, Early, again)
+		r.want(t, claim.Early, again)
 		if e := r.entry(t, "a"); e.HolderRun != next {
 			t.Errorf("the job is held by %q", e.HolderRun)
 		}
 		r.pass(t, 700*time.Millisecond)
-		if a := r.want(t, Granted, again); a.Run.Attempt != 2 || a.Run.Trigger != jobs.TriggerRerun.String() {
+		if a := r.want(t, claim.Granted, again); a.Run.Attempt != 2 || a.Run.Trigger != jobs.TriggerRerun.String() {
 			t.Errorf("granted %+v", a.Run)
 		}
-		tell(Settled)
-		r.settle(t, Settled, "a", next, jobs.OutcomeSucceeded)
-		tell(Settled)
-		if open := must(r.led.InFlight(t.Context(), "a")); len(open) != 0 {
+		tell(settle.Settled)
+		r.settle(t, settle.Settled, "a", next, jobs.OutcomeSucceeded)
+		tell(settle.Settled)
+		if open := must(query.InFlight(t.Context(), r.led, "a")); len(open) != 0 {
 			t.Errorf("left: %+v", open)
 		}
 		if rows := r.rows(t, "a"); len(rows) != 2 || rows[0].Outcome != jobs.OutcomeFailed || rows[1].Attempt != 2 {
@@ -167,13 +172,13 @@ func TestSettleForAnotherNode(t *testing.T) {
 		}
 		// A cancelled run is not tried again.
 		r.pass(t, time.Second)
-		r.want(t, Granted, tickClaim("a", "r2", 2))
-		if _, err := r.led.Cancel(t.Context(), "a", "r2", "ops", ""); err != nil {
+		r.want(t, claim.Granted, tickClaim("a", "r2", 2))
+		if _, err := operate.Cancel(t.Context(), r.led, "a", "r2", "ops", ""); err != nil {
 			t.Fatal(err)
 		}
 		report.Run = "r2"
-		tell(Settled)
-		if open := must(r.led.InFlight(t.Context(), "a")); len(open) != 0 {
+		tell(settle.Settled)
+		if open := must(query.InFlight(t.Context(), r.led, "a")); len(open) != 0 {
 			t.Errorf("left: %+v", open)
 		}
 	})

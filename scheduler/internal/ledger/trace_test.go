@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"context"
@@ -12,7 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/model"
 )
 
 var (
@@ -24,7 +29,7 @@ var (
 const tracePartitions = 2
 
 // traceConfig keeps little, so that rows are trimmed by count and by age all the time.
-var traceConfig = Config{Partitions: tracePartitions, Keep: 16, KeepFor: 20 * time.Minute}
+var traceConfig = ledger.Config{Partitions: tracePartitions, Keep: 16, KeepFor: 20 * time.Minute}
 
 // call is one call of the ledger: its name, for the report, and its function.
 type call struct {
@@ -32,32 +37,13 @@ type call struct {
 	now   int64 // the caller's idea of Redis' time, ms; 0 when the script does not compare it
 	args  any
 	do    func(ctx context.Context, r *rig) (any, error)
-	model func(m Model) (any, error) // the model's answer; nil for a call that the model lacks
-}
-
-// Model is a model of the ledger, for comparison with a trace's calls and their records. See
-// package model.
-type Model interface {
-	At(us int64, server string)
-	ClockOff(now int64) bool
-	Define(d Definition) Defined
-	Trigger(job string, t Trigger) (string, error)
-	Claim(by Claimer, c Claim) Answer
-	Settle(r Report) Status
-	Renew(r locking.Renewal) locking.RenewAnswer
-	Reap(seen Run) Status
-	Unclaim(back Return) Status
-	Jobs() []Stored
-	InFlight() []Run
-	History(job string) []Row
-	Kept() map[string]string
-	Cancels() map[string]Cancel
+	model func(m *model.Ledger) (any, error) // the model's answer; nil for a call that the model lacks
 }
 
 // failed spells an error, by what a caller makes of it.
 func failed(err error) string {
-	var clock *ClockError
-	var closed *ClosedError
+	var clock *ledger.ClockError
+	var closed *ledger.ClosedError
 	switch {
 	case err == nil:
 		return ""
@@ -65,15 +51,15 @@ func failed(err error) string {
 		return fmt.Sprintf("closed %+v", *closed)
 	case errors.As(err, &clock):
 		return fmt.Sprintf("clock %d believed %d", clock.Redis.UnixMilli(), clock.Believed.UnixMilli())
-	case errors.Is(err, ErrServer):
+	case errors.Is(err, ledger.ErrServer):
 		return "server"
-	case errors.Is(err, ErrUnknownJob):
+	case errors.Is(err, ledger.ErrUnknownJob):
 		return "unknown job"
-	case errors.Is(err, ErrUnknownRun):
+	case errors.Is(err, ledger.ErrUnknownRun):
 		return "unknown run"
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, ledger.ErrRefused):
 		return "refused"
-	case errors.Is(err, ErrUnknownFormat):
+	case errors.Is(err, ledger.ErrUnknownFormat):
 		return "foreign"
 	}
 	return "error: " + err.Error()
@@ -89,17 +75,17 @@ func answersOf(name string, reply any, err string) (all []string) {
 	list := reflect.ValueOf(reply)
 	for i := 0; list.Kind() == reflect.Slice && i < list.Len(); i++ {
 		switch a := list.Index(i).Interface().(type) {
-		case Answer:
+		case claim.Answer:
 			all = append(all, name+" "+a.Verdict.String())
-		case Defined:
+		case define.Defined:
 			all = append(all, name+" "+a.Status)
-		case Asserted:
+		case epoch.Asserted:
 			all = append(all, name+" "+string(a.Status))
 		default:
 			all = append(all, fmt.Sprint(name, " ", a))
 		}
 	}
-	if word, ok := reply.(Status); ok {
+	if word, ok := reply.(ledger.Status); ok {
 		all = append(all, name+" "+string(word))
 	}
 	return all
@@ -110,8 +96,8 @@ func answersOf(name string, reply any, err string) (all []string) {
 type trace struct {
 	rigs  []*rig // the first is the one that calls are made up from
 	world *world
-	model Model  // nil: not compared
-	paths *paths // nil: all have the shipped scripts
+	model *model.Ledger // nil: not compared
+	paths *paths        // nil: all have the shipped scripts
 
 	backups []backup // of the servers, which may be set back to them
 	high    int64    // the latest time so far, µs
@@ -202,7 +188,7 @@ func (tr *trace) one(t *testing.T, c *call) {
 	var want any
 	var wrong error
 	if c.now != 0 && tr.model.ClockOff(c.now) {
-		wrong = &ClockError{Redis: time.UnixMilli(w.ms()), Believed: time.UnixMilli(c.now)}
+		wrong = &ledger.ClockError{Redis: time.UnixMilli(w.ms()), Believed: time.UnixMilli(c.now)}
 	} else {
 		want, wrong = c.model(tr.model)
 	}
@@ -218,10 +204,10 @@ func (tr *trace) check(t *testing.T) {
 	keys := dump(t, r.client)
 	for _, other := range tr.rigs[1:] {
 		theirs := dump(t, other.client)
-		for p := range r.led.keys {
+		for p := range r.led.Keys {
 			if tr.paths != nil { // they write rows in other orders
-				delete(keys, r.led.keys[p].recent)
-				delete(theirs, r.led.keys[p].recent)
+				delete(keys, r.led.Keys[p].Recent)
+				delete(theirs, r.led.Keys[p].Recent)
 			}
 		}
 		for _, d := range differences(keys, theirs) {
@@ -229,11 +215,11 @@ func (tr *trace) check(t *testing.T) {
 		}
 	}
 	if !tr.lost { // lying nodes' reports of lost runs can break any promise
-		for _, what := range r.led.unsound(t.Context()) {
+		for _, what := range unsound(t.Context(), r.led) {
 			tr.bad("%s", what)
 		}
 	}
-	rows, _, err := r.led.History(t.Context(), jobNames)
+	rows, _, err := query.History(t.Context(), r.led, jobNames)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,16 +234,16 @@ func (tr *trace) check(t *testing.T) {
 	if m == nil {
 		return
 	}
-	unlike(tr, "jobs", m.Jobs(), must(r.led.Jobs(t.Context())))
-	unlike(tr, "open runs", m.InFlight(), must(r.led.InFlight(t.Context(), jobNames...)))
+	unlike(tr, "jobs", m.Jobs(), must(query.Jobs(t.Context(), r.led)))
+	unlike(tr, "open runs", m.InFlight(), must(query.InFlight(t.Context(), r.led, jobNames...)))
 	for _, job := range jobNames {
 		unlike(tr, "history of "+job, m.History(job), rows[job])
 	}
-	kept, cancels := map[string]string{}, map[string]Cancel{}
-	for _, k := range r.led.keys {
-		maps.Copy(kept, r.client.HGetAll(t.Context(), k.kept).Val())
+	kept, cancels := map[string]string{}, map[string]ledger.Cancel{}
+	for _, k := range r.led.Keys {
+		maps.Copy(kept, r.client.HGetAll(t.Context(), k.Kept).Val())
 	}
-	for _, c := range must(r.led.Cancels(t.Context())) {
+	for _, c := range must(query.Cancels(t.Context(), r.led)) {
 		cancels[c.Run] = c
 	}
 	if !maps.Equal(m.Kept(), kept) || !maps.Equal(m.Cancels(), cancels) {
@@ -298,22 +284,22 @@ func (r *rig) indexes(t *testing.T) (wrong []string) {
 		want[key][name] = score
 	}
 	var names []string
-	for _, s := range must(r.led.Jobs(t.Context())) {
+	for _, s := range must(query.Jobs(t.Context(), r.led)) {
 		if names = append(names, s.Job); s.Cursor != 0 {
-			add(r.led.keys[r.led.Partition(s.Job)].due, s.Job, s.Cursor)
+			add(r.led.Keys[r.led.Partition(s.Job)].Due, s.Job, s.Cursor)
 		}
 	}
-	for _, l := range must(r.led.InFlight(t.Context(), names...)) {
-		switch k := r.led.keys[r.led.Partition(l.Job)]; {
+	for _, l := range must(query.InFlight(t.Context(), r.led, names...)) {
+		switch k := r.led.Keys[r.led.Partition(l.Job)]; {
 		case l.IsOpenTick:
 		case l.Pending():
-			add(k.pending, l.ID, l.Granted)
+			add(k.Pending, l.ID, l.Granted)
 		default:
-			add(k.leases, l.ID, l.Until)
+			add(k.Leases, l.ID, l.Until)
 		}
 	}
-	for _, k := range r.led.keys {
-		for _, key := range []string{k.due, k.leases, k.pending} {
+	for _, k := range r.led.Keys {
+		for _, key := range []string{k.Due, k.Leases, k.Pending} {
 			got := map[string]int64{}
 			for _, z := range r.client.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 				got[fmt.Sprint(z.Member)] = int64(z.Score)
@@ -326,18 +312,18 @@ func (r *rig) indexes(t *testing.T) (wrong []string) {
 	return wrong
 }
 
-// Replay does the traces of all seeds, on a real and an embedded server, and wants every one of the
-// answers somewhere: without them the traces show nothing. With a model, the calls are the model's,
-// and it is compared too.
-func Replay(t *testing.T, model func(Config) Model, answers ...string) {
+// replay does the traces of all seeds, on a real and an embedded server, and wants every one of the
+// answers somewhere: without them the traces show nothing. With the model, the calls are those
+// that the model has, and its answers are compared too.
+func replay(t *testing.T, modelled bool, answers ...string) {
 	t.Helper()
 	useScripts(t, steered...)
 	counts := map[string]int{}
 	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			tr := &trace{rigs: []*rig{realRig(t, traceConfig), embeddedRig(t, traceConfig)}, world: newWorld(seed, model == nil), counts: counts}
-			if model != nil {
-				tr.model = model(traceConfig.withDefaults())
+			tr := &trace{rigs: []*rig{realRig(t, traceConfig), embeddedRig(t, traceConfig)}, world: newWorld(seed, !modelled), counts: counts}
+			if modelled {
+				tr.model = model.New(tr.rigs[0].led.Config)
 			}
 			t.Logf("run it alone with -ledger.seed=%d -ledger.seeds=1", seed)
 			tr.run(t, *traceOps)
@@ -354,6 +340,16 @@ func Replay(t *testing.T, model func(Config) Model, answers ...string) {
 // TestTraceOfAllCalls has all calls at random, also calls that the model lacks: both servers give
 // the same replies and hold the same keys.
 func TestTraceOfAllCalls(t *testing.T) {
-	Replay(t, nil, "claim granted", "claim closed", "claim opened", "settle settled", "switch standby", "cancel told", "cancel cancelled",
+	replay(t, false, "claim granted", "claim closed", "claim opened", "settle settled", "switch standby", "cancel told", "cancel cancelled",
 		"rerun refused", "rewind rewound", "rewind refused", "relay relayed", "pause closed", "raise refused", "reassert known", "reassert restored", "announce done", "announce closed", "store done", "tidy done")
+}
+
+// TestTrace has nodes claim and settle, in whatever order and however wrong: the embedded and the
+// real server give the replies and hold the keys that the model wants.
+func TestTrace(t *testing.T) {
+	replay(t, true,
+		"claim granted", "claim skipped", "claim stale", "claim early", "claim held", "claim superseded",
+		"claim unknown", "claim clock", "claim opened", "claim passed", "tick closed succeeded", "tick closed cancelled", "tick closed abandoned",
+		"settle settled", "settle lost", "settle unknown", "renew renewed", "renew gone", "reap reaped", "reap alive", "reap gone", "reap clock",
+		"unclaim returned", "unclaim lost", "define created", "define same", "define replaced", "define differs", "trigger unknown")
 }

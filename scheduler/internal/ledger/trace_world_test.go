@@ -1,4 +1,4 @@
-package ledger
+package ledger_test
 
 import (
 	"context"
@@ -12,6 +12,13 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
+	"github.com/escapement/escapement/scheduler/internal/model"
 )
 
 // world makes up calls: mostly a node's calls given the ledger's records, and often enough the
@@ -25,27 +32,27 @@ type world struct {
 	ids     int
 	rig     *rig // the one looked at
 
-	jobs            map[string]Stored // the ledger's jobs
-	names           []string          // of those jobs, in order
-	leased, pending []Run
+	jobs            map[string]query.Stored // the ledger's jobs
+	names           []string                // of those jobs, in order
+	leased, pending []ledger.Run
 
 	claims   []asked // of late
-	reports  []Report
-	returns  []Return
+	reports  []settle.Report
+	returns  []settle.Return
 	burnt    map[string]bool // runs that were handed back
-	seen     []Run
+	seen     []ledger.Run
 	triggers []trigger
-	ended    []Run // were leased lately, perhaps still are
+	ended    []ledger.Run // were leased lately, perhaps still are
 }
 
 type asked struct {
-	by    Claimer
-	claim Claim
+	by    claim.Claimer
+	claim claim.Claim
 }
 
 type trigger struct {
 	Job string
-	Trigger
+	operate.TriggerRequest
 }
 
 // rhythm is a schedule, every so many ms, and no more after end; and the rest of its definition. A
@@ -116,7 +123,7 @@ var rhythms = map[string]rhythm{
 
 var (
 	jobNames = []string{"aa", "b.c", "c:d/e", "d-1", "e", "f", "g", "h", "i-%d", "[j]*"}
-	claimers = []Claimer{{"n1", "alpha"}, {"n2", "beta"}, {"n3", "gamma.example:7/x"}}
+	claimers = []claim.Claimer{{ID: "n1", Name: "alpha"}, {ID: "n2", Name: "beta"}, {ID: "n3", Name: "gamma.example:7/x"}}
 	ends     = []jobs.Outcome{jobs.OutcomeSucceeded, jobs.OutcomeSucceeded, jobs.OutcomeSucceeded, jobs.OutcomeFailed, jobs.OutcomeTimedOut,
 		jobs.OutcomeCancelled, jobs.OutcomeLost}
 )
@@ -129,11 +136,11 @@ func newWorld(seed uint64, all bool) *world {
 // look reads the state that the next call starts from.
 func (w *world) look(t *testing.T, r *rig) {
 	t.Helper()
-	w.rig, w.jobs, w.names, w.leased, w.pending = r, map[string]Stored{}, nil, nil, nil
-	for _, s := range must(r.led.Jobs(t.Context())) {
+	w.rig, w.jobs, w.names, w.leased, w.pending = r, map[string]query.Stored{}, nil, nil, nil
+	for _, s := range must(query.Jobs(t.Context(), r.led)) {
 		w.jobs[s.Job], w.names = s, append(w.names, s.Job)
 	}
-	for _, l := range must(r.led.InFlight(t.Context(), jobNames...)) {
+	for _, l := range must(query.InFlight(t.Context(), r.led, jobNames...)) {
 		if l.Pending() || l.IsOpenTick {
 			w.pending = append(w.pending, l)
 		} else {
@@ -216,7 +223,7 @@ func (w *world) believed() int64 {
 // part picks one partition, and returns whether a job lives there.
 func (w *world) part() func(job string) bool {
 	p := w.rng.IntN(tracePartitions)
-	return func(job string) bool { return Partition(job, tracePartitions) == p }
+	return func(job string) bool { return ledger.Partition(job, tracePartitions) == p }
 }
 
 // next makes up one call; nil when no call is possible.
@@ -246,20 +253,20 @@ func (w *world) next(t *testing.T) *call {
 }
 
 // batched is the call of a batch, nil when that is empty; the model answers one item after another.
-func batched[T, U any](name string, now int64, batch []T, do func(ctx context.Context, r *rig) ([]U, error), answer func(m Model, x T) U) *call {
+func batched[T, U any](name string, now int64, batch []T, do func(ctx context.Context, r *rig) ([]U, error), answer func(m *model.Ledger, x T) U) *call {
 	if len(batch) == 0 {
 		return nil
 	}
 	return &call{name: name, now: now, args: many(batch), do: func(ctx context.Context, r *rig) (any, error) { return do(ctx, r) },
-		model: func(m Model) (any, error) { return each(batch, func(x T) U { return answer(m, x) }), nil }}
+		model: func(m *model.Ledger) (any, error) { return each(batch, func(x T) U { return answer(m, x) }), nil }}
 }
 
 func (w *world) claim() *call {
 	by, here, now := pick(w, claimers), w.part(), w.believed()
-	var batch []Claim
+	var batch []claim.Claim
 	for _, name := range some(w, keepIf(jobNames, here), 6) {
 		old := keepIf(w.claims, func(a asked) bool { return a.claim.Job == name })
-		var c Claim
+		var c claim.Claim
 		switch s, known := w.jobs[name]; {
 		case len(old) > 0 && w.chance(14):
 			again := pick(w, old)
@@ -271,12 +278,12 @@ func (w *world) claim() *call {
 			}
 			c = again.claim
 		case !known:
-			c = Claim{Job: name, Digest: "d-day", Run: w.id("r"), TTL: 5 * time.Second, From: w.ms(), Tick: w.ms(), Next: w.ms() + 1}
+			c = claim.Claim{Job: name, Digest: "d-day", Run: w.id("r"), TTL: 5 * time.Second, From: w.ms(), Tick: w.ms(), Next: w.ms() + 1}
 		default:
 			c = w.claimOf(s)
 		}
 		for batch = append(batch, c); c.Shard && w.chance(50); { // another shard of the tick
-			parts := keepIf(w.pending, func(l Run) bool { return l.TickID != "" && l.Job == c.Job && l.ID != c.Run })
+			parts := keepIf(w.pending, func(l ledger.Run) bool { return l.TickID != "" && l.Job == c.Job && l.ID != c.Run })
 			if len(parts) == 0 {
 				break
 			}
@@ -287,22 +294,24 @@ func (w *world) claim() *call {
 	for _, c := range batch {
 		w.claims = remember(w.claims, asked{by, c}, 80)
 	}
-	return batched("claim by "+by.ID, now, batch, func(ctx context.Context, r *rig) ([]Answer, error) { return r.led.Claim(ctx, by, now, batch) },
-		func(m Model, c Claim) Answer { return m.Claim(by, c) })
+	return batched("claim by "+by.ID, now, batch, func(ctx context.Context, r *rig) ([]claim.Answer, error) {
+		return claim.Send(ctx, r.led, by, now, batch)
+	},
+		func(m *model.Ledger, c claim.Claim) claim.Answer { return m.Claim(by, c) })
 }
 
 // claimOf is a claim for a job as it stands, mostly the right one.
-func (w *world) claimOf(s Stored) Claim {
+func (w *world) claimOf(s query.Stored) claim.Claim {
 	r := rhythmOf(s.Digest)
-	c := Claim{Job: s.Job, Digest: s.Digest, TTL: time.Duration(3000+w.rng.IntN(9000)) * time.Millisecond, Overlap: r.overlap, Attempts: r.attempts,
+	c := claim.Claim{Job: s.Job, Digest: s.Digest, TTL: time.Duration(3000+w.rng.IntN(9000)) * time.Millisecond, Overlap: r.overlap, Attempts: r.attempts,
 		Shards: r.shards, Params: r.params}
 	if w.chance(6) {
 		c.Digest = w.digestFor(s.Job)
 		other := rhythmOf(c.Digest)
 		c.Overlap, c.Shards, c.Params = other.overlap, other.shards, other.params
 	}
-	waiting := keepIf(w.pending, func(l Run) bool { return l.Job == s.Job && (!l.IsOpenTick || w.chance(5)) })
-	if parts := keepIf(waiting, func(l Run) bool { return l.TickID != "" }); len(waiting) > 0 && (r.every == 0 || w.chance(40) || len(parts) > 0 && w.chance(50)) {
+	waiting := keepIf(w.pending, func(l ledger.Run) bool { return l.Job == s.Job && (!l.IsOpenTick || w.chance(5)) })
+	if parts := keepIf(waiting, func(l ledger.Run) bool { return l.TickID != "" }); len(waiting) > 0 && (r.every == 0 || w.chance(40) || len(parts) > 0 && w.chance(50)) {
 		l := pick(w, waiting)
 		c.Pending, c.Run, c.Shard = true, l.ID, l.TickID != ""
 		switch n := w.rng.IntN(100); {
@@ -310,7 +319,7 @@ func (w *world) claimOf(s Stored) Claim {
 		case n < 4:
 			c.Run = w.id("nobody")
 		case n < 10 || r.every == 0 && n < 25:
-			c.Drop = ReasonStartWithin
+			c.Drop = ledger.ReasonStartWithin
 		}
 		return c
 	}
@@ -328,24 +337,24 @@ func (w *world) claimOf(s Stored) Claim {
 }
 
 // plan fills in a claim's passes and tick, from its cursor on.
-func (w *world) plan(c *Claim, r rhythm, e Entry) {
+func (w *world) plan(c *claim.Claim, r rhythm, e ledger.Entry) {
 	at, now := c.From, w.ms()
 	pass := func(outcome jobs.Outcome, reason string, before int64) bool {
 		n, last := r.count(at, min(before, now+1))
 		if n < 1 {
 			return false
 		}
-		c.Skipped = append(c.Skipped, SkippedRange{Outcome: outcome, Reason: reason, First: at, Last: last, Count: n, Next: r.next(last)})
+		c.Skipped = append(c.Skipped, ledger.SkippedRange{Outcome: outcome, Reason: reason, First: at, Last: last, Count: n, Next: r.next(last)})
 		at = r.next(last)
 		return true
 	}
-	begins := func(x Window) int64 { // where a window begins, if that is after at
+	begins := func(x ledger.Window) int64 { // where a window begins, if that is after at
 		if x.From > at {
 			return x.From
 		}
 		return math.MaxInt64
 	}
-	ends := func(x Window) int64 { // 0: it has no end
+	ends := func(x ledger.Window) int64 { // 0: it has no end
 		if x.To == 0 {
 			return math.MaxInt64
 		}
@@ -354,16 +363,16 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 	busy := r.overlap == jobs.OverlapQueue || r.overlap == jobs.OverlapReplace
 	for at != 0 && at <= now && len(c.Skipped) < 8 {
 		switch {
-		case e.Pause.Holds(at) && pass(jobs.OutcomePaused, ReasonPaused, ends(e.Pause)):
+		case e.Pause.Holds(at) && pass(jobs.OutcomePaused, ledger.ReasonPaused, ends(e.Pause)):
 			continue
 		case busy && e.Busy.Holds(at):
 			c.Trigger = jobs.TriggerSchedule
-			if _, last := r.count(at, min(e.Busy.To, now+1, begins(e.Pause))); last > at && pass(jobs.OutcomeSkipped, ReasonOverlap, last+int64(w.rng.IntN(8)/7)) && w.chance(8) {
+			if _, last := r.count(at, min(e.Busy.To, now+1, begins(e.Pause))); last > at && pass(jobs.OutcomeSkipped, ledger.ReasonOverlap, last+int64(w.rng.IntN(8)/7)) && w.chance(8) {
 				continue // at times also the latest of them, which has to run
 			}
 		case w.chance(45):
-			before, reason := min(now+1, begins(e.Pause)), pick(w, []string{ReasonLate, ReasonStartWithin, ReasonCatchUpMax})
-			if busy && reason != ReasonStartWithin && w.chance(90) {
+			before, reason := min(now+1, begins(e.Pause)), pick(w, []string{ledger.ReasonLate, ledger.ReasonStartWithin, ledger.ReasonCatchUpMax})
+			if busy && reason != ledger.ReasonStartWithin && w.chance(90) {
 				before = min(before, begins(e.Busy))
 			}
 			if _, last := r.count(at, before); last > at && w.chance(80) {
@@ -382,14 +391,14 @@ func (w *world) plan(c *Claim, r rhythm, e Entry) {
 }
 
 // misplan makes one mistake in a claim.
-func (w *world) misplan(c *Claim) {
+func (w *world) misplan(c *claim.Claim) {
 	c.Skipped = slices.Clone(c.Skipped)
 	fields := []*int64{&c.Tick, &c.Next}
 	for i := range c.Skipped {
 		p := &c.Skipped[i]
 		fields = append(fields, &p.First, &p.Last, &p.Next)
 	}
-	pass := SkippedRange{Outcome: pick(w, []jobs.Outcome{jobs.OutcomeSkipped, jobs.OutcomePaused, jobs.OutcomeMissed}), Reason: ReasonOverlap,
+	pass := ledger.SkippedRange{Outcome: pick(w, []jobs.Outcome{jobs.OutcomeSkipped, jobs.OutcomePaused, jobs.OutcomeMissed}), Reason: ledger.ReasonOverlap,
 		First: c.From, Last: c.From, Count: 1, Next: pick(w, []int64{c.Tick, c.From + 1})}
 	switch n := w.rng.IntN(10); {
 	case n < 6:
@@ -408,12 +417,12 @@ func (w *world) misplan(c *Claim) {
 
 func (w *world) settle() *call {
 	here := w.part()
-	own := func(l Run) bool { return here(l.Job) }
-	var batch []Report
+	own := func(l ledger.Run) bool { return here(l.Job) }
+	var batch []settle.Report
 	for _, l := range some(w, keepIf(w.leased, own), 5) {
 		batch = append(batch, w.report(l))
 	}
-	if old := keepIf(w.reports, func(r Report) bool { return here(r.Job) }); len(old) > 0 && w.chance(40) {
+	if old := keepIf(w.reports, func(r settle.Report) bool { return here(r.Job) }); len(old) > 0 && w.chance(40) {
 		again := pick(w, old)
 		if w.chance(30) {
 			again.Outcome = pick(w, ends)
@@ -424,23 +433,23 @@ func (w *world) settle() *call {
 		batch = append(batch, w.report(pick(w, past)))
 	}
 	if w.chance(3) && len(batch) > 0 {
-		batch = append(batch, w.report(Run{Job: batch[0].Job, ID: w.id("nobody")}))
+		batch = append(batch, w.report(ledger.Run{Job: batch[0].Job, ID: w.id("nobody")}))
 	}
 	w.rng.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
 	for _, r := range batch {
 		w.reports = remember(w.reports, r, 60)
 	}
-	return batched("settle", 0, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Settle(ctx, batch) }, func(m Model, rep Report) Status {
-		rep.Reason = plain(rep.Reason)
+	return batched("settle", 0, batch, func(ctx context.Context, r *rig) ([]ledger.Status, error) { return settle.Settle(ctx, r.led, batch) }, func(m *model.Ledger, rep settle.Report) ledger.Status {
+		rep.Reason = ledger.Plain(rep.Reason)
 		return m.Settle(rep)
 	})
 }
 
-func (w *world) report(l Run) Report {
+func (w *world) report(l ledger.Run) settle.Report {
 	if w.chance(40) { // as most end
-		return Report{Job: l.Job, Run: l.ID, Token: l.Token, Outcome: jobs.OutcomeSucceeded, Started: l.Granted, Ended: w.ms(), Tries: 1}
+		return settle.Report{Job: l.Job, Run: l.ID, Token: l.Token, Outcome: jobs.OutcomeSucceeded, Started: l.Granted, Ended: w.ms(), Tries: 1}
 	}
-	r := Report{Job: l.Job, Run: l.ID, Outcome: pick(w, ends), Started: l.Granted, Ended: max(0, w.ms()+w.rng.Int64N(200)-100),
+	r := settle.Report{Job: l.Job, Run: l.ID, Outcome: pick(w, ends), Started: l.Granted, Ended: max(0, w.ms()+w.rng.Int64N(200)-100),
 		Reason: pick(w, []string{"", "by | hand", "two\nlines"}), Tries: w.rng.IntN(4),
 		Error:  pick(w, []string{"", "", "exit 1", "a|b|c", "1|R|x\n|\x00\xff%d", "grüße"}),
 		Output: pick(w, [][]byte{nil, nil, []byte("done\n"), []byte("1|R|\x00\xff%d")})}
@@ -458,7 +467,9 @@ func (w *world) renew() *call {
 	}
 	slices.SortFunc(batch, func(a, b locking.Renewal) int { return strings.Compare(a.Owner, b.Owner) })
 	batch = slices.CompactFunc(batch, func(a, b locking.Renewal) bool { return a.Owner == b.Owner })
-	return batched("renew", 0, batch, func(ctx context.Context, r *rig) ([]locking.RenewAnswer, error) { return r.led.Renew(ctx, batch) }, Model.Renew)
+	return batched("renew", 0, batch, func(ctx context.Context, r *rig) ([]locking.RenewAnswer, error) {
+		return settle.Renew(ctx, r.led, batch)
+	}, (*model.Ledger).Renew)
 }
 
 func (w *world) reap() *call {
@@ -466,7 +477,7 @@ func (w *world) reap() *call {
 	if w.chance(35) {
 		list = w.seen
 	}
-	list = keepIf(list, func(l Run) bool { return here(l.Job) && (l.Until <= w.ms() || w.chance(25)) })
+	list = keepIf(list, func(l ledger.Run) bool { return here(l.Job) && (l.Until <= w.ms() || w.chance(25)) })
 	batch := some(w, list, 4)
 	for i := range batch {
 		if w.chance(15) {
@@ -476,26 +487,28 @@ func (w *world) reap() *call {
 	for _, l := range some(w, w.leased, 3) {
 		w.seen = remember(w.seen, l, 20) // to be reaped later, with this beat
 	}
-	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Reap(ctx, now, r.epoch(), batch) }, Model.Reap)
+	return batched("reap", now, batch, func(ctx context.Context, r *rig) ([]ledger.Status, error) {
+		return settle.Reap(ctx, r.led, now, r.epoch(), batch)
+	}, (*model.Ledger).Reap)
 }
 
 func (w *world) unclaim() *call {
 	here := w.part()
-	var batch []Return
-	for _, l := range some(w, keepIf(w.leased, func(l Run) bool { return here(l.Job) }), 3) {
-		batch = append(batch, Return{Job: l.Job, Run: l.ID, Token: pick(w, []int64{0, l.Token, l.Token, l.Token - 1})})
+	var batch []settle.Return
+	for _, l := range some(w, keepIf(w.leased, func(l ledger.Run) bool { return here(l.Job) }), 3) {
+		batch = append(batch, settle.Return{Job: l.Job, Run: l.ID, Token: pick(w, []int64{0, l.Token, l.Token, l.Token - 1})})
 	}
-	if old := keepIf(w.returns, func(r Return) bool { return here(r.Job) }); len(old) > 0 && w.chance(50) {
+	if old := keepIf(w.returns, func(r settle.Return) bool { return here(r.Job) }); len(old) > 0 && w.chance(50) {
 		batch = append(batch, pick(w, old))
 	}
 	for _, r := range batch {
 		w.returns, w.burnt[r.Run] = remember(w.returns, r, 20), true
 	}
-	return batched("unclaim", 0, batch, func(ctx context.Context, r *rig) ([]Status, error) { return r.led.Unclaim(ctx, batch) }, Model.Unclaim)
+	return batched("unclaim", 0, batch, func(ctx context.Context, r *rig) ([]ledger.Status, error) { return settle.Unclaim(ctx, r.led, batch) }, (*model.Ledger).Unclaim)
 }
 
 func (w *world) trigger() *call {
-	x := trigger{Job: pick(w, jobNames), Trigger: Trigger{Run: w.id("t"), Payload: pick(w, [][]byte{nil, []byte("p"), []byte("a|b\n|\x00\xff"), []byte(`{"n":1763726400123456}`)})}}
+	x := trigger{Job: pick(w, jobNames), TriggerRequest: operate.TriggerRequest{Run: w.id("t"), Payload: pick(w, [][]byte{nil, []byte("p"), []byte("a|b\n|\x00\xff"), []byte(`{"n":1763726400123456}`)})}}
 	if w.chance(20) {
 		x.At = w.ms() + w.rng.Int64N(20_000) - 5000
 	}
@@ -507,8 +520,10 @@ func (w *world) trigger() *call {
 	}
 	w.triggers = remember(w.triggers, x, 25)
 	return &call{name: "trigger", args: x,
-		do:    func(ctx context.Context, r *rig) (any, error) { return r.led.Trigger(ctx, x.Job, x.Trigger) },
-		model: func(m Model) (any, error) { return m.Trigger(x.Job, x.Trigger) }}
+		do: func(ctx context.Context, r *rig) (any, error) {
+			return operate.Trigger(ctx, r.led, x.Job, x.TriggerRequest)
+		},
+		model: func(m *model.Ledger) (any, error) { return m.Trigger(x.Job, x.TriggerRequest) }}
 }
 
 // digestFor is a definition that the job may have. Three jobs are followers, where the trace has
@@ -527,7 +542,7 @@ func (w *world) digestFor(job string) string {
 
 func (w *world) define() *call {
 	here, now := w.part(), w.believed()
-	var batch []Definition
+	var batch []define.Definition
 	for _, name := range some(w, keepIf(jobNames, here), 3) {
 		digest := w.digestFor(name)
 		s, known := w.jobs[name]
@@ -535,7 +550,7 @@ func (w *world) define() *call {
 			digest = s.Digest
 		}
 		r := rhythmOf(digest)
-		d := Definition{Job: name, Digest: digest, Revision: fmt.Sprintf("%04d", w.rng.IntN(40)), Text: r.definition(digest), Cursor: r.next(w.ms())}
+		d := define.Definition{Job: name, Digest: digest, Revision: fmt.Sprintf("%04d", w.rng.IntN(40)), Text: r.definition(digest), Cursor: r.next(w.ms())}
 		if known {
 			d.WasDigest, d.WasCursor, d.Until, d.Old = s.Digest, s.Cursor, s.Last, pick(w, []string{"", "@every|1s"})
 			d.Cursor = r.next(max(w.ms(), s.Last)) // the clock may have stepped back
@@ -551,12 +566,14 @@ func (w *world) define() *call {
 		}
 		batch = append(batch, d)
 	}
-	c := batched("define", now, batch, func(ctx context.Context, r *rig) ([]Defined, error) { return r.led.Define(ctx, now, batch) }, func(m Model, d Definition) Defined {
-		d.Old = plain(d.Old)
+	c := batched("define", now, batch, func(ctx context.Context, r *rig) ([]define.Defined, error) {
+		return define.Define(ctx, r.led, now, batch)
+	}, func(m *model.Ledger, d define.Definition) define.Defined {
+		d.Old = ledger.Plain(d.Old)
 		return m.Define(d)
 	})
 	if epoch := w.rng.Int64N(3); w.all && w.chance(40) {
-		c.name, c.do = "switch", func(ctx context.Context, r *rig) (any, error) { return r.led.Switch(ctx, now, epoch, batch) }
+		c.name, c.do = "switch", func(ctx context.Context, r *rig) (any, error) { return define.Switch(ctx, r.led, now, epoch, batch) }
 	}
 	return c
 }

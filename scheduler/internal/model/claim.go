@@ -5,19 +5,20 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // Claim answers "may I run this?".
-func (m *Ledger) Claim(by ledger.Claimer, c ledger.Claim) ledger.Answer {
+func (m *Ledger) Claim(by claim.Claimer, c claim.Claim) claim.Answer {
 	j := m.jobs[c.Job]
 	if j == nil {
-		return ledger.Answer{Verdict: ledger.Unknown}
+		return claim.Answer{Verdict: claim.Unknown}
 	}
 	if granted, yes := m.repeated(by, j, c); yes {
 		return granted
 	}
 	if j.Digest != c.Digest && m.on(DigestCompare) {
-		return ledger.Answer{Verdict: ledger.Superseded, Detail: j.Digest}
+		return claim.Answer{Verdict: claim.Superseded, Detail: j.Digest}
 	}
 	if splits(c) && j.tick(c.Run) != nil {
 		return j.opened(c.Run)
@@ -29,33 +30,33 @@ func (m *Ledger) Claim(by ledger.Claimer, c ledger.Claim) ledger.Answer {
 }
 
 // repeated is the grant of a claim that was granted before, whatever has changed since.
-func (m *Ledger) repeated(by ledger.Claimer, j *job, c ledger.Claim) (ledger.Answer, bool) {
+func (m *Ledger) repeated(by claim.Claimer, j *job, c claim.Claim) (claim.Answer, bool) {
 	r := j.leased(c.Run)
 	if r == nil || r.Node != by.ID && m.on(SameAsker) || j.HolderRun != c.Run && c.Overlap != jobs.OverlapAllow && !c.Shard {
-		return ledger.Answer{}, false
+		return claim.Answer{}, false
 	}
-	a := ledger.Answer{Verdict: ledger.Granted, Token: r.Token, Left: millis(max(0, r.Until-m.ms())), Run: ledger.Run{Attempt: r.Attempt}}
+	a := claim.Answer{Verdict: claim.Granted, Token: r.Token, Left: millis(max(0, r.Until-m.ms())), Run: ledger.Run{Attempt: r.Attempt}}
 	if c.Pending {
 		a.Run = j.carried(r)
 	}
 	return a, true
 }
 
-func (j *job) stale() ledger.Answer {
-	return ledger.Answer{Verdict: ledger.Stale, Cursor: j.Cursor, Busy: j.Busy}
+func (j *job) stale() claim.Answer {
+	return claim.Answer{Verdict: claim.Stale, Cursor: j.Cursor, Busy: j.Busy}
 }
 
-func (j *job) opened(id string) ledger.Answer {
-	return ledger.Answer{Verdict: ledger.Opened, Cursor: j.Cursor, Detail: id}
+func (j *job) opened(id string) claim.Answer {
+	return claim.Answer{Verdict: claim.Opened, Cursor: j.Cursor, Detail: id}
 }
 
-func (j *job) held() ledger.Answer {
-	return ledger.Answer{Verdict: ledger.JobBusy, Detail: j.HolderRun}
+func (j *job) held() claim.Answer {
+	return claim.Answer{Verdict: claim.JobBusy, Detail: j.HolderRun}
 }
 
 // claimTick moves the cursor over ticks that will not run, and over the tick, which is granted,
 // opened or recorded as skipped.
-func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Answer {
+func (m *Ledger) claimTick(by claim.Claimer, j *job, c claim.Claim) claim.Answer {
 	if (j.Cursor != c.From || j.Cursor == 0) && m.on(CursorCompare) {
 		if t := j.tick(j.HolderRun); t != nil && splits(c) && t.Tick == c.Tick {
 			return j.opened(j.HolderRun)
@@ -63,11 +64,11 @@ func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Ans
 		return j.stale()
 	}
 	switch m.fits(j, c) {
-	case ledger.Stale:
+	case claim.Stale:
 		return j.stale()
-	case ledger.Early:
-		return ledger.Answer{Verdict: ledger.Early}
-	case ledger.JobBusy:
+	case claim.Early:
+		return claim.Answer{Verdict: claim.Early}
+	case claim.JobBusy:
 		m.replace(j, c.Overlap, m.ms())
 		return j.held()
 	default: // it fits
@@ -77,7 +78,7 @@ func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Ans
 		last = c.Skipped[len(c.Skipped)-1].Last
 	}
 	if m.early(c, last) && m.on(NotEarly) {
-		return ledger.Answer{Verdict: ledger.Early}
+		return claim.Answer{Verdict: claim.Early}
 	}
 	due, held := c.Tick <= m.ms(), c.Tick != 0 && c.Overlap != jobs.OverlapAllow && j.HolderRun != ""
 	if held && (!due || c.Overlap != jobs.OverlapSkip || !m.overlaps(j, last)) {
@@ -89,9 +90,9 @@ func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Ans
 	m.pass(j, c, held, last)
 	switch {
 	case held:
-		return ledger.Answer{Verdict: ledger.Skipped, Cursor: j.Cursor}
+		return claim.Answer{Verdict: claim.Skipped, Cursor: j.Cursor}
 	case c.Tick == 0:
-		return ledger.Answer{Verdict: ledger.RecordedOnly, Cursor: j.Cursor}
+		return claim.Answer{Verdict: claim.RecordedOnly, Cursor: j.Cursor}
 	}
 	r := &run{step: len(j.steps) - 1, Run: ledger.Run{
 		Job: c.Job, Tick: c.Tick, Shards: 1, Attempt: 1, Prev: c.Tick, Next: c.Next, Trigger: c.Trigger.String(), Payload: []byte{},
@@ -100,17 +101,17 @@ func (m *Ledger) claimTick(by ledger.Claimer, j *job, c ledger.Claim) ledger.Ans
 		return m.openTick(j, c, r)
 	}
 	m.grant(by, j, c, r)
-	return ledger.Answer{Verdict: ledger.Granted, Token: r.Token, Left: millis(r.Until - m.ms()), Run: ledger.Run{Attempt: 1}}
+	return claim.Answer{Verdict: claim.Granted, Token: r.Token, Left: millis(r.Until - m.ms()), Run: ledger.Run{Attempt: 1}}
 }
 
 // early reports whether a tick is not to be granted yet, or ticks are not to be passed yet.
-func (m *Ledger) early(c ledger.Claim, last int64) bool {
+func (m *Ledger) early(c claim.Claim, last int64) bool {
 	passes := len(c.Skipped) > 0 && c.Skipped[len(c.Skipped)-1].Last > m.ms()
 	return last > m.ms()+m.ahead || c.Tick == 0 && last > m.ms() || passes
 }
 
 // pass records the ticks of a claim that will not run, and moves the cursor.
-func (m *Ledger) pass(j *job, c ledger.Claim, held bool, last int64) {
+func (m *Ledger) pass(j *job, c claim.Claim, held bool, last int64) {
 	step := len(j.steps)
 	for _, p := range c.Skipped {
 		m.skip(j, step, ledger.Row{Prev: p.First, Next: p.Next, Tick: p.First, Until: p.Last, Count: p.Count, Outcome: p.Outcome, Reason: p.Reason})
@@ -136,7 +137,7 @@ func (m *Ledger) pass(j *job, c ledger.Claim, held bool, last int64) {
 // fits reports whether a claim leads from the cursor on, one step after the other, and treats the
 // ticks of the job's busy time as they must be: Granted or Stale; JobBusy or Early for ticks that wait
 // behind a run.
-func (m *Ledger) fits(j *job, c ledger.Claim) ledger.Verdict {
+func (m *Ledger) fits(j *job, c claim.Claim) claim.Verdict {
 	waits := c.Overlap == jobs.OverlapQueue || c.Overlap == jobs.OverlapReplace
 	var busy, going ledger.Window
 	if waits && j.Busy.From != 0 {
@@ -154,13 +155,13 @@ func (m *Ledger) fits(j *job, c ledger.Claim) ledger.Verdict {
 		missed := p.Outcome == jobs.OutcomeMissed && p.Reason != ledger.ReasonStartWithin
 		switch {
 		case p.First != at, p.Last < p.First, p.Next != 0 && p.Next <= p.Last, p.Outcome == jobs.OutcomePaused:
-			return ledger.Stale
+			return claim.Stale
 		case missed && touches(going, p) && p.Last > m.ms():
-			return ledger.Early
+			return claim.Early
 		case missed && touches(going, p):
-			return ledger.JobBusy
+			return claim.JobBusy
 		case missed && touches(busy, p), p.Outcome == jobs.OutcomeSkipped && (c.Tick == 0 || !busy.Holds(p.First) || !busy.Holds(p.Last)):
-			return ledger.Stale
+			return claim.Stale
 		}
 		at, overlap = p.Next, overlap || p.Outcome == jobs.OutcomeSkipped
 	}
@@ -169,9 +170,9 @@ func (m *Ledger) fits(j *job, c ledger.Claim) ledger.Verdict {
 		c.Tick != 0 && (c.Tick != at || c.Next != 0 && c.Next <= c.Tick),
 		overlap && !busy.Holds(c.Tick),
 		c.Tick != 0 && busy.Holds(c.Tick) && (c.Next != 0 && busy.Holds(c.Next) || c.Trigger == jobs.TriggerCatchUp):
-		return ledger.Stale
+		return claim.Stale
 	}
-	return ledger.Granted
+	return claim.Granted
 }
 
 func touches(w ledger.Window, p ledger.SkippedRange) bool {
@@ -199,7 +200,7 @@ func (m *Ledger) replace(j *job, o jobs.Overlap, at int64) {
 }
 
 // grant leases a run with the next token of its job. The run holds the job unless runs may overlap.
-func (m *Ledger) grant(by ledger.Claimer, j *job, c ledger.Claim, r *run) {
+func (m *Ledger) grant(by claim.Claimer, j *job, c claim.Claim, r *run) {
 	switch {
 	case r.TickID == "":
 		j.hold(c, c.Run)
@@ -213,7 +214,7 @@ func (m *Ledger) grant(by ledger.Claimer, j *job, c ledger.Claim, r *run) {
 }
 
 // hold makes a run or an open tick hold the job, unless runs may overlap.
-func (j *job) hold(c ledger.Claim, id string) {
+func (j *job) hold(c claim.Claim, id string) {
 	switch {
 	case c.Overlap == jobs.OverlapAllow && j.HolderRun == id:
 		j.HolderRun = ""
@@ -223,9 +224,9 @@ func (j *job) hold(c ledger.Claim, id string) {
 }
 
 // splits reports whether a claim is one of a job with shards, and not of a shard.
-func splits(c ledger.Claim) bool { return c.Shards > 1 && !c.Shard }
+func splits(c claim.Claim) bool { return c.Shards > 1 && !c.Shard }
 
 // mode is the first letter of an overlap policy, as it is stored.
-func mode(c ledger.Claim) string { return c.Overlap.String()[:1] }
+func mode(c claim.Claim) string { return c.Overlap.String()[:1] }
 
 func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

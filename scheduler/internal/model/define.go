@@ -3,11 +3,12 @@ package model
 import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 )
 
 // Define creates a job, or replaces its definition, by compare-and-set on the digest and the
 // cursor.
-func (m *Ledger) Define(d ledger.Definition) ledger.Defined {
+func (m *Ledger) Define(d define.Definition) define.Defined {
 	j, word := m.jobs[d.Job], "replaced"
 	switch {
 	case j == nil:
@@ -17,17 +18,17 @@ func (m *Ledger) Define(d ledger.Definition) ledger.Defined {
 	case j.Digest == d.Digest:
 		word, j.Revision = "same", max(j.Revision, d.Revision)
 	case m.unfit(j, d):
-		return ledger.Defined{Status: "differs", Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: j.text, Last: j.Last, Stored: m.defs[d.Digest]}
+		return define.Defined{Status: "differs", Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: j.text, Last: j.Last, Stored: m.defs[d.Digest]}
 	default:
 		m.replaceDefinition(j, d)
 	}
 	m.defs[d.Digest] = true
-	return ledger.Defined{Status: word, Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: []byte{}, Last: j.Last}
+	return define.Defined{Status: word, Cursor: j.Cursor, Digest: j.Digest, Revision: j.Revision, Text: []byte{}, Last: j.Last}
 }
 
 // unfit reports whether another definition or cursor than the caller saw is stored, a tick came due
 // that the caller did not count, or the new schedule would begin too early.
-func (m *Ledger) unfit(j *job, d ledger.Definition) bool {
+func (m *Ledger) unfit(j *job, d define.Definition) bool {
 	switch {
 	case d.WasDigest != j.Digest && m.on(DigestInDefine):
 		return true
@@ -44,7 +45,7 @@ func (m *Ledger) unfit(j *job, d ledger.Definition) bool {
 
 // replaceDefinition records the ticks of the old schedule that will not run, and moves the cursor
 // to the new one's first tick. Where the schedule is the same, the cursor stays.
-func (m *Ledger) replaceDefinition(j *job, d ledger.Definition) {
+func (m *Ledger) replaceDefinition(j *job, d define.Definition) {
 	if d.Same {
 		d.WasCursor, d.Cursor, d.Count = j.Cursor, j.Cursor, 0
 	}
@@ -67,7 +68,7 @@ func (m *Ledger) replaceDefinition(j *job, d ledger.Definition) {
 
 // changeBefore is the row of the last change of a definition when no tick came due since: that row
 // then leads to the new definition.
-func (m *Ledger) changeBefore(j *job, d ledger.Definition) *row {
+func (m *Ledger) changeBefore(j *job, d define.Definition) *row {
 	if len(j.rows) == 0 || d.Count > 0 || d.Cursor == 0 || j.Cursor == 0 {
 		return nil
 	}

@@ -7,6 +7,9 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // Ledger holds in memory what Redis holds, and answers one item of a call after another as the
@@ -55,7 +58,7 @@ type run struct {
 // New returns an empty ledger.
 func New(c ledger.Config) *Ledger {
 	return &Ledger{
-		skew: c.MaxSkew.Milliseconds(), ahead: ledger.AheadMax.Milliseconds(), keep: c.Keep, keepFor: c.KeepFor.Milliseconds(), next: ledger.NextAttemptID,
+		skew: c.MaxSkew.Milliseconds(), ahead: claim.AheadMax.Milliseconds(), keep: c.Keep, keepFor: c.KeepFor.Milliseconds(), next: ledger.NextAttemptID,
 		jobs: map[string]*job{}, defs: map[string]bool{}, cancels: map[string]ledger.Cancel{}, kept: map[string]string{},
 	}
 }
@@ -72,16 +75,16 @@ func (m *Ledger) on(g Guard) bool { return m.off != g }
 func (m *Ledger) ClockOff(now int64) bool { return max(m.ms()-now, now-m.ms()) > m.skew }
 
 // Jobs returns the stored jobs, by name.
-func (m *Ledger) Jobs() []ledger.Stored {
-	var all []ledger.Stored
+func (m *Ledger) Jobs() []query.Stored {
+	var all []query.Stored
 	for _, j := range m.jobs {
 		e := j.Entry
 		if e.Base = j.Cursor; j.first < len(j.steps) {
 			e.Base = j.steps[j.first]
 		}
-		all = append(all, ledger.Stored{Entry: e, Definition: j.text})
+		all = append(all, query.Stored{Entry: e, Definition: j.text})
 	}
-	slices.SortFunc(all, func(a, b ledger.Stored) int { return cmp.Compare(a.Job, b.Job) })
+	slices.SortFunc(all, func(a, b query.Stored) int { return cmp.Compare(a.Job, b.Job) })
 	return all
 }
 
@@ -186,7 +189,7 @@ func (m *Ledger) token(j *job) locking.Token {
 }
 
 // Trigger makes a pending run, or finds the run of an earlier copy of the call.
-func (m *Ledger) Trigger(name string, t ledger.Trigger) (string, error) {
+func (m *Ledger) Trigger(name string, t operate.TriggerRequest) (string, error) {
 	j := m.jobs[name]
 	if j == nil {
 		return "", ledger.ErrUnknownJob

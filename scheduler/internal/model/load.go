@@ -4,6 +4,9 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // One unit of time of the small world, in ms, and the instant 0.
@@ -165,9 +168,9 @@ func (w *world) script(s *State, c Command) Answer {
 }
 
 // answers are the answers to claims.
-var answers = func() (all [ledger.VerdictUnknownFormat + 1]Answer) {
+var answers = func() (all [claim.VerdictUnknownFormat + 1]Answer) {
 	for v := range all {
-		all[v] = Answer(ledger.Verdict(v).String())
+		all[v] = Answer(claim.Verdict(v).String())
 	}
 	return all
 }()
@@ -179,7 +182,7 @@ func (w *world) call(s *State, c Command) Answer {
 		if off && w.on(ClockInClaim) {
 			return WrongClock
 		}
-		by, claim := ledger.Claimer{ID: nodeID(c.Node)}, w.claim(c)
+		by, claim := claim.Claimer{ID: nodeID(c.Node)}, w.claim(c)
 		if !c.Asking {
 			return answers[m.Claim(by, claim).Verdict]
 		}
@@ -198,7 +201,7 @@ func (w *world) call(s *State, c Command) Answer {
 		}
 		return Renewed
 	case Settle:
-		return Answer(m.Settle(ledger.Report{Job: theJob, Run: runID(c.Run), Outcome: jobs.OutcomeSucceeded}))
+		return Answer(m.Settle(settle.Report{Job: theJob, Run: runID(c.Run), Outcome: jobs.OutcomeSucceeded}))
 	case Reap:
 		if off && w.on(ClockInReap) {
 			return WrongClock
@@ -209,7 +212,7 @@ func (w *world) call(s *State, c Command) Answer {
 		}
 		return Answer(m.Reap(seen))
 	case Unclaim:
-		return Answer(m.Unclaim(ledger.Return{Job: theJob, Run: runID(c.Run)}))
+		return Answer(m.Unclaim(settle.Return{Job: theJob, Run: runID(c.Run)}))
 	case Define:
 		if off && w.on(ClockInDefine) {
 			return WrongClock
@@ -221,8 +224,8 @@ func (w *world) call(s *State, c Command) Answer {
 }
 
 // claim makes the claim of a command. The ticks between the cursor and the tick will not run.
-func (w *world) claim(c Command) ledger.Claim {
-	claim := ledger.Claim{
+func (w *world) claim(c Command) claim.Claim {
+	claim := claim.Claim{
 		Job: theJob, Digest: digest(c.Digest), Run: runID(c.Run), TTL: millis(lasts), Attempts: int(w.Attempts), Shards: int(w.Shards[c.Digest]),
 		Tick: instant(c.Tick), Pending: c.Kind == ClaimPending, Shard: c.Part,
 	}
@@ -242,8 +245,8 @@ func (w *world) claim(c Command) ledger.Claim {
 
 // definition makes the definition of a command, which gives up the old ticks up to the sender's
 // instant.
-func (w *world) definition(c Command) ledger.Definition {
-	d := ledger.Definition{Job: theJob, Digest: digest(c.Digest), WasDigest: digest(c.Was), Same: c.Same}
+func (w *world) definition(c Command) define.Definition {
+	d := define.Definition{Job: theJob, Digest: digest(c.Digest), WasDigest: digest(c.Was), Same: c.Same}
 	if c.Same {
 		return d
 	}

@@ -5,10 +5,11 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // claimPending grants a pending run, or records that it is not to run any more.
-func (m *Ledger) claimPending(by ledger.Claimer, j *job, c ledger.Claim) ledger.Answer {
+func (m *Ledger) claimPending(by claim.Claimer, j *job, c claim.Claim) claim.Answer {
 	r := j.waiting(c.Run)
 	if r == nil && !m.on(AttemptRule) {
 		r = j.ofTick(c.Tick)
@@ -19,7 +20,7 @@ func (m *Ledger) claimPending(by ledger.Claimer, j *job, c ledger.Claim) ledger.
 	case r.IsOpenTick:
 		return j.opened(c.Run)
 	case r.Granted > m.ms():
-		return ledger.Answer{Verdict: ledger.Early}
+		return claim.Answer{Verdict: claim.Early}
 	case r.TickID != "":
 		return m.claimShard(by, j, r, c)
 	case c.Drop != "" && r.Prev != 0: // a run of the schedule that was handed back comes too late
@@ -30,7 +31,7 @@ func (m *Ledger) claimPending(by ledger.Claimer, j *job, c ledger.Claim) ledger.
 				j.Busy.To = m.ms()
 			}
 		}
-		return ledger.Answer{Verdict: ledger.RecordedOnly, Cursor: j.Cursor, Detail: jobs.OutcomeMissed.String() + "," + c.Drop}
+		return claim.Answer{Verdict: claim.RecordedOnly, Cursor: j.Cursor, Detail: jobs.OutcomeMissed.String() + "," + c.Drop}
 	case c.Overlap != jobs.OverlapAllow && j.HolderRun != "" && j.HolderRun != c.Run && m.on(AttemptRule):
 		return j.held()
 	}
@@ -52,7 +53,7 @@ func (j *job) ofTick(tick int64) *run {
 }
 
 // claimShard grants a shard of an open tick, or records that it is not to run any more.
-func (m *Ledger) claimShard(by ledger.Claimer, j *job, r *run, c ledger.Claim) ledger.Answer {
+func (m *Ledger) claimShard(by claim.Claimer, j *job, r *run, c claim.Claim) claim.Answer {
 	switch {
 	case c.Overlap != jobs.OverlapAllow && j.HolderRun != "" && j.HolderRun != r.TickID:
 		return j.held()
@@ -61,7 +62,7 @@ func (m *Ledger) claimShard(by ledger.Claimer, j *job, r *run, c ledger.Claim) l
 		r.Token, r.Node, r.NodeName = 0, "", ""
 		m.close(j, r, ledger.Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: ledger.ReasonReplaced, Started: m.ms()})
 		m.shardEnded(j, r, jobs.OutcomeCancelled, m.ms())
-		return ledger.Answer{Verdict: ledger.RecordedOnly, Cursor: j.Cursor, Detail: "cancelled," + ledger.ReasonReplaced}
+		return claim.Answer{Verdict: claim.RecordedOnly, Cursor: j.Cursor, Detail: "cancelled," + ledger.ReasonReplaced}
 	}
 	if t := j.tick(r.TickID); !m.on(PinnedShards) {
 		t.Left += max(1, c.Shards) - t.Shards
@@ -73,8 +74,8 @@ func (m *Ledger) claimShard(by ledger.Claimer, j *job, r *run, c ledger.Claim) l
 }
 
 // granted is the answer to a pending run that is granted now.
-func (j *job) granted(m *Ledger, r *run) ledger.Answer {
-	return ledger.Answer{Verdict: ledger.Granted, Token: r.Token, Left: millis(r.Until - m.ms()), Run: j.carried(r)}
+func (j *job) granted(m *Ledger, r *run) claim.Answer {
+	return claim.Answer{Verdict: claim.Granted, Token: r.Token, Left: millis(r.Until - m.ms()), Run: j.carried(r)}
 }
 
 // carried is a run as its node gets it: a shard with its tick's payload.
@@ -88,14 +89,14 @@ func (j *job) carried(r *run) ledger.Run {
 }
 
 // openTick opens a tick in the place of the run that p would be. Its shards are pending then.
-func (m *Ledger) openTick(j *job, c ledger.Claim, p *run) ledger.Answer {
+func (m *Ledger) openTick(j *job, c claim.Claim, p *run) claim.Answer {
 	j.runs = append(j.runs, &run{step: p.step, Run: ledger.Run{
 		ID: c.Run, IsOpenTick: true, Job: j.Job, Tick: p.Tick, Shards: c.Shards, Left: c.Shards, Attempt: p.Attempt, Prev: p.Prev, Next: p.Next,
 		Trigger: p.Trigger, Request: p.Request, Granted: m.ms(), Overlap: mode(c), Payload: p.Payload,
 	}})
 	for i := range c.Shards {
 		l := ledger.Run{
-			ID: ledger.ShardRun(c.Run, i), Job: j.Job, Tick: p.Tick, Shard: i, Shards: c.Shards, Attempt: p.Attempt, Trigger: p.Trigger,
+			ID: claim.ShardRun(c.Run, i), Job: j.Job, Tick: p.Tick, Shard: i, Shards: c.Shards, Attempt: p.Attempt, Trigger: p.Trigger,
 			Request: p.Request, Granted: m.ms(), TickID: c.Run, Payload: []byte{},
 		}
 		if i < len(c.Params) {

@@ -7,10 +7,11 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // Settle ends a run by its node's report.
-func (m *Ledger) Settle(rep ledger.Report) ledger.Status {
+func (m *Ledger) Settle(rep settle.Report) ledger.Status {
 	j := m.jobs[rep.Job]
 	if j == nil {
 		return ledger.NoSuchRun
@@ -31,18 +32,18 @@ func (m *Ledger) Settle(rep ledger.Report) ledger.Status {
 	}
 	m.end(j, r, ledger.Row{At: rep.Ended, Outcome: rep.Outcome, Reason: rep.Reason, Started: rep.Started, Tries: rep.Tries, Error: rep.Error},
 		string(rep.Output), next, m.ms())
-	return ledger.Settled
+	return settle.Settled
 }
 
 // settled answers the report of a run that has ended: by its row, which keeps a late report of
 // another outcome.
-func (j *job) settled(rep ledger.Report) ledger.Status {
+func (j *job) settled(rep settle.Report) ledger.Status {
 	row := j.row(rep.Run)
 	switch {
 	case row == nil:
 		return ledger.NoSuchRun
 	case row.Outcome == rep.Outcome:
-		return ledger.Settled
+		return settle.Settled
 	case row.Late == "":
 		row.Late = fmt.Sprintf("%s %d", rep.Outcome, rep.Ended)
 	}
@@ -69,29 +70,29 @@ func (m *Ledger) Renew(renewal locking.Renewal) locking.RenewAnswer {
 func (m *Ledger) Reap(seen ledger.Run) ledger.Status {
 	j := m.jobs[seen.Job]
 	if j == nil {
-		return ledger.Gone
+		return settle.Gone
 	}
 	r := j.leased(seen.ID)
 	if r == nil {
-		return ledger.Gone
+		return settle.Gone
 	}
 	if r.Until > m.ms()+r.TTL+m.ahead {
 		r.Until = m.ms() + r.TTL
 	}
 	if r.Beat != seen.Beat && m.on(BeatInReap) || r.Until >= m.ms() && m.on(UntilInReap) {
-		return ledger.Alive
+		return settle.Alive
 	}
 	freed := r.Until
 	if r.TickID != "" {
 		freed = m.ms()
 	}
 	m.end(j, r, ledger.Row{At: m.ms(), Outcome: jobs.OutcomeAbandoned, Reason: ledger.ReasonLapsed, Started: r.Granted}, "", m.next(r.ID), freed)
-	return ledger.Reaped
+	return settle.Reaped
 }
 
 // Unclaim hands back a run whose function was not called: the same attempt is pending again, under
 // an id that no claim names yet.
-func (m *Ledger) Unclaim(back ledger.Return) ledger.Status {
+func (m *Ledger) Unclaim(back settle.Return) ledger.Status {
 	j, next := m.jobs[back.Job], m.next(back.Run)
 	if j == nil {
 		return ledger.Lost
@@ -99,13 +100,13 @@ func (m *Ledger) Unclaim(back ledger.Return) ledger.Status {
 	r := j.leased(back.Run)
 	switch {
 	case r == nil && j.waiting(next) != nil && j.row(back.Run) == nil:
-		return ledger.Returned
+		return settle.Returned
 	case r == nil, back.Token != 0 && back.Token != r.Token:
 		return ledger.Lost
 	}
 	if m.cancelled(r) {
 		m.end(j, r, ledger.Row{At: m.ms(), Outcome: jobs.OutcomeCancelled, Reason: ledger.ReasonReplaced, Started: r.Granted}, "", "", m.ms())
-		return ledger.Returned
+		return settle.Returned
 	}
 	if !m.on(FreshIDInUnclaim) {
 		next = back.Run
@@ -116,7 +117,7 @@ func (m *Ledger) Unclaim(back ledger.Return) ledger.Status {
 	}
 	again := m.attempt(j, r, next, r.Attempt)
 	again.Prev, again.Next, again.Trigger, again.step = r.Prev, r.Next, r.Trigger, r.step
-	return ledger.Returned
+	return settle.Returned
 }
 
 // attempt makes the pending run that follows upon another one.

@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -37,9 +38,9 @@ type endedRun struct {
 }
 
 // Settled logs the answer to the report and removes the run.
-func (e endedRun) Settled(report ledger.Report, status ledger.Status, err error) {
+func (e endedRun) Settled(report settle.Report, status ledger.Status, err error) {
 	r, g := e.r, e.l.g
-	recorded := err == nil && status == ledger.Settled
+	recorded := err == nil && status == settle.Settled
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
 	succeeded := recorded && report.Outcome == jobs.OutcomeSucceeded
 	if level, shown := r.usual(duration > long); shown || !succeeded {
@@ -64,7 +65,7 @@ func startOf(started, ended time.Time, lasted time.Duration) time.Time {
 }
 
 // report is this node's report of a run's end.
-func (r *Runner) report(l *activeRun) ledger.Report {
+func (r *Runner) report(l *activeRun) settle.Report {
 	_ = l.lease.Context().Err() // ends the lease where its timer has not run yet, as after a standstill
 	if l.held != nil {
 		_ = l.held.Context().Err()
@@ -73,7 +74,7 @@ func (r *Runner) report(l *activeRun) ledger.Report {
 	l.overran.write(l, how)
 	ended := r.Now()
 	started := startOf(l.started, ended, time.Since(l.began)+locking.Slept()-l.slept)
-	report := ledger.Report{
+	report := settle.Report{
 		Job: l.g.Job.Name, Run: l.g.Lease.ID, Token: l.g.Lease.Token, Outcome: how, Reason: reason,
 		Started: started.UnixMilli(), Ended: ended.UnixMilli(), Tries: l.tries,
 	}
@@ -166,17 +167,17 @@ func clip(s string, most int) string {
 }
 
 // logEnd logs the answer to a report.
-func (r *Runner) logEnd(g work.Grant, report ledger.Report, status ledger.Status, err error, usual slog.Level) {
+func (r *Runner) logEnd(g work.Grant, report settle.Report, status ledger.Status, err error, usual slog.Level) {
 	log := r.Log.With("job", g.Job.Name, "tick", time.UnixMilli(g.Lease.Tick).UTC(), "run", report.Run, "outcome", report.Outcome.String())
 	duration := time.Duration(report.Ended-report.Started) * time.Millisecond
 	switch {
 	case err != nil:
 		log.Error("run ended, but its outcome could not be recorded; its lease will lapse and be recorded as abandoned", "error", err)
-	case status == ledger.Settled && report.Outcome == jobs.OutcomeSucceeded:
+	case status == settle.Settled && report.Outcome == jobs.OutcomeSucceeded:
 		log.Log(context.Background(), usual, "run ended", "duration", duration, "tries", report.Tries)
-	case status == ledger.Settled && report.RetryIn > 0:
+	case status == settle.Settled && report.RetryIn > 0:
 		log.Warn("run failed; another node makes the next try", "duration", duration, "attempt", g.Lease.Attempt, "of", 1+g.Job.Retry.Max, "wait", report.RetryIn, "error", report.Error)
-	case status == ledger.Settled:
+	case status == settle.Settled:
 		log.Warn("run ended", "duration", duration, "tries", report.Tries, "reason", report.Reason, "error", report.Error)
 	case status == ledger.Lost:
 		log.Warn("run ended too late: somebody else had ended it, this report is kept beside that outcome", "answer", string(status))

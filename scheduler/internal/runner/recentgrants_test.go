@@ -10,6 +10,7 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -50,10 +51,10 @@ func (s *settled) Hold(parent context.Context, _ int, g locking.Grant) *locking.
 	return s.keeper.Hold(parent, g)
 }
 func (*settled) Begins(work.Grant) bool { return true }
-func (*settled) Settle(_ work.Grant, r ledger.Report, then work.SettleListener) {
-	then.Settled(r, ledger.Settled, nil)
+func (*settled) Settle(_ work.Grant, r settle.Report, then work.SettleListener) {
+	then.Settled(r, settle.Settled, nil)
 }
-func (*settled) Tail(context.Context, int, []ledger.Tail) error         { return nil }
+func (*settled) Tail(context.Context, int, []settle.Tail) error         { return nil }
 func (*settled) Save(context.Context, ledger.Run, string, []byte) error { return nil }
 func (*settled) Saved(context.Context, ledger.Run) (string, []byte, error) {
 	return "", nil, nil
@@ -80,4 +81,4 @@ func (nobody) Claimed(ledger.Run)                      {}
 func (nobody) Started(ledger.Run, time.Time)           {}
 func (nobody) LeaseLost(ledger.Run, time.Time)         {}
 func (nobody) Stalled(ledger.Run, time.Time)           {}
-func (nobody) Settled(ledger.Run, ledger.Report, bool) {}
+func (nobody) Settled(ledger.Run, settle.Report, bool) {}

@@ -16,6 +16,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/admission"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -33,9 +34,9 @@ type Redis interface {
 	Begins(g work.Grant) bool
 	// Settle records how a run ended. It calls Settled with the answer, or with an error when the
 	// node gives up. It does not block.
-	Settle(g work.Grant, r ledger.Report, then work.SettleListener)
+	Settle(g work.Grant, r settle.Report, then work.SettleListener)
 	// Tail keeps the latest output of runs of a partition.
-	Tail(ctx context.Context, part int, tails []ledger.Tail) error
+	Tail(ctx context.Context, part int, tails []settle.Tail) error
 	Checkpoints
 	// HandBack returns a run to pending whose function was never called. valid reports whether its
 	// lease is. The caller calls over, which releases the slot, after it has removed the run.
@@ -58,7 +59,7 @@ type Listener interface {
 	Started(l ledger.Run, at time.Time)
 	LeaseLost(l ledger.Run, started time.Time)
 	Stalled(l ledger.Run, started time.Time)
-	Settled(l ledger.Run, r ledger.Report, recorded bool)
+	Settled(l ledger.Run, r settle.Report, recorded bool)
 }
 
 // Machine learns whether runs can begin on this machine.

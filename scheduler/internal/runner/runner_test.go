@@ -19,6 +19,7 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/admission"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -31,7 +32,7 @@ type lanes struct {
 
 	mu         sync.Mutex
 	begins     bool
-	reports    []ledger.Report
+	reports    []settle.Report
 	handedBack []string // why runs were handed back
 	kept       []string
 	saved      map[string][]byte // by run
@@ -49,12 +50,12 @@ func (l *lanes) Hold(parent context.Context, _ int, g locking.Grant) *locking.Le
 }
 func (l *lanes) Begins(work.Grant) bool { return l.begins }
 
-func (l *lanes) Settle(_ work.Grant, r ledger.Report, then work.SettleListener) {
+func (l *lanes) Settle(_ work.Grant, r settle.Report, then work.SettleListener) {
 	l.note(func() { l.reports = append(l.reports, r) })
-	then.Settled(r, ledger.Settled, nil)
+	then.Settled(r, settle.Settled, nil)
 }
 
-func (l *lanes) Tail(_ context.Context, _ int, tails []ledger.Tail) error {
+func (l *lanes) Tail(_ context.Context, _ int, tails []settle.Tail) error {
 	for _, t := range tails {
 		l.note(func() { l.kept = append(l.kept, string(t.Output)) })
 	}
@@ -139,7 +140,7 @@ func grant(own jobs.Job, f func(ctx context.Context, r *jobs.Run) error) work.Gr
 }
 
 // report starts a run, calls during a second later, waits until the run is settled, and returns its report.
-func (n *node) report(t *testing.T, g work.Grant, during func(n *node)) ledger.Report {
+func (n *node) report(t *testing.T, g work.Grant, during func(n *node)) settle.Report {
 	t.Helper()
 	if !n.Start(g) {
 		t.Fatal("the run is here already")

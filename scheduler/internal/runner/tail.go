@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 )
 
@@ -104,7 +104,7 @@ func (r *Runner) sendTails(ctx context.Context) {
 func (r *Runner) keep(ctx context.Context, part int, some []*activeRun) {
 	ctx, cancel := context.WithTimeout(ctx, tailWithin)
 	defer cancel()
-	batch, sent := make([]ledger.Tail, len(some)), make([]sentTail, len(some))
+	batch, sent := make([]settle.Tail, len(some)), make([]sentTail, len(some))
 	for k, l := range some {
 		try := l.writing.Load()
 		sent[k] = sentTail{try, try.OutputSize(), r.Now()} // later output is sent once more
@@ -119,6 +119,6 @@ func (r *Runner) keep(ctx context.Context, part int, some []*activeRun) {
 	}
 }
 
-func tailOf(l *activeRun, output []byte) ledger.Tail {
-	return ledger.Tail{Job: l.g.Job.Name, Run: l.g.Lease.ID, Token: l.g.Lease.Token, Output: output}
+func tailOf(l *activeRun, output []byte) settle.Tail {
+	return settle.Tail{Job: l.g.Job.Name, Run: l.g.Lease.ID, Token: l.g.Lease.Token, Output: output}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 )
 
 // Batches cuts a list, ordered by partition, into pieces of at most that many elements of one
@@ -29,7 +30,7 @@ func Batches[T any](list []T, most int, part func(T) int) iter.Seq[[]T] {
 type Batch struct {
 	Part    int
 	Jobs    []*Job
-	Claims  []ledger.Claim
+	Claims  []claim.Claim
 	StartBy []int64 // for a claim of a pending run: when it must start at the latest, ms; 0: no limit
 	Created time.Time
 
@@ -42,7 +43,7 @@ type Batch struct {
 	Repeated   bool          // it was sent more than once, or had to wait
 	SlotsFreed bool          // its claims hold no slots, because they were in doubt; the runs that they are granted take slots again
 
-	Answers []ledger.Answer
+	Answers []claim.Answer
 	Started []bool // for each claim: it was granted, and its run has begun here or is being handed back
 	Err     error
 }
@@ -54,7 +55,7 @@ var ErrNotSent = errors.New("claim not sent while it was fresh")
 
 // Expired returns the claim of a pending run as it is to be sent now. After until (ms, 0 for no
 // limit) the run is to be recorded as missed.
-func Expired(c ledger.Claim, until, now int64) ledger.Claim {
+func Expired(c claim.Claim, until, now int64) claim.Claim {
 	if until != 0 && now > until {
 		c.Drop = ledger.ReasonStartWithin
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
 )
 
 // Job is a job of the node, as it was registered. It does not change.
@@ -64,7 +65,7 @@ type Grant struct {
 
 // SettleListener receives the ledger's answer to a report, or the reason why there is none.
 type SettleListener interface {
-	Settled(r ledger.Report, word ledger.Status, err error)
+	Settled(r settle.Report, word ledger.Status, err error)
 }
 
 // Millis is an instant in ms since 1970; 0 for the zero time.

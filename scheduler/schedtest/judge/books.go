@@ -7,12 +7,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // The ledger's records.
 type (
 	// JobSnapshot is everything that is stored of one job.
-	JobSnapshot = ledger.JobSnapshot
+	JobSnapshot = query.JobSnapshot
 	// Entry is a job's current state.
 	Entry = ledger.Entry
 	// Row is a row of a job's history.
@@ -29,7 +30,7 @@ func ReadBooks(ctx context.Context, client redis.UniversalClient, namespace stri
 		return nil, err
 	}
 	books := map[string]JobSnapshot{}
-	unread, err := l.EachJob(ctx, "", func(j JobSnapshot) { books[j.Entry.Job] = j })
+	unread, err := query.EachJob(ctx, l, "", func(j JobSnapshot) { books[j.Entry.Job] = j })
 	if err == nil && len(unread.UnknownFormat) > 0 {
 		err = fmt.Errorf("records that cannot be read: %v", unread.UnknownFormat)
 	}

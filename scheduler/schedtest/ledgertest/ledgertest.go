@@ -3,7 +3,14 @@
 // documents each of them.
 package ledgertest
 
-import "github.com/escapement/escapement/scheduler/internal/ledger"
+import (
+	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
+	"github.com/escapement/escapement/scheduler/internal/ledger/settle"
+)
 
 // A namespace, and requests to it.
 type (
@@ -12,39 +19,55 @@ type (
 	// Config is how Open finds the namespace, or creates it.
 	Config = ledger.Config
 	// Definition is a job to define.
-	Definition = ledger.Definition
+	Definition = define.Definition
 	// Claimer is the node that claims.
-	Claimer = ledger.Claimer
+	Claimer = claim.Claimer
 	// Claim requests a tick or a pending run.
-	Claim = ledger.Claim
+	Claim = claim.Claim
 	// Pass is a range of ticks that a claim records and does not run.
 	Pass = ledger.SkippedRange
 	// Report ends a run.
-	Report = ledger.Report
+	Report = settle.Report
 	// Return hands a run back.
-	Return = ledger.Return
+	Return = settle.Return
 	// Rewind sets a job's cursor back.
-	Rewind = ledger.Rewind
+	Rewind = operate.RewindRequest
 )
 
 // Verdict is the answer to a Claim.
-type Verdict = ledger.Verdict
+type Verdict = claim.Verdict
 
 // Answers of Claim, Settle, Unclaim and Rewind.
 const (
-	Granted  = ledger.Granted
-	Opened   = ledger.Opened
-	Passed   = ledger.RecordedOnly
-	Settled  = ledger.Settled
-	Returned = ledger.Returned
-	Rewound  = ledger.Rewound
+	Granted  = claim.Granted
+	Opened   = claim.Opened
+	Passed   = claim.RecordedOnly
+	Settled  = settle.Settled
+	Returned = settle.Returned
+	Rewound  = operate.Rewound
 )
 
 // ReasonLate is the reason of ticks that were missed because no node claimed them in time.
 const ReasonLate = ledger.ReasonLate
 
-// Calls that need no ledger to be open.
+// Calls of the ledger.
 var (
+	// Define stores definitions of jobs.
+	Define = define.Define
+	// SendClaims requests runs.
+	SendClaims = claim.Send
+	// Settle ends runs.
+	Settle = settle.Settle
+	// Unclaim hands runs back.
+	Unclaim = settle.Unclaim
+	// Rerun requests another attempt of an ended run.
+	Rerun = operate.Rerun
+	// RewindJob sets a job's cursor back.
+	RewindJob = operate.Rewind
+	// ReadJob reads a stored job.
+	ReadJob = query.Job
+	// InFlight reads the runs in flight of jobs.
+	InFlight = query.InFlight
 	// Open opens a namespace, and makes it when it is new.
 	Open = ledger.Join
 	// Partition is the partition of a job among so many.
@@ -54,5 +77,5 @@ var (
 	// NextAttemptID is the run id of the attempt that follows a run, and of a run that was handed back.
 	NextAttemptID = ledger.NextAttemptID
 	// UniqueRun is the run id of a request with a unique key.
-	UniqueRun = ledger.UniqueRun
+	UniqueRun = operate.UniqueRun
 )

@@ -7,6 +7,7 @@ import (
 
 // verb is a script with its arguments.
 type verb struct {
+	room   string // its package below the ledger
 	script string
 	args   []arg
 	forms  []form // the items of a batch, behind the arguments: all in one form, or each in one of several
@@ -32,12 +33,12 @@ type argType struct{ typ, write string }
 
 var (
 	argText     = argType{"string", "%s"}
-	argTidied   = argType{"string", "plain(%s)"}
-	argNumber   = argType{"int64", "ms(%s)"}
-	argOptional = argType{"int64", "orNone(%s)"}
+	argTidied   = argType{"string", "ledger.Plain(%s)"}
+	argNumber   = argType{"int64", "ledger.Spell(%s)"}
+	argOptional = argType{"int64", "ledger.SpellOrNone(%s)"}
 	argInt      = argType{"int", "strconv.Itoa(%s)"}
-	argMillis   = argType{"time.Duration", "ms(%s.Milliseconds())"}
-	argFlag     = argType{"bool", "flagged(%s)"}
+	argMillis   = argType{"time.Duration", "ledger.Spell(%s.Milliseconds())"}
+	argFlag     = argType{"bool", "ledger.SpellFlag(%s)"}
 	argBytes    = argType{"[]byte", "string(%s)"}
 	argOutcome  = argType{"jobs.Outcome", "%s.String()"}
 )

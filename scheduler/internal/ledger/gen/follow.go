@@ -17,7 +17,7 @@ func (f field) to(into string) field {
 }
 
 var join = record{
-	name: "join", lua: "join", mark: "1", key: "{ns:p}:joins", typ: "join",
+	name: "join", lua: "join", mark: "1", key: "{ns:p}:joins", typ: "JoinState",
 	doc:     "One tick of a job with several upstreams, and how they ended it.",
 	example: "1|1763726401500||extract=succeeded,check=failed",
 	fields: []field{

@@ -43,26 +43,26 @@ type kind struct {
 }
 
 var (
-	number   = kind{`%d+`, "number", "int()", "ms(%s)"}
-	optional = kind{`%d*`, "number, or empty", "int()", "orNone(%s)"}
+	number   = kind{`%d+`, "number", "int()", "Spell(%s)"}
+	optional = kind{`%d*`, "number, or empty", "int()", "SpellOrNone(%s)"}
 	small    = kind{`%d+`, "number", "small()", "strconv.Itoa(%s)"}
 	word     = kind{`%l+`, "word", "text()", "%s"}
 	text     = kind{`[^|]*`, "text", "text()", "%s"}
-	tidied   = kind{`[^|]*`, "text", "text()", "plain(%s)"} // '|' and line breaks are replaced when it is written
+	tidied   = kind{`[^|]*`, "text", "text()", "Plain(%s)"} // '|' and line breaks are replaced when it is written
 	name     = kind{`[^|]+`, "text, not empty", "text()", "%s"}
 	window   = kind{`[%d,]*`, "'from,to', or empty", "window()", ""}
 	attempts = kind{`[%d,]*`, "'until,attempt', or empty", "attempts()", ""}
 	counts   = kind{`[^|]*`, "'word=number', with commas", "counts()", ""}
 	tally    = kind{`[^|]*`, "'word=number', with commas", "tally()", ""}
 	going    = kind{`[^|]*`, "'tick=run', with commas", "going()", ""}
-	flag     = kind{`1?`, "'1', or empty", "flag()", "flagged(%s)"}
+	flag     = kind{`1?`, "'1', or empty", "flag()", "SpellFlag(%s)"}
 	overlap  = kind{`[sqra]`, "letter", "text()", "%s"}
 	param    = kind{`[^|]*`, "text, escaped as in a URL", "param()", "url.QueryEscape(%s)"}
 	outcome  = kind{`[^|]*`, "outcome", "outcome()", "%s.String()"}
 	rest     = kind{`.*`, "text to the end, '|' too", "text()", "%s"}
-	words    = kind{`.*`, "text to the end", "text()", "plain(%s)"}
+	words    = kind{`.*`, "text to the end", "text()", "Plain(%s)"}
 	payload  = kind{`.*`, "bytes to the end, '|' too", "bytes()", "string(%s)"}
-	instant  = kind{`%d+`, "number", "instant()", "ms(%s.UnixMilli())"}
+	instant  = kind{`%d+`, "number", "instant()", "Spell(%s.UnixMilli())"}
 )
 
 // letter is a field that holds one letter of some.

@@ -1,7 +1,7 @@
 // Command gen writes the files that follow from the tables of the ledger's records, keys and verbs.
-// From records and keys: the Lua codecs in scripts/codec, the Go codec in codec_gen.go and
-// codec_beside_gen.go, and docs/storage.md. From verbs: their arguments, in the scripts, in
-// args_gen.go and args_runs_gen.go.
+// From records and keys: the Lua codecs in codec, the Go codec in codec_gen.go and
+// codec_beside_gen.go, and docs/storage.md. From verbs: their arguments, in the scripts and in each
+// room's args_gen.go.
 //
 //	go generate ./scheduler/internal/ledger
 //
@@ -29,10 +29,7 @@ const (
 	ledgerDir   = "scheduler/internal/ledger/"
 	runsCodec   = ledgerDir + "codec_gen.go"
 	besideCodec = ledgerDir + "codec_beside_gen.go"
-	argsFile    = ledgerDir + "args_gen.go"
-	runsArgs    = ledgerDir + "args_runs_gen.go"
-	scriptDir   = ledgerDir + "scripts/"
-	luaDir      = scriptDir + "codec/"
+	luaDir      = ledgerDir + "codec/"
 	pageFile    = "docs/storage.md"
 )
 
@@ -40,23 +37,27 @@ const (
 // is written is read there first.
 func files(root string) (map[string][]byte, error) {
 	all := map[string][]byte{pageFile: page(keys, records)}
-	for _, f := range []struct {
-		name string
-		make func(string) ([]byte, error)
-	}{
-		{runsCodec, func(file string) ([]byte, error) { return goCode(file, ofRuns) }},
-		{besideCodec, func(file string) ([]byte, error) { return goCode(file, beside) }},
-		{runsArgs, func(file string) ([]byte, error) { return goArgs(file, ofTicks) }},
-		{argsFile, func(file string) ([]byte, error) { return goArgs(file, others) }},
-	} {
-		text, err := f.make(f.name)
+	for name, some := range map[string][]record{runsCodec: ofRuns, besideCodec: beside} {
+		text, err := goCode(name, some)
 		if err != nil {
 			return nil, err
 		}
-		all[f.name] = text
+		all[name] = text
+	}
+	byRoom := make(map[string][]verb)
+	for _, v := range verbs {
+		byRoom[v.room] = append(byRoom[v.room], v)
+	}
+	for room, some := range byRoom {
+		name := ledgerDir + room + "/args_gen.go"
+		text, err := goArgs(name, some)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = text
 	}
 	for _, v := range verbs {
-		name := scriptDir + v.script + ".lua"
+		name := ledgerDir + v.room + "/" + v.script + ".lua"
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name))) //nolint:gosec // G304: a file of this module
 		if err != nil {
 			return nil, err

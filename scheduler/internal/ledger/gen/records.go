@@ -251,17 +251,17 @@ var backfill = record{
 }
 
 var gate = record{
-	name: "gate", lua: "gate", mark: "1", key: "{ns:p}:gate", typ: "gate", writes: "String",
+	name: "gate", lua: "gate", mark: "1", key: "{ns:p}:gate", typ: "Gate", writes: "String",
 	doc:     "The generation that may make new jobs in a partition, and whether a move has closed the partition. Every script that grants or changes a job looks at it first.",
 	absent:  "1|0||open||",
 	example: "1|3|blue|open||",
 	fields: []field{
-		{name: "epoch", kind: number, into: "epoch", doc: "number of the last promotion that came here"},
-		{name: "generation", kind: text, into: "generation", doc: "the generation that may make new jobs"},
-		{name: "state", kind: word, into: "state", doc: "open; sealed, for ever or until the move is undone; filling, while a move copies jobs here; burnt, " +
+		{name: "epoch", kind: number, into: "Epoch", doc: "number of the last promotion that came here"},
+		{name: "generation", kind: text, into: "Generation", doc: "the generation that may make new jobs"},
+		{name: "state", kind: word, into: "State", doc: "open; sealed, for ever or until the move is undone; filling, while a move copies jobs here; burnt, " +
 			"when that move was undone"},
-		{name: "move", kind: text, into: "move", doc: "id of the move that had the gate last"},
-		{name: "words", kind: words, into: "words", doc: "for people: where the jobs are; while a move fills the partition, also which copy has begun"},
+		{name: "move", kind: text, into: "Move", doc: "id of the move that had the gate last"},
+		{name: "words", kind: words, into: "Words", doc: "for people: where the jobs are; while a move fills the partition, also which copy has begun"},
 	},
 	views: []view{{name: "GATE_OPEN", doc: "that it is open", fields: []string{"move"}, fixed: map[string]string{"state": "open"}}},
 }
@@ -280,7 +280,7 @@ var move = record{
 }
 
 var promotion = record{
-	name: "promotion", lua: "promotion", mark: "1", key: "{ns}:control, field promoting", typ: "Promotion", writes: "text",
+	name: "promotion", lua: "promotion", mark: "1", key: "{ns}:control, field promoting", typ: "Promotion", writes: "Text",
 	doc:     "A promotion that is under way. Interrupted, it goes on with the next call of the same promotion.",
 	example: "1|4|green||",
 	fields: []field{

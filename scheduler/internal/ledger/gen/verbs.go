@@ -1,7 +1,5 @@
 package main
 
-import "slices"
-
 // Arguments that several verbs have.
 var (
 	aNow     = arg{name: "now", typ: argNumber, doc: "the caller's idea of Redis' time, ms, 0 for none"}
@@ -20,24 +18,19 @@ var (
 
 // verbs are the scripts that are called often, or with many items: their arguments are generated.
 // The other scripts take JSON.
-var verbs = slices.Concat(ofTicks, others)
-
-// ofTicks are the scripts on the path of every tick.
-var ofTicks = []verb{sweep, claim, settle}
-
-var others = []verb{
-	define,
-	{script: "unclaim", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{aJob, aRun, aToken, aFresh}}}},
-	{script: "reap", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{
+var verbs = []verb{
+	sweep, claim, settle, define,
+	{room: "settle", script: "unclaim", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{aJob, aRun, aToken, aFresh}}}},
+	{room: "settle", script: "reap", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{
 		{name: "item", args: []arg{aJob, aRun, {name: "beat", typ: argNumber, doc: "the beat that was seen"}, aFresh}},
 	}},
-	{script: "renew", args: []arg{aNow, aSkew, aServer}, forms: []form{{name: "item", places: true, args: []arg{
+	{room: "settle", script: "renew", args: []arg{aNow, aSkew, aServer}, forms: []form{{name: "item", places: true, args: []arg{
 		{name: "run", typ: argText, doc: "id of the run"},
 		{name: "token", typ: argText, doc: "its token, '' for any"},
 		{name: "ttl", typ: argText, doc: "of the lease, ms"},
 		{name: "progress", typ: argText, doc: "the run's progress, '' if none was reported"},
 	}}}},
-	{script: "recall", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
+	{room: "epoch", script: "recall", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
 		aJob, aDigest,
 		{name: "cursor", typ: argNumber, doc: "the job's cursor before the failover, ms"},
 		{name: "opened", typ: argOptional, doc: "the cursor behind a sharded tick that nodes have opened, ms, where 'cursor' lies before that tick; else ''"},
@@ -45,7 +38,7 @@ var others = []verb{
 		{name: "sharded", typ: argFlag, doc: "'1' when ticks of the job are opened in shards: each node has reported some shards only"},
 		aGap,
 	}}}},
-	{script: "reassert", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
+	{room: "epoch", script: "reassert", args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer}, forms: []form{{name: "item", args: []arg{
 		aJob, aDigest, aRun,
 		{name: "record", typ: argText, doc: "the run's record from the job on"},
 		aGap,
@@ -53,19 +46,19 @@ var others = []verb{
 		{name: "next", typ: argOptional, doc: "of a shard or a later attempt: the tick after the run's, ms, for all before may be lost; else ''"},
 		{name: "ended", typ: argOptional, doc: "of a run whose end will be reported: when it ended, ms; else ''"},
 	}}}},
-	{script: "announce", args: []arg{
+	{room: "define", script: "announce", args: []arg{
 		aNow, aSkew,
 		{name: "generation", typ: argText, doc: "of the nodes"},
 		{name: "revision", typ: argTidied, doc: "of the nodes"},
 	}, forms: []form{{name: "item", args: []arg{{name: "digest", typ: argText, doc: "of a chunk"}, aText}}}},
-	{script: "current", args: []arg{
+	{room: "define", script: "current", args: []arg{
 		{name: "digest", typ: argText, doc: "of a chunk"},
 		{name: "revision", typ: argTidied, doc: "of the node"},
 	}},
-	{script: "store", forms: []form{{name: "item", args: []arg{{name: "digest", typ: argText, doc: "of a definition"}, aText}}}},
+	{room: "define", script: "store", forms: []form{{name: "item", args: []arg{{name: "digest", typ: argText, doc: "of a definition"}, aText}}}},
 }
 
-var sweep = verb{script: "sweep", args: []arg{
+var sweep = verb{room: "query", script: "sweep", args: []arg{
 	{name: "due_until", typ: argNumber, doc: "cursors until then, ms"},
 	{name: "lapsed_until", typ: argNumber, doc: "leases that lapsed until then, ms"},
 	{name: "start_until", typ: argNumber, doc: "runs that may start until then, ms"},
@@ -78,7 +71,7 @@ var sweep = verb{script: "sweep", args: []arg{
 	{name: "both_ends", typ: argFlag, doc: "'1' to read its newest rows as well"},
 }}
 
-var define = verb{script: "define",
+var define = verb{room: "define", script: "define",
 	args: []arg{aNow, aSkew, aKeep, aKeepFor, {name: "epoch", typ: argText, doc: "of the promotion that sends the definitions, '' for a node's own definitions"}},
 	forms: []form{{name: "item", args: []arg{
 		aJob, aDigest,
@@ -96,7 +89,7 @@ var define = verb{script: "define",
 	}}},
 }
 
-var claim = verb{script: "claim",
+var claim = verb{room: "claim", script: "claim",
 	args: []arg{
 		aNow, aSkew,
 		{name: "node", typ: argText, doc: "id of the calling node"},
@@ -133,7 +126,7 @@ var claim = verb{script: "claim",
 	},
 }
 
-var settle = verb{script: "settle",
+var settle = verb{room: "settle", script: "settle",
 	args: []arg{aNow, aSkew, aKeep, aKeepFor, aServer},
 	forms: []form{
 		{name: "plain", places: true, doc: "a run that succeeded at its first try, without output or result", args: []arg{

@@ -9,6 +9,8 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
@@ -16,7 +18,7 @@ import (
 const aheadMargin = 2 * time.Second
 
 // ahead notes a job whose next tick is not the next one of its schedule.
-func (d *doctor) ahead(s ledger.Stored, definition jobs.Definition) {
+func (d *doctor) ahead(s query.Stored, definition jobs.Definition) {
 	schedule, err := definition.ParsedSchedule()
 	if err != nil || schedule == nil || s.Cursor == 0 {
 		return
@@ -31,13 +33,13 @@ func (d *doctor) ahead(s ledger.Stored, definition jobs.Definition) {
 }
 
 // paused notes jobs that are paused for long, and jobs that were resumed by a clock that was ahead.
-func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
-	slices.SortFunc(all, func(a, b ledger.Stored) int { return strings.Compare(a.Job, b.Job) })
+func (d *doctor) paused(ctx context.Context, all []query.Stored) error {
+	slices.SortFunc(all, func(a, b query.Stored) int { return strings.Compare(a.Job, b.Job) })
 	names := make([]string, len(all))
 	for i, s := range all {
 		names[i] = s.Job
 	}
-	pauses, err := d.l.Pauses(ctx, names...)
+	pauses, err := operate.Pauses(ctx, d.l, names...)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (d *doctor) paused(ctx context.Context, all []ledger.Stored) error {
 
 // open reads the runs in flight of the named jobs.
 func (d *doctor) open(ctx context.Context, names []string) ([]ledger.Run, error) {
-	open, err := d.l.InFlight(ctx, names...) // of the jobs beside them too
+	open, err := query.InFlight(ctx, d.l, names...) // of the jobs beside them too
 	return slices.DeleteFunc(open, func(r ledger.Run) bool { return !slices.Contains(names, r.Job) }), err
 }
 
@@ -92,7 +94,7 @@ func (d *doctor) refusedEntry(ctx context.Context, names []string) error {
 		return err
 	}
 	open = slices.DeleteFunc(open, func(r ledger.Run) bool { return r.IsOpenTick })
-	_, waits, err := d.l.Progress(ctx, open)
+	_, waits, err := query.Progress(ctx, d.l, open)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/inspect"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops/internal/space"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
@@ -126,7 +128,7 @@ func at(ms int64) string { return wire.Time(time.UnixMilli(ms)) }
 
 // keys looks for keys that this version does not know.
 func (d *doctor) keys(ctx context.Context) error {
-	unknown, err := d.l.UnknownKeys(ctx)
+	unknown, err := query.UnknownKeys(ctx, d.l)
 	if err = d.lacking(err); err != nil {
 		return err
 	}
@@ -146,12 +148,12 @@ const (
 
 // jobs looks at all jobs.
 func (d *doctor) jobs(ctx context.Context, living bool) error {
-	stored, err := d.l.Jobs(ctx)
+	stored, err := query.Jobs(ctx, d.l)
 	whole := err == nil
 	if err = d.lacking(err); err != nil {
 		return err
 	}
-	catalog, err := d.l.CatalogNames(ctx)
+	catalog, err := catalog.Names(ctx, d.l)
 	if err != nil {
 		return err
 	}
@@ -163,7 +165,7 @@ func (d *doctor) jobs(ctx context.Context, living bool) error {
 	for _, s := range stored {
 		there[s.Job] = true
 	}
-	var paused []ledger.Stored
+	var paused []query.Stored
 	var waiting, entering []string
 	for _, s := range stored {
 		definition, err := jobs.ParseDefinition(s.Definition)
@@ -219,7 +221,7 @@ func (d *doctor) upstreams(definition jobs.Definition, there map[string]bool) {
 
 // noNode notes a job that no living node can run. It is an error when its next tick is due, or may
 // come at any time because it follows another job.
-func (d *doctor) noNode(s ledger.Stored, definition jobs.Definition, h inspect.Holding) {
+func (d *doctor) noNode(s query.Stored, definition jobs.Definition, h inspect.Holding) {
 	severity, since := Warning, ""
 	if s.Cursor != 0 && s.Cursor <= d.now.UnixMilli() {
 		severity, since = Error, "; its tick of "+at(s.Cursor)+" is due"

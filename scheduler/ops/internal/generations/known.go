@@ -12,6 +12,8 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
@@ -19,7 +21,7 @@ import (
 type Known struct {
 	Control ledger.Control
 	l       *ledger.Ledger
-	stored  []ledger.Stored            // all jobs, by name, without their definitions
+	stored  []query.Stored             // all jobs, by name, without their definitions
 	runBy   map[string]string          // job -> the generation that runs it, where this version can read the definition
 	defs    map[string]jobs.Definition // the stored definitions that were loaded, by job
 	of      map[string]*generation     // by name
@@ -39,7 +41,7 @@ type generation struct {
 // version is a job's definition in a generation. Its text is read where another one is stored for
 // the job.
 type version struct {
-	ledger.Announced
+	define.Announced
 	def jobs.Definition
 }
 
@@ -53,10 +55,10 @@ func Read(ctx context.Context, l *ledger.Ledger, r *roster.Roster) (*Known, erro
 		return nil, err
 	}
 	k.named(k.Control.Generation)
-	if k.stored, err = l.Entries(ctx); err != nil {
+	if k.stored, err = query.Entries(ctx, l); err != nil {
 		return nil, err
 	}
-	announced, err := l.Announced(ctx)
+	announced, err := define.ListAnnounced(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func Read(ctx context.Context, l *ledger.Ledger, r *roster.Roster) (*Known, erro
 
 // noteStored notes which generation runs each stored job: the generation that announces the
 // definition, or that the text names.
-func (k *Known) noteStored(ctx context.Context, announced []ledger.Announced) error {
+func (k *Known) noteStored(ctx context.Context, announced []define.Announced) error {
 	by := make(map[string]string, len(announced))
 	for _, a := range announced {
 		by[a.Digest] = a.Generation
@@ -100,9 +102,9 @@ func (k *Known) noteStored(ctx context.Context, announced []ledger.Announced) er
 // generation.
 func (k *Known) load(ctx context.Context, names []string) error {
 	digests := make([][]string, k.l.Partitions())
-	var some []ledger.Stored
+	var some []query.Stored
 	for _, job := range names {
-		i, stored := slices.BinarySearchFunc(k.stored, job, func(s ledger.Stored, job string) int { return strings.Compare(s.Job, job) })
+		i, stored := slices.BinarySearchFunc(k.stored, job, func(s query.Stored, job string) int { return strings.Compare(s.Job, job) })
 		if _, loaded := k.defs[job]; !stored || loaded || k.stored[i].Err != nil {
 			continue
 		}
@@ -130,12 +132,12 @@ func (k *Known) load(ctx context.Context, names []string) error {
 // noteAnnounced notes the announced definitions. If a generation has several of one job, the
 // definition that living nodes hold counts, then the newest. A job of the active generation that
 // was removed is left out.
-func (k *Known) noteAnnounced(announced []ledger.Announced) {
+func (k *Known) noteAnnounced(announced []define.Announced) {
 	stored := make(map[string]bool, len(k.stored))
 	for _, s := range k.stored {
 		stored[s.Job] = true
 	}
-	removed := func(a ledger.Announced, g *generation) bool {
+	removed := func(a define.Announced, g *generation) bool {
 		return !stored[a.Job] && g.held[a.Job] == nil && a.Generation == k.Control.Generation && k.Control.Promoting == ""
 	}
 	for _, a := range announced {
@@ -198,7 +200,7 @@ func (k *Known) texts(ctx context.Context, digests [][]string) (map[string]strin
 		if len(of) == 0 {
 			continue
 		}
-		some, err := k.l.Definitions(ctx, part, of)
+		some, err := query.Definitions(ctx, k.l, part, of)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 )
 
@@ -64,7 +66,7 @@ func Promote(ctx context.Context, l *ledger.Ledger, r *roster.Roster, name strin
 
 // run carries out the promotion. An interrupted one is repeated from Begin on.
 func (p *promoter) run(ctx context.Context) error {
-	makers, err := p.l.Makers(ctx)
+	makers, err := define.Makers(ctx, p.l)
 	if err != nil {
 		return p.failed(err)
 	}
@@ -85,11 +87,11 @@ func (p *promoter) run(ctx context.Context) error {
 			p.fresh[g.job] = true
 		}
 	}
-	if p.p, err = p.l.Begin(ctx, p.p); err != nil {
+	if p.p, err = define.Begin(ctx, p.l, p.p); err != nil {
 		return err
 	}
 	p.out.Epoch, p.out.Resumed = p.p.Epoch, p.p.Resumed
-	if err := p.l.Raise(ctx, p.p); err != nil {
+	if err := define.Raise(ctx, p.l, p.p); err != nil {
 		return err
 	}
 	for round := 0; ; round++ {
@@ -117,7 +119,7 @@ func (p *promoter) run(ctx context.Context) error {
 	if err := p.cancel(ctx); err != nil {
 		return err
 	}
-	_, err = p.l.Promoted(ctx, p.p)
+	_, err = define.Promoted(ctx, p.l, p.p)
 	return err
 }
 
@@ -149,7 +151,7 @@ func (p *promoter) done(makers []string, goals []*goal) bool {
 // goal is one job that is to be switched.
 type goal struct {
 	job     string
-	stored  *ledger.Stored        // nil for a job that does not exist yet
+	stored  *query.Stored         // nil for a job that does not exist yet
 	want    *version              // nil for a job that the generation does not have
 	request *cluster.Registration // the request to the ledger
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/sharding"
 )
@@ -68,9 +69,9 @@ func (n *namespace) define(generation string, active bool, list ...jobs.Job) map
 		}
 		held[j.Name] = d.Digest()
 		if active {
-			_, err = n.led.Define(n.Context(), now, []ledger.Definition{{Job: j.Name, Digest: d.Digest(), Generation: generation, Text: text, Cursor: now + time.Hour.Milliseconds()}})
+			_, err = define.Define(n.Context(), n.led, now, []define.Definition{{Job: j.Name, Digest: d.Digest(), Generation: generation, Text: text, Cursor: now + time.Hour.Milliseconds()}})
 		} else {
-			err = n.led.Store(n.Context(), n.led.Partition(j.Name), []string{d.Digest()}, func(string) ([]byte, error) { return text, nil })
+			err = define.Store(n.Context(), n.led, n.led.Partition(j.Name), []string{d.Digest()}, func(string) ([]byte, error) { return text, nil })
 		}
 		if err != nil {
 			n.Fatal(err)
@@ -83,14 +84,14 @@ func (n *namespace) define(generation string, active bool, list ...jobs.Job) map
 func (n *namespace) holds(name, generation string, held map[string]string) {
 	n.Helper()
 	refs := make(map[string]string)
-	for _, chunks := range n.led.Chunks(held) {
+	for _, chunks := range define.Chunks(n.led, held) {
 		for _, c := range chunks {
 			refs[fmt.Sprintf("%d/%d/%d", c.Part, c.Of, c.Place)] = c.Digest
 		}
 		if len(chunks) == 0 {
 			continue
 		}
-		if err := n.led.Announce(n.Context(), generation, "r1", chunks); err != nil {
+		if err := define.Announce(n.Context(), n.led, generation, "r1", chunks); err != nil {
 			n.Fatal(err)
 		}
 	}
@@ -169,9 +170,9 @@ func TestInterrupted(t *testing.T) {
 	for name, raised := range map[string]bool{"begun": false, "raised": true} {
 		t.Run(name, func(t *testing.T) {
 			begin := func(n *namespace) {
-				p, err := n.led.Begin(t.Context(), ledger.Promotion{Generation: "two"})
+				p, err := define.Begin(t.Context(), n.led, ledger.Promotion{Generation: "two"})
 				if err == nil && raised {
-					err = n.led.Raise(t.Context(), p)
+					err = define.Raise(t.Context(), n.led, p)
 				}
 				if err != nil {
 					t.Fatal(err)

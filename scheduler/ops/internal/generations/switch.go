@@ -11,6 +11,10 @@ import (
 
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/operate"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
@@ -51,11 +55,11 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 			return err
 		}
 		now = now.Truncate(time.Millisecond)
-		defs := make([]ledger.Definition, len(left))
+		defs := make([]define.Definition, len(left))
 		for i, g := range left {
 			defs[i] = g.request.At(now)
 		}
-		answers, err := p.l.Switch(ctx, now.UnixMilli(), p.p.Epoch, defs)
+		answers, err := define.Switch(ctx, p.l, now.UnixMilli(), p.p.Epoch, defs)
 		if clockErr = err; errors.Is(err, ledger.ErrClock) {
 			continue
 		}
@@ -83,7 +87,7 @@ func (p *promoter) switchSome(ctx context.Context, goals []*goal) error {
 
 // plan makes a goal's request to the ledger.
 func (p *promoter) plan(g *goal) error {
-	d := ledger.Definition{Job: g.job, Generation: p.p.Generation}
+	d := define.Definition{Job: g.job, Generation: p.p.Generation}
 	def := relabelled(p.known.defs[g.job], p.p.Generation)
 	if g.want != nil {
 		def, d.Revision = g.want.def, g.want.Revision
@@ -113,7 +117,7 @@ func (p *promoter) plan(g *goal) error {
 }
 
 // took notes the answer for one job, and reports whether to try again.
-func (p *promoter) took(g *goal, got ledger.Defined) (again bool, err error) {
+func (p *promoter) took(g *goal, got define.Defined) (again bool, err error) {
 	switch got.Status {
 	case "created":
 		p.out.Created = append(p.out.Created, g.job)
@@ -127,7 +131,7 @@ func (p *promoter) took(g *goal, got ledger.Defined) (again bool, err error) {
 		}
 	case "same", "missing": // missing: its announcement has expired, which the next round sees
 	case "standby":
-		return false, p.p.Outdated()
+		return false, define.Outdated(p.p)
 	case "differs":
 		if g.stored == nil || got.Digest != g.request.Def.WasDigest {
 			return false, nil // another definition than was read: the next round reads again
@@ -148,12 +152,12 @@ func (p *promoter) follow(ctx context.Context) error {
 	for _, job := range ours {
 		after := p.known.defs[job].After
 		for _, before := range p.followed(job, after) {
-			if err := p.p.Unfollow(ctx, p.l, before, job); err != nil {
+			if err := follow.Unfollow(ctx, p.l, p.p.Epoch, before, job); err != nil {
 				return err
 			}
 		}
 		for _, upstream := range after {
-			if err := p.p.Follow(ctx, p.l, upstream, job); err != nil && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) {
+			if err := follow.Follow(ctx, p.l, p.p.Epoch, upstream, job); err != nil && (!errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrClosed)) {
 				return err // refused: too many followers; the nodes log it when they register the job
 			}
 		}
@@ -190,7 +194,7 @@ func (p *promoter) cancel(ctx context.Context) error {
 		return nil
 	}
 	ours := p.ours()
-	open, err := p.l.InFlight(ctx, ours...)
+	open, err := query.InFlight(ctx, p.l, ours...)
 	if err != nil {
 		return err
 	}
@@ -200,13 +204,13 @@ func (p *promoter) cancel(ctx context.Context) error {
 		if l.Token == 0 || !its || !others {
 			continue
 		}
-		word, err := p.l.Cancel(ctx, l.Job, l.ID, p.o.Author, "promotion of "+quoted(p.p.Generation))
+		word, err := operate.Cancel(ctx, p.l, l.Job, l.ID, p.o.Author, "promotion of "+quoted(p.p.Generation))
 		switch {
 		case errors.Is(err, ledger.ErrRefused) && !errors.Is(err, ledger.ErrClosed), errors.Is(err, ledger.ErrUnknownRun):
 			continue // it has ended meanwhile
 		case err != nil:
 			return err
-		case word == ledger.Told || word == ledger.Cancelled:
+		case word == operate.Flagged || word == operate.Cancelled:
 			p.out.Cancelled++
 		}
 	}

@@ -13,13 +13,15 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops/internal/wire"
 )
 
 // Check checks jobs that are to be stored, and returns them with their defaults. The error joins
 // all faults, of each wrong setting a *jobs.FieldError.
 func Check(ctx context.Context, l *ledger.Ledger, list []jobs.Job) ([]jobs.Job, error) {
-	handlers, err := l.Handlers(ctx)
+	handlers, err := catalog.Handlers(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +44,7 @@ func Check(ctx context.Context, l *ledger.Ledger, list []jobs.Job) ([]jobs.Job, 
 	if err := errors.Join(checkLimits(ctx, l, list), checkUpstreams(ctx, l, list)); err != nil {
 		return nil, err
 	}
-	entries, err := l.Named(ctx, slices.Sorted(maps.Keys(seen)))
+	entries, err := query.Named(ctx, l, slices.Sorted(maps.Keys(seen)))
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,9 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/define"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +45,7 @@ func open(t *testing.T) namespace {
 	}) error {
 		return nil
 	}
-	if err := errors.Join(jobs.HandleTyped(reg, "typed", typed), led.DeclareHandlers(t.Context(), map[string]string{"report": "", "typed": reg.PayloadShape("typed")}, time.Now().UnixMilli())); err != nil {
+	if err := errors.Join(jobs.HandleTyped(reg, "typed", typed), catalog.DeclareHandlers(t.Context(), led, map[string]string{"report": "", "typed": reg.PayloadShape("typed")}, time.Now().UnixMilli())); err != nil {
 		t.Fatal(err)
 	}
 	return namespace{t, led}
@@ -57,7 +60,7 @@ func (n namespace) program(j jobs.Job) {
 		n.Fatal(err)
 	}
 	now := time.Now().UnixMilli()
-	if got, err := n.led.Define(n.Context(), now, []ledger.Definition{{Job: j.Name, Digest: d.Digest(), Text: text, Cursor: now + time.Hour.Milliseconds()}}); err != nil {
+	if got, err := define.Define(n.Context(), n.led, now, []define.Definition{{Job: j.Name, Digest: d.Digest(), Text: text, Cursor: now + time.Hour.Milliseconds()}}); err != nil {
 		n.Fatal(got, err)
 	}
 }
@@ -74,11 +77,11 @@ func (n namespace) put(list ...jobs.Job) error {
 		if err != nil {
 			n.Fatal(err)
 		}
-		if _, err := n.led.ChangeCatalog(n.Context(), []ledger.CatalogChange{{Job: j.Name, Definition: string(text)}}); err != nil {
+		if _, err := catalog.Apply(n.Context(), n.led, []catalog.Change{{Job: j.Name, Definition: string(text)}}); err != nil {
 			n.Fatal(err)
 		}
 		for _, upstream := range j.After {
-			if err := n.led.Follow(n.Context(), upstream, j.Name); err != nil {
+			if err := follow.Follow(n.Context(), n.led, 0, upstream, j.Name); err != nil {
 				n.Fatal(err)
 			}
 		}
@@ -175,7 +178,7 @@ func TestFollowers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := n.led.ChangeCatalog(t.Context(), []ledger.CatalogChange{{Job: "tenant-1"}}); err != nil {
+	if _, err := catalog.Apply(t.Context(), n.led, []catalog.Change{{Job: "tenant-1"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.put(job(6, "", "tenant-3", "tenant-5")); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
 )
 
 // limitPages bounds the part of the catalog with which the limits of jobs to be stored are
@@ -35,7 +36,7 @@ func checkLimits(ctx context.Context, l *ledger.Ledger, list []jobs.Job) error {
 		}
 	}
 	for page, end := 0, int64(0); page < limitPages && len(first) > 0; page++ {
-		c, err := l.CatalogSince(ctx, end)
+		c, err := catalog.Since(ctx, l, end)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
+	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
+	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 )
 
 // checkUpstreams: every upstream of the jobs to be stored exists, stored or a program's, there is
@@ -56,7 +59,7 @@ func (c *chains) addFollowers(ctx context.Context, l *ledger.Ledger, list []jobs
 	for i, j := range list {
 		names[i] = j.Name
 	}
-	followers, err := l.Followers(ctx, names)
+	followers, err := follow.Followers(ctx, l, names)
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (c *chains) addFollowers(ctx context.Context, l *ledger.Ledger, list []jobs
 				names = append(names, name)
 			}
 		}
-		if followers, err = l.Followers(ctx, names); err != nil {
+		if followers, err = follow.Followers(ctx, l, names); err != nil {
 			return err
 		}
 	}
@@ -180,7 +183,7 @@ func definitionsOf(ctx context.Context, l *ledger.Ledger, of map[string]string) 
 		names = append(names, name)
 	}
 	found := make(map[string]jobs.Definition)
-	entries, err := l.Named(ctx, names)
+	entries, err := query.Named(ctx, l, names)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +192,7 @@ func definitionsOf(ctx context.Context, l *ledger.Ledger, of map[string]string) 
 			found[s.Job] = d
 		}
 	}
-	stored, err := l.CatalogJobs(ctx, names...)
+	stored, err := catalog.Jobs(ctx, l, names...)
 	for _, s := range stored {
 		if d, err := jobs.ParseDefinition([]byte(s.Definition)); s.Definition != "" && err == nil {
 			found[s.Job] = d
