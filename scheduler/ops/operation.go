@@ -3,7 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -223,9 +222,6 @@ func (e *InputError) Error() string { return e.Text }
 
 // Unwrap returns ErrRefused.
 func (e *InputError) Unwrap() error { return ErrRefused }
-
-// ErrRedisOnly is returned by the few methods that a client over HTTP does not have.
-var ErrRedisOnly = errors.New("this takes a client of Redis, which the API does not pass on")
 
 // ErrTooMany is returned when a server has too many requests of that kind; repeat the request in a
 // few seconds.

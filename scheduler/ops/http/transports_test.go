@@ -34,6 +34,9 @@ func TestTransports(t *testing.T) {
 	stored := jobs.Job{Name: "tenant/7", Handler: "mail", Schedule: "@yearly"}
 	id := must(w.client.Trigger(t.Context(), "fails/often", ops.TriggerOptions{Unique: "k"}))
 	must(w.client.WaitRun(t.Context(), id))
+	w.eventually("a run has succeeded", func() bool {
+		return len(must(w.client.ListRuns(t.Context(), ops.RunFilter{Job: "each-second", Outcome: jobs.OutcomeSucceeded.String()})).Items) > 0
+	})
 	for name, do := range map[string]func(context.Context, *ops.Client) (any, error){
 		"namespace": func(ctx context.Context, c *ops.Client) (any, error) {
 			n, err := c.Namespace(ctx)
@@ -46,6 +49,10 @@ func TestTransports(t *testing.T) {
 		"nodes": func(ctx context.Context, c *ops.Client) (any, error) {
 			list, err := c.ListNodes(ctx)
 			return list[0].ID, err
+		},
+		"last success": func(ctx context.Context, c *ops.Client) (any, error) {
+			at, err := c.LastSuccess(ctx, "each-second", "fails/often", "nope")
+			return []bool{!at["each-second"].IsZero(), len(at) == 1}, err
 		},
 		"no such job": func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetJob(ctx, "nope")) },
 		"job":         func(ctx context.Context, c *ops.Client) (any, error) { return pick(c.GetJob(ctx, "shards")) },
