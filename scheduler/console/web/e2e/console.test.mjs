@@ -98,11 +98,15 @@ describe('live', () => {
 
   test('pause holds the page still, and go on shows what has come', async () => {
     const page = await open('jobs/beat')
+    const asked = new Set() // requests without an answer
+    page.on('request', (r) => r.url().endsWith('/events') || asked.add(r))
+    for (const end of ['requestfinished', 'requestfailed']) page.on(end, (r) => asked.delete(r))
     const newest = () => page.locator('tbody time').first().getAttribute('datetime')
     await page.locator('.live.live', { hasText: 'live' }).waitFor()
     await page.locator('button.live').click()
     await page.locator('button.live', { hasText: 'paused' }).waitFor()
-    await pause(700) // what was asked for before
+    await until('answers to what was asked before', () => asked.size === 0, 30_000)
+    await pause(200) // the last answer is drawn
     const still = await newest()
     await pause(2500)
     assert.equal(await newest(), still)

@@ -31,7 +31,7 @@ after(async () => {
   await (world ? world.end() : stopAll())
 })
 after(() => {
-  assert.deepEqual(page?.errors.filter((e) => !/\b40[049]\b/.test(e)), []) // refusals, and a job that was deleted
+  assert.deepEqual(page?.errors.filter((e) => !/\b4(0[049]|22)\b/.test(e)), []) // refusals, and a job that was deleted
 })
 
 test('the next ticks are shown while one types, with what the clock does to them', async () => {

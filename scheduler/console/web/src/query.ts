@@ -1,7 +1,7 @@
 // A list or a thing of the API, kept up to date while it is shown.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, get, tooMany, type Page } from './api'
-import { hear, type Change } from './live'
+import { hear, paused, type Change } from './live'
 
 export interface Result<T> extends Partial<Page<T>> {
   error?: ApiError | Error
@@ -26,17 +26,18 @@ export function useGet<T>(path: string | null, { when, gap = 300 }: Options = {}
     let timer = 0
     let busy = false
     let again = false
+    let wanted = false // by the page, and not because something has changed: also while the page is held still
     let free = 0 // when the next request may go, ms
     const load = async () => {
       clearTimeout(timer)
       busy = true
-      again = false
+      again = wanted = false
       const begun = Date.now()
       try {
         const page = await get<T>(path, abort.signal)
         if (!abort.signal.aborted) set({ path, page })
       } catch (e) {
-        again ||= e instanceof ApiError && e.code === tooMany
+        if (e instanceof ApiError && e.code === tooMany) again = wanted = true
         if (!abort.signal.aborted) set((was) => ({ path, page: was.path === path && !(e instanceof ApiError && e.status === 404) ? was.page : undefined, error: e as Error }))
       }
       busy = false
@@ -46,9 +47,12 @@ export function useGet<T>(path: string | null, { when, gap = 300 }: Options = {}
     const later = () => {
       clearTimeout(timer)
       if (busy) again = true
-      else timer = window.setTimeout(load, Math.max(0, free - Date.now()))
+      else timer = window.setTimeout(() => (!paused.value || wanted) && void load(), Math.max(0, free - Date.now()))
     }
-    latest.current.reload = later
+    latest.current.reload = () => {
+      wanted = true
+      later()
+    }
     void load()
     const stop = hear((c) => {
       if (c.name === 'gap' || c.name === 'poll' || !latest.current.when || latest.current.when(c)) later()
