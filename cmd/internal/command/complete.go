@@ -61,11 +61,16 @@ const (
 
 // CompleteWords completes one word of a list.
 func CompleteWords(all []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, begins string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return completeFirst(func(*cobra.Command) []string { return all })
+}
+
+// completeFirst completes the first argument by a list of words.
+func completeFirst(list func(*cobra.Command) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begins string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return beginning(all, begins), cobra.ShellCompDirectiveNoFileComp
+		return beginning(list(cmd), begins), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -88,27 +93,20 @@ func (a *App) CompleteFirst(group *cobra.Command, list func(t Tool) ([]string, e
 	return group
 }
 
-// completeNames completes a name of a list. Without an answer, and after an error, it offers no name.
+// completeNames completes a name of a list, without any output. Without an answer, and after an
+// error, it offers no name.
 func (a *App) completeNames(list func(t Tool) ([]string, error)) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begins string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return beginning(a.listNames(cmd, list), begins), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// listNames lists names, without any output.
-func (a *App) listNames(cmd *cobra.Command, list func(t Tool) ([]string, error)) (found []string) {
-	quiet := *a
-	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
-	defer cancel()
-	quiet.Stderr, quiet.ctx = io.Discard, ctx
-	_ = quiet.Connect(func(t Tool) (err error) { // a shell has no place for errors
-		found, err = list(t)
-		return err
-	})(cmd, nil)
-	return found
+	return completeFirst(func(cmd *cobra.Command) (found []string) {
+		quiet := *a
+		ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
+		defer cancel()
+		quiet.Stderr, quiet.ctx = io.Discard, ctx
+		_ = quiet.Connect(func(t Tool) (err error) { // a shell has no place for errors
+			found, err = list(t)
+			return err
+		})(cmd, nil)
+		return found
+	})
 }
 
 // CompleteFlag completes the value of a flag, before which there may be arguments.

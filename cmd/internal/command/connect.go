@@ -28,7 +28,7 @@ type Tool struct {
 	full   func() bool // whether Redis has no memory left; a call to Redis
 }
 
-// Connect connects a command to Redis.
+// Connect connects a command to its namespace.
 func (a *App) Connect(f func(Tool) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if address := a.APIAddress(cmd); address != "" {

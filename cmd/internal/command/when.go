@@ -23,35 +23,30 @@ duration such as 10m, 1h30m or 2d: -10m is ten minutes ago, +10m ten minutes fro
 
 // TimeFlag is a flag that takes a time.
 type TimeFlag struct {
-	cmd  *cobra.Command
-	name string
 	Text string
-	side int
+	Zone *time.Location // of --tz
+	at   When
 }
 
-// AddTimeFlag adds the flag to a command, and --tz for the times that name no zone. side is where a
-// duration without a sign lies.
+// AddTimeFlag adds the flag to a command, and --tz for the times that name no zone. The flag is read
+// before the command runs. side is where a duration without a sign lies.
 func AddTimeFlag(cmd *cobra.Command, name string, side int, usage string) *TimeFlag {
-	f := &TimeFlag{cmd: cmd, name: name, side: side}
+	f, before := &TimeFlag{}, cmd.PreRunE
 	cmd.Flags().StringVar(&f.Text, name, "", usage)
-	if cmd.Flags().Lookup("tz") == nil {
+	if before == nil {
 		cmd.Flags().String("tz", "", "the `zone` of a T that names none, such as Europe/Berlin; default UTC")
+		before = func(*cobra.Command, []string) error { return nil }
+	}
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err = before(cmd, args); err != nil {
+			return err
+		}
+		if f.Zone, err = ParseZone(cmd.Flags().Lookup("tz").Value.String()); err == nil {
+			f.at, err = ParseWhen("--"+name, f.Text, f.Zone, side)
+		}
+		return err
 	}
 	return f
-}
-
-// Zone returns the time zone of --tz.
-func (f *TimeFlag) Zone() (*time.Location, error) {
-	return ParseZone(f.cmd.Flags().Lookup("tz").Value.String())
-}
-
-// When reads the flag; an empty one is the zero time.
-func (f *TimeFlag) When() (When, error) {
-	zone, err := f.Zone()
-	if err != nil {
-		return When{}, err
-	}
-	return ParseWhen("--"+f.name, f.Text, zone, f.side)
 }
 
 // ParseZone reads --tz; "" is UTC.
@@ -112,14 +107,14 @@ func (w When) Resolve(now time.Time) time.Time {
 	return now.Add(w.from).Truncate(time.Millisecond)
 }
 
-// Instant resolves a relative time by Redis' clock: ticks are due by that clock, not by this
-// machine's.
-func (t Tool) Instant(w When) (time.Time, error) {
-	if !w.relative {
-		return w.at, nil
+// Instant returns the instant of a flag, the zero time of an empty one. A relative time is resolved by
+// Redis' clock: ticks are due by that clock, not by this machine's.
+func (t Tool) Instant(f *TimeFlag) (time.Time, error) {
+	if !f.at.relative {
+		return f.at.at, nil
 	}
 	now, err := t.Client.Now(t.Ctx)
-	return w.Resolve(now), err
+	return f.at.Resolve(now), err
 }
 
 // firstShowing is the first instant at which the zone's clock shows wall; when it leaves

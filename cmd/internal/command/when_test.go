@@ -49,7 +49,7 @@ func TestInstantByRedisClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := Tool{Ctx: t.Context(), Client: in}.Instant(When{from: -10 * time.Minute, relative: true})
+	at, err := Tool{Ctx: t.Context(), Client: in}.Instant(&TimeFlag{at: When{from: -10 * time.Minute, relative: true}})
 	if err != nil || time.Since(at) < 2*time.Hour {
 		t.Errorf("got %s, %v", at, err)
 	}

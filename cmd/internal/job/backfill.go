@@ -19,22 +19,16 @@ func jobsBackfillCommand(a *command.App) *cobra.Command {
 	var from, to *command.TimeFlag
 	backfill := a.Command("backfill NAME --from T --to T [--parallel N] [--dry-run] [--reason TEXT]", "run the ticks that a job has in a range", command.Wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
-			ends := [2]command.When{}
 			for i, f := range []*command.TimeFlag{from, to} {
 				if f.Text == "" {
 					return command.Usagef("--%s is missing: an end of the range, such as 2d or 2026-11-24 22:00", []string{"from", "to"}[i])
 				}
-				end, err := f.When()
-				if err != nil {
-					return err
-				}
-				ends[i] = end
 			}
 			return onJob(a, func(t command.Tool) (err error) {
-				if o.From, err = t.Instant(ends[0]); err != nil {
+				if o.From, err = t.Instant(from); err != nil {
 					return err
 				}
-				if o.To, err = t.Instant(ends[1]); err != nil {
+				if o.To, err = t.Instant(to); err != nil {
 					return err
 				}
 				return jobsBackfill(t, o)

@@ -22,12 +22,8 @@ func jobsPauseCommand(a *command.App) *cobra.Command {
 			if err := command.Filled(cmd, "until"); err != nil {
 				return err
 			}
-			end, err := until.When()
-			if err != nil {
-				return err
-			}
 			return onJob(a, func(t command.Tool) error {
-				at, err := t.Instant(end)
+				at, err := t.Instant(until)
 				if err != nil {
 					return err
 				}
@@ -71,11 +67,7 @@ func jobsRewindCommand(a *command.App) *cobra.Command {
 			if to.Text == "" {
 				return command.Usagef("--to is missing: the time to go back to, such as 2h or 2026-11-24 22:00")
 			}
-			back, err := to.When()
-			if err != nil {
-				return err
-			}
-			return onJob(a, func(t command.Tool) error { return jobsRewind(t, back) })(cmd, args)
+			return onJob(a, func(t command.Tool) error { return jobsRewind(t, to) })(cmd, args)
 		})
 	rewind.Long = `Sets the job's cursor back to its first tick at or after T, and prints that tick.
 The ticks from there on are answered once more, by the job's own rules: those of
@@ -92,7 +84,7 @@ escapement jobs rewind settle-orders --to "2026-11-24 22:00" --tz Europe/Berlin`
 	return rewind
 }
 
-func jobsRewind(t command.Tool, back command.When) error {
+func jobsRewind(t command.Tool, back *command.TimeFlag) error {
 	to, err := t.Instant(back)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -132,25 +131,21 @@ func flagUsage(s spec.Setting) string {
 	return usage
 }
 
-// boundFlags adds the flags of the first and the last instant of a job's ticks. read reads their
-// values, and resolve puts them into j, by Redis' clock.
-func boundFlags(cmd *cobra.Command, j *jobs.Job) (read func() (resolve func(t command.Tool) error, err error)) {
+// boundFlags adds the flags of the first and the last instant of a job's ticks. resolve puts their
+// values into j, by Redis' clock.
+func boundFlags(cmd *cobra.Command, j *jobs.Job) (resolve func(t command.Tool) error) {
 	start := command.AddTimeFlag(cmd, "start-at", command.FromNow, "no tick before `T`")
 	end := command.AddTimeFlag(cmd, "end-at", command.FromNow, "no tick after `T`")
-	return func() (func(t command.Tool) error, error) {
-		first, bad := start.When()
-		last, err := end.When()
-		return func(t command.Tool) error {
-			for into, w := range map[*time.Time]command.When{&j.StartAt: first, &j.EndAt: last} {
-				at, err := t.Instant(w)
-				if err != nil {
-					return err
-				}
-				if !at.IsZero() {
-					*into = at.UTC()
-				}
+	return func(t command.Tool) error {
+		for into, f := range map[*time.Time]*command.TimeFlag{&j.StartAt: start, &j.EndAt: end} {
+			at, err := t.Instant(f)
+			if err != nil {
+				return err
 			}
-			return nil
-		}, cmp.Or(bad, err)
+			if !at.IsZero() {
+				*into = at.UTC()
+			}
+		}
+		return nil
 	}
 }

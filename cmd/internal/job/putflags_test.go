@@ -18,7 +18,7 @@ func TestPutFlags(t *testing.T) {
 	t.Parallel()
 	cmd, j := &cobra.Command{Use: "put"}, jobs.Job{}
 	putFlags(cmd, &j)
-	bounds := boundFlags(cmd, &j)
+	resolve := boundFlags(cmd, &j)
 	args := `--handler h --schedule @daily --time-zone UTC --after a,b --after c --when any --except 2026-12-24,2026-12-31..2027-01-01 --only 2026-12-25
 		--start-at 2026-12-01T09:00:00+01:00 --end-at 2026-12-02 --jitter 30s --max-runs 7 --overlap queue --catch-up all --catch-up-max 5
 		--start-within 1d --on-crash rerun --rerun-max 2 --timeout 1h --stall-after 10m --on-stall cancel --ttl 20s --shards 2 --param x,y --param z
@@ -27,8 +27,7 @@ func TestPutFlags(t *testing.T) {
 	if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
 		t.Fatal(err)
 	}
-	resolve, err := bounds()
-	if err = errors.Join(err, resolve(command.Tool{})); err != nil {
+	if err := errors.Join(cmd.PreRunE(cmd, nil), resolve(command.Tool{})); err != nil {
 		t.Fatal(err)
 	}
 	got, err := jobs.Settings.Encode(&j, false)

@@ -35,15 +35,7 @@ func Runs(a *command.App) *cobra.Command {
 				return command.Usagef("--outcome %s is not one of %s%s", print.Quote(filter.Outcome), strings.Join(words, ", "), spec.DidYouMean(filter.Outcome, words))
 			}
 			filter.Limit = a.Limit(cmd, filter.Limit)
-			from, err := since.When()
-			if err != nil {
-				return err
-			}
-			zone, err := since.Zone()
-			if err != nil {
-				return err
-			}
-			return a.Connect(func(t command.Tool) error { return runsList(t, filter, from, zone) })(cmd, args)
+			return a.Connect(func(t command.Tool) error { return runsList(t, filter, since) })(cmd, args)
 		})
 	list.Flags().StringVar(&filter.Job, "job", "", "only those of the job `NAME`")
 	since = command.AddTimeFlag(list, "since", command.Ago, "only those that have ended, or in flight are due, since `T`: 10m is ten minutes ago")
@@ -76,7 +68,7 @@ escapement runs list --outcome failed --since 2026-11-24 -o wide`
 	return a.CompleteFirst(a.Group("runs COMMAND", "list, show, cancel and repeat runs", list, get, runsLogsCommand(a), runsCancelCommand(a), runsRerunCommand(a)), runIDs)
 }
 
-func runsList(t command.Tool, filter ops.RunFilter, since command.When, zone *time.Location) (err error) {
+func runsList(t command.Tool, filter ops.RunFilter, since *command.TimeFlag) (err error) {
 	if filter.Since, err = t.Instant(since); err != nil {
 		return err
 	}
@@ -84,7 +76,7 @@ func runsList(t command.Tool, filter ops.RunFilter, since command.When, zone *ti
 	if unread != nil && found.Items == nil {
 		return t.SuggestJob(filter.Job, unread)
 	}
-	if err := printRuns(t, found.Items, zone); err != nil {
+	if err := printRuns(t, found.Items, since.Zone); err != nil {
 		return err
 	}
 	t.ReportNext(len(found.Items), found.Next)

@@ -22,7 +22,7 @@ func jobsPutCommand(a *command.App) *cobra.Command {
 	var j jobs.Job
 	var o ops.PutOptions
 	var payload string
-	var bounds func() (func(command.Tool) error, error)
+	var resolve func(command.Tool) error
 	put := a.Command("put NAME --handler H (--schedule S | --after JOB) [--payload JSON] [--new] [--dry-run] ...", "store a job that nodes with its handler run", command.Wants("NAME"),
 		func(cmd *cobra.Command, args []string) error {
 			if err := command.Filled(cmd, "handler", "schedule"); err != nil {
@@ -34,10 +34,6 @@ func jobsPutCommand(a *command.App) *cobra.Command {
 			}
 			j.Name, j.Payload = args[0], text
 			jobs.Settings.Idle(&j)
-			resolve, err := bounds()
-			if err != nil {
-				return err
-			}
 			return a.Connect(func(t command.Tool) error {
 				if err := resolve(t); err != nil {
 					return err
@@ -55,7 +51,7 @@ with all settings, and jobs apply takes them from a file. The flags are the sett
 escapement jobs put report/tenant-7 --handler report --schedule "0 7 * * *" --time-zone Europe/Berlin --dry-run
 escapement jobs put mail/tenant-7 --handler mail --after report/tenant-7 --when any --retry-max 3`
 	putFlags(put, &j)
-	bounds = boundFlags(put, &j)
+	resolve = boundFlags(put, &j)
 	f := put.Flags()
 	f.StringVar(&payload, "payload", "", "`JSON` for each run, at most 16 KiB; - reads it from stdin")
 	f.BoolVar(&o.New, "new", false, "refuse to replace a job")

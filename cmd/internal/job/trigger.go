@@ -33,17 +33,13 @@ func jobsRunCommand(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			at, err := due.When()
-			if err != nil {
-				return err
-			}
 			if err := command.Filled(cmd, "at", "unique"); err != nil {
 				return err
 			}
 			if err := o.read(); err != nil {
 				return err
 			}
-			return onJob(a, func(t command.Tool) error { return jobsRun(t, payload, at, o) })(cmd, args)
+			return onJob(a, func(t command.Tool) error { return jobsRun(t, payload, due, o) })(cmd, args)
 		})
 	run.SuggestFor = []string{"trigger", "start"}
 	run.Long = `Asks for one run of the job and prints its id; the nodes start it. The schedule is
@@ -64,9 +60,9 @@ escapement jobs run report --payload '{"day": "2026-11-24"}' --wait-for 10m`
 	return run
 }
 
-func jobsRun(t command.Tool, payload []byte, w command.When, o triggerOptions) error {
+func jobsRun(t command.Tool, payload []byte, due *command.TimeFlag, o triggerOptions) error {
 	name := t.Args[0]
-	at, err := t.Instant(w)
+	at, err := t.Instant(due)
 	if err != nil {
 		return err
 	}

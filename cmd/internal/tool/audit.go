@@ -14,12 +14,8 @@ func Audit(a *command.App) *cobra.Command {
 	var since *command.TimeFlag
 	list := a.Command("list [--since T] [--who NAME] [--after PLACE] [--limit N]", "list what operators did, the newest first", command.Wants(),
 		func(cmd *cobra.Command, args []string) error {
-			from, err := since.When()
-			if err != nil {
-				return err
-			}
 			f.Limit = a.Limit(cmd, f.Limit)
-			return a.Connect(func(t command.Tool) error { return auditList(t, f, from) })(cmd, args)
+			return a.Connect(func(t command.Tool) error { return auditList(t, f, since) })(cmd, args)
 		})
 	list.Long = `Lists what people changed with this program, over the API or in the console, and what they were
 refused: who, what, why and when. The namespace keeps the last 2,000 actions. What programs
@@ -37,7 +33,7 @@ escapement audit list --who ann -o json`
 	return a.Group("audit COMMAND", "what operators did", list)
 }
 
-func auditList(t command.Tool, f ops.ActionFilter, since command.When) (err error) {
+func auditList(t command.Tool, f ops.ActionFilter, since *command.TimeFlag) (err error) {
 	if f.Since, err = t.Instant(since); err != nil {
 		return err
 	}

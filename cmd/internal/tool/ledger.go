@@ -20,11 +20,7 @@ func Ledger(a *command.App) *cobra.Command {
 	var since *command.TimeFlag
 	verify := a.Command("verify [--job NAME] [--since T]", "check the promises on the recorded history", command.Wants(),
 		func(cmd *cobra.Command, args []string) error {
-			from, err := since.When()
-			if err != nil {
-				return err
-			}
-			return a.Connect(func(t command.Tool) error { return ledgerVerify(t, filter, from) })(cmd, args)
+			return a.Connect(func(t command.Tool) error { return ledgerVerify(t, filter, since) })(cmd, args)
 		})
 	verify.Long = `Recomputes, from the stored schedules and the recorded history, that the promises held:
 P1, no tick was granted twice; P2, every tick has one recorded answer; P3, tokens
@@ -43,7 +39,7 @@ escapement ledger verify --job settle-orders --since 7d`
 	return a.Group("ledger COMMAND", "check the ledger", verify)
 }
 
-func ledgerVerify(t command.Tool, filter ops.VerifyFilter, since command.When) (err error) {
+func ledgerVerify(t command.Tool, filter ops.VerifyFilter, since *command.TimeFlag) (err error) {
 	if filter.Since, err = t.Instant(since); err != nil {
 		return err
 	}
