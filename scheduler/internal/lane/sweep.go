@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/failover"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/ledger/epoch"
+	"github.com/escapement/escapement/scheduler/internal/ledger/follow"
 	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
@@ -192,5 +194,74 @@ func (s *sweep) notifyFollowers(ctx, call context.Context, calls *masterCalls, e
 	s.background.Go(func() {
 		defer s.relaying.Store(false)
 		s.relay.deliver(ctx, &masterCalls{home: s.home, links: s.links}, events, now)
+	})
+}
+
+// masterCalls are the calls of one sweep. failed is the error of calls to the sweep's own master.
+type masterCalls struct {
+	home   *link
+	links  links
+	failed error
+}
+
+// ask calls a job's master; a later sweep repeats a call that failed. Nothing is sent to a master
+// that is unreachable, nor to the sweep's own after a call of this sweep was not answered.
+func (c *masterCalls) ask(ctx context.Context, job string, f func(context.Context) error) {
+	part := c.home.ledger.Partition(job)
+	to := c.links(part)
+	if ctx.Err() != nil || to.breaker.open() || to.epochs.Blocks(part) || to == c.home && errors.Is(c.failed, locking.ErrUnreachable) {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, ledger.CallTimeout)
+	defer cancel()
+	err := f(call)
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		to.breaker.Fail(roleSweep, err)
+	}
+	if to == c.home {
+		c.failed = errors.Join(c.failed, err)
+	}
+}
+
+// joinsEvery is how often a node gives up the old ticks of jobs with several upstreams.
+const joinsEvery = 10 * time.Minute
+
+// joins gives up old ticks of jobs with several upstreams.
+type joins struct {
+	home      *link
+	links     links
+	jobs      *work.Jobs
+	owns      func(j *work.Job) bool // this node owns a job
+	takesWork func() bool
+
+	left   []string  // jobs whose old ticks are to be given up
+	listed time.Time // when left was filled
+}
+
+// giveUp gives up old ticks of jobs with several upstreams that this node owns, a job
+// with each sweep. Without it they would stay until another tick of the job comes.
+func (j *joins) giveUp(ctx context.Context, calls *masterCalls) {
+	if j.listed.IsZero() {
+		j.listed = time.Now()
+	}
+	if len(j.left) == 0 && time.Since(j.listed) >= joinsEvery {
+		j.listed = time.Now()
+		for _, job := range j.jobs.All() {
+			if len(job.After) > 1 && j.owns(job) && j.links(job.Part) == j.home {
+				j.left = append(j.left, job.Name)
+			}
+		}
+	}
+	if len(j.left) == 0 || !j.takesWork() {
+		return
+	}
+	job := j.left[0]
+	j.left = j.left[1:]
+	calls.ask(ctx, job, func(ctx context.Context) error {
+		err := follow.GiveUpJoins(ctx, j.home.ledger, job)
+		if errors.Is(err, ledger.ErrClosed) {
+			return nil
+		}
+		return err
 	})
 }
