@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -266,3 +267,13 @@ func (p Plan) judgeable(version int) (errs []error) {
 
 // sameUpstreams reports whether two jobs follow the same jobs, and after the same ends.
 func sameUpstreams(a, b jobs.Job) bool { return slices.Equal(a.After, b.After) && a.When == b.When }
+
+// refusedBy returns a line for each setting that cannot be judged: see spec.Setting.Judged.
+func refusedBy(j jobs.Job) (lines []string) {
+	for _, s := range spec.All() {
+		if s.Judged == "" && jobs.Settings.Given(&j, s) {
+			lines = append(lines, fmt.Sprintf("%s: %s", s.Field, s.Unjudged))
+		}
+	}
+	return lines
+}
