@@ -21,7 +21,7 @@ type MoveNotes struct {
 	ledger.Move
 	// Copied is the digest of the copy, "" when no copy is complete.
 	Copied string
-	// Servers is Ledger.Servers' text when the namespace was sealed.
+	// Servers is the function Servers' text when the namespace was sealed.
 	Servers string
 	// Undone is the id of the last move from here that was undone.
 	Undone string

@@ -10,7 +10,7 @@ import (
 // its format.
 type record struct {
 	name    string // as the page and the Lua functions have it
-	lua     string // the file of scripts/codec with its Lua codec; "" when no script reads or writes it
+	lua     string // the file of codec with its Lua codec; "" when no script reads or writes it
 	mark    string // version of the format, and what else names the kind
 	key     string // where it is stored
 	doc     string // one sentence
