@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
@@ -180,4 +181,55 @@ const lastEvents = 2 * time.Second
 // died got the lease while Redis' clock was ahead, and it lapses when the clock comes there again.
 func (c *cluster) beyond(until float64) bool {
 	return time.UnixMilli(int64(until)).After(c.redisTime().Add(c.settle))
+}
+
+// opens notes when a tick was opened first.
+func (c *cluster) opens(tick string) {
+	if c.opened[tick].IsZero() {
+		c.opened[tick] = time.Now()
+		c.seen["tick of shards"]++
+	}
+}
+
+// parted counts events of a shard of an open tick: its preferred nodes did not claim it, and it was
+// opened by a definition with other shards.
+func (c *cluster) parted(p *process, run *jobs.Run) {
+	r := c.runs[run.ID()]
+	if r == nil || r.whole == "" {
+		return
+	}
+	if at := c.opened[r.whole]; !at.IsZero() && r.at.Sub(at) > c.plan.Config.Grace {
+		c.seen["shard taken over"]++
+	}
+	if j, known := c.defined(run.Job(), p.version); known && j.Shards != run.Shards() {
+		c.seen["shards changed while open"]++
+	}
+}
+
+// countRecords counts outcomes with their reasons, triggers, attempts, and ticks with both
+// succeeded and unsuccessful shards.
+func (c *cluster) countRecords(books map[string]query.JobSnapshot) {
+	for _, b := range books {
+		good := make(map[string]bool)
+		for _, r := range b.Rows {
+			good[r.TickID] = good[r.TickID] || r.Outcome == jobs.OutcomeSucceeded
+			switch {
+			case r.IsTick:
+				if r.Outcome != jobs.OutcomeSucceeded && good[r.Run] {
+					c.seen["partial failure"]++
+				}
+				continue
+			case !r.Ranged && r.Attempt > 1:
+				c.seen["attempt above 1"]++
+			}
+			if r.Tries > 1 {
+				c.seen["try above 1"]++
+			}
+			what := r.Outcome.String()
+			if r.Reason != "" {
+				what += " (" + r.Reason + ")"
+			}
+			c.seen["recorded: "+what]++
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/schedtest/internal/wire"
 )
 
 const (
@@ -83,15 +84,15 @@ func Play(t *testing.T, p Plan) Result {
 
 // play runs the cluster from its start to the verdict.
 func (c *cluster) play(ctx context.Context) (Result, error) {
-	go c.wire.run()
+	go c.wire.Run()
 	for i, s := range c.nodeSlots {
 		c.post(c.began.Add(time.Duration(i)*17*time.Millisecond), -1, uint64(i), func() { c.start(s) })
 	}
 	for i, tr := range c.plan.Triggers {
-		c.post(c.began.Add(tr.When), -1, fold(4, tr.Job)+uint64(i), func() { c.pull(i, tr) })
+		c.post(c.began.Add(tr.When), -1, wire.Fold(4, tr.Job)+uint64(i), func() { c.pull(i, tr) })
 	}
 	for i, a := range c.plan.acts {
-		c.post(c.began.Add(a.when), -1, fold(5, "act")+uint64(i), func() { a.do(c) })
+		c.post(c.began.Add(a.when), -1, wire.Fold(5, "act")+uint64(i), func() { a.do(c) })
 	}
 	if c.plan.Heal > 0 {
 		c.post(c.began.Add(c.plan.Heal), -1, 0, c.heal)
@@ -110,8 +111,7 @@ func (c *cluster) play(ctx context.Context) (Result, error) {
 	for end := time.Now().Add(patience); c.working.Load() > 0 && time.Now().Before(end); {
 		<-time.After(time.Second) // a bubble cannot end before all goroutines have
 	}
-	close(c.wire.stop)
-	<-c.wire.ended
+	c.wire.Close()
 	if c.plan.Heal > 0 {
 		c.leftovers()
 	}

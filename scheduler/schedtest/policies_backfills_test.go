@@ -14,11 +14,12 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger/backfill"
 	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/ops"
+	"github.com/escapement/escapement/scheduler/schedtest/internal/wire"
 )
 
 // backfillers adds, in one plan of three, a backfill or two; one is cancelled now and then.
 func backfillers(p *Plan) {
-	d := &dice{rand.New(rand.NewPCG(fold(p.Seed, "backfills"), 0xf111))}
+	d := &dice{rand.New(rand.NewPCG(wire.Fold(p.Seed, "backfills"), 0xf111))}
 	if d.IntN(3) > 0 {
 		return
 	}
@@ -88,7 +89,7 @@ var strayCheckpoints atomic.Int64
 // saving has the function of one job in four save a checkpoint before it works, and compare the
 // checkpoint of an earlier attempt with its own.
 func saving(seed uint64, j jobs.Job) jobs.Job {
-	if fold(seed, j.Name+" saves")%4 > 0 {
+	if wire.Fold(seed, j.Name+" saves")%4 > 0 {
 		return j
 	}
 	work := j.Func

@@ -4,12 +4,13 @@ import (
 	"math/rand/v2"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/schedtest/internal/wire"
 )
 
 // joined gives followers a When, and in two of three plans adds a job that follows two others: two
 // jobs with the same schedule, two followers of the same job, or a job and its follower.
 func joined(seed uint64, all []jobs.Job) []jobs.Job {
-	d := &dice{rand.New(rand.NewPCG(fold(seed, "joins"), 0x101))}
+	d := &dice{rand.New(rand.NewPCG(wire.Fold(seed, "joins"), 0x101))}
 	whens := []jobs.When{jobs.WhenSucceeded, jobs.WhenSucceeded, jobs.WhenFailed, jobs.WhenAny}
 	for i := range all {
 		if len(all[i].After) > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/schedtest/internal/wire"
 )
 
 // healAt is when the faults of every other plan end.
@@ -173,7 +174,7 @@ func (n nature) work(ctx context.Context, seed uint64, run *jobs.Run) error {
 	if run.Shards() > 1 {
 		what += fmt.Sprint(" shard ", run.Shard())
 	}
-	x := fold(seed, what)
+	x := wire.Fold(seed, what)
 	timer := time.NewTimer(n.length(x))
 	defer timer.Stop()
 	done := ctx.Done()
@@ -212,7 +213,7 @@ func (n nature) length(x uint64) time.Duration {
 // policyParts gives shards to about one job in four; a deploy changes their number now and then, or
 // takes them away. Sharded jobs with a schedule tick every few seconds.
 func policyParts(seed uint64, version int, j jobs.Job) jobs.Job {
-	d := &dice{rand.New(rand.NewPCG(fold(seed, j.Name), 0x5aad))}
+	d := &dice{rand.New(rand.NewPCG(wire.Fold(seed, j.Name), 0x5aad))}
 	sharded, n, other, slow := d.IntN(4) == 0, 2+d.IntN(4), 1+d.IntN(5), d.IntN(3) > 0
 	if bound := [][2]int{{3, 12}, {12, 3}, {8, 0}, {0, 8}, {5, 5}}; len(j.After) == 0 && d.IntN(3) == 0 {
 		j.MaxRuns = bound[d.IntN(len(bound))][version]

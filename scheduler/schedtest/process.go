@@ -17,7 +17,9 @@ import (
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
+	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/testseam"
+	"github.com/escapement/escapement/scheduler/schedtest/internal/wire"
 )
 
 // process is one life of a node, from its start to its end or death.
@@ -124,7 +126,7 @@ func (p *process) hooks(of *scheduler.Hooks) *scheduler.Hooks {
 func (p *process) granted(e scheduler.RunEvent) {
 	p.cluster.mu.Lock()
 	defer p.cluster.mu.Unlock()
-	p.cluster.from(p, fold(6, e.Run), func() { p.cluster.strike("after", "grant", p) })
+	p.cluster.from(p, wire.Fold(6, e.Run), func() { p.cluster.strike("after", "grant", p) })
 }
 
 // run is the process.
@@ -214,4 +216,17 @@ func (w *words) all() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.lines...)
+}
+
+// scriptsOf returns the names (claim, settle, ...) of the scripts that the simulation recognises on
+// the wire, by SHA-1.
+func scriptsOf(p Plan) map[string]string {
+	all := maps.Clone(p.scripts)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	for _, s := range ledger.Scripts() {
+		all[s.Hash()] = s.Name()
+	}
+	return all
 }

@@ -3,10 +3,10 @@ package schedtest
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/escapement/escapement/scheduler/internal/audit"
+	"github.com/escapement/escapement/scheduler/schedtest/internal/wire"
 )
 
 // stage is how far a run has come.
@@ -49,8 +49,8 @@ func (c *cluster) runTraces(m *message) []*runTrace {
 	var all []*runTrace
 	switch {
 	case m.op == opClaim:
-		for _, claim := range claims(m.commands[0]) {
-			all = append(all, c.runs[claim[claimRun]])
+		for _, claim := range wire.Claims(m.commands[0]) {
+			all = append(all, c.runs[claim.Run])
 		}
 	default:
 		for _, a := range m.commands[0] {
@@ -67,13 +67,13 @@ func (c *cluster) asked(m *message) {
 	if m.op != opClaim {
 		return
 	}
-	for _, claim := range claims(m.commands[0]) {
-		if tick := claim[claimJob] + " " + claim[claimTick]; c.askers[tick] == "" {
+	for _, claim := range wire.Claims(m.commands[0]) {
+		if tick := claim.Job + " " + claim.Tick; c.askers[tick] == "" {
 			c.askers[tick] = m.conn.process.slot.name
 		}
-		switch r := c.runs[claim[claimRun]]; {
+		switch r := c.runs[claim.Run]; {
 		case r == nil:
-			c.runs[claim[claimRun]] = &runTrace{id: claim[claimRun], job: claim[claimJob], process: m.conn.process, stage: asked}
+			c.runs[claim.Run] = &runTrace{id: claim.Run, job: claim.Job, process: m.conn.process, stage: asked}
 		case r.stage == pending:
 			r.process, r.stage = m.conn.process, asked
 		}
@@ -89,39 +89,34 @@ const (
 // carried records Redis' answer before a node receives it. A grant is seen here at the very moment
 // it is made, so promise P4 is checked here: no other run may be working under a valid lease.
 func (c *cluster) carried(m *message, reply []byte) {
-	c.story.fold(m.sum, sumOf([][]string{bulks(reply)}))
-	words := bulks(reply)
+	c.story.fold(m.sum, wire.SumOf([][]string{wire.Bulks(reply)}))
+	words := wire.Bulks(reply)
 	c.tell(m, "was sent", words)
 	runs := c.runTraces(m)
 	if m.op == opClaim {
-		words = claimAnswers(words, len(runs))
+		words = wire.ClaimAnswers(words, len(runs))
 	}
 	switch m.op {
 	case opClaim:
-		for i, r := range runs {
-			if i*claimStride+1 < len(words) && words[i*claimStride] == "granted" {
-				r.stage = max(r.stage, granted)
-				if r.at.IsZero() {
-					r.at = time.Now()
-				}
-				r.tick, r.mode = grantOf(m.commands[0], i, words)
-				r.whole, r.shard, r.shards = shardOf(words[i*claimStride+3])
-				r.request = requestOf(words[i*claimStride+3])
-				c.granted(r, words[i*claimStride+1])
-			}
-			if i*claimStride+3 < len(words) && words[i*claimStride] == "opened" {
+		claims, answers := wire.Claims(m.commands[0]), wire.Answers(words)
+		for i, r := range runs[:min(len(runs), len(answers))] {
+			switch a := answers[i]; a.Verdict {
+			case "granted":
+				r.grant(claims[i], a.Record)
+				c.granted(r, a.Token)
+			case "opened":
 				r.stage = settled
-				c.opens(words[i*claimStride+3])
+				c.opens(a.Record)
 			}
 		}
 	case opSettle:
 		for _, r := range runs {
-			if !refused(words) {
+			if !wire.Refused(words) {
 				r.stage = settled
 			}
 		}
 	case opUnclaim:
-		if !refused(words) {
+		if !wire.Refused(words) {
 			c.handedBack(m.conn.process, runs)
 		}
 	case opReassert:
@@ -136,16 +131,18 @@ func (c *cluster) carried(m *message, reply []byte) {
 	}
 }
 
-// grantOf returns the tick and the overlap policy of the nth claim, which was granted: the tick is
-// in the claim, or in the record of the reply.
-func grantOf(args []string, nth int, words []string) (tick int64, mode string) {
-	claim := claims(args)[nth]
-	text := claim[claimTick]
-	if record := strings.Split(words[nth*claimStride+3], "|"); len(record) > recordTick {
-		text = record[recordTick]
+// grant notes that the run was granted. The tick is in the claim, or in the record of the answer.
+func (r *runTrace) grant(claim wire.Claim, record string) {
+	r.stage = max(r.stage, granted)
+	if r.at.IsZero() {
+		r.at = time.Now()
 	}
-	tick, _ = strconv.ParseInt(text, 10, 64)
-	return tick, claim[claimMode]
+	rec, found := wire.ReadRecord(record)
+	if !found {
+		rec.Tick = claim.Tick
+	}
+	r.tick, _ = strconv.ParseInt(rec.Tick, 10, 64)
+	r.mode, r.whole, r.shard, r.shards, r.request = claim.Overlap, rec.Of, rec.Shard, rec.Shards, rec.Request
 }
 
 // handedBack excuses the tick of a run that was handed back: its delay is no fault of the node that
@@ -211,7 +208,7 @@ func (c *cluster) unanswered(m *message, applied bool) {
 // answered records that a node receives a reply. The outcome of an earlier unanswered request like
 // it is then known.
 func (c *cluster) answered(m *message, reply []byte) {
-	if len(bulks(reply)) == 0 {
+	if len(wire.Bulks(reply)) == 0 {
 		return // an error, such as NOSCRIPT
 	}
 	for _, r := range c.runTraces(m) {
@@ -264,3 +261,13 @@ const (
 	// Harness: the simulation itself could not carry out the plan.
 	Harness audit.Kind = "HARNESS"
 )
+
+// opReassert is the call by which a node reports records that a new server may lack.
+const opReassert = "reassert"
+
+// reasserted counts the reports that a server gets after a loss.
+func (c *cluster) reasserted(words []string) {
+	for i := 0; i < len(words) && !wire.Refused(words); i += 2 {
+		c.seen["asserted: "+words[i]]++
+	}
+}

@@ -11,7 +11,73 @@ import (
 	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/scheduler/internal/audit"
 	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
+	"github.com/escapement/escapement/scheduler/schedtest/internal/wire"
 )
+
+// sink is the outside world: a log with a clock of its own and a guard that refuses stale tokens.
+// It is independent of the ledger. Its clock steps when Redis' does, because Redis' clock decides
+// whether a tick is early or late.
+type sink struct {
+	writes []audit.Write
+	latest time.Time // the latest time that its clock has shown
+	// The time that its clock showed just before its last step, and when that step was.
+	before, stepped time.Time
+	top             map[string]int64 // by fence, the greatest token seen
+	beside          map[string]bool  // jobs whose runs may go on side by side: there each tick is a fence of its own
+}
+
+// fence names the runs whose tokens are compared with each other.
+func (s *sink) fence(run *jobs.Run) string {
+	fence := run.Job()
+	if s.beside[run.Job()] || run.Trigger() == jobs.TriggerBackfill {
+		fence += " " + run.Tick().String()
+	}
+	if run.Trigger() == jobs.TriggerBackfill {
+		fence += " backfill"
+	}
+	if run.Shards() > 1 { // shards of a tick write in any order
+		fence += fmt.Sprint(" shard ", run.Shard())
+	}
+	return fence
+}
+
+// sees records the time of the clock.
+func (s *sink) sees(at time.Time) {
+	if at.After(s.latest) {
+		s.latest = at
+	}
+}
+
+// steps records the time of the clock just before a step.
+func (s *sink) steps(at time.Time) {
+	s.sees(at)
+	s.before, s.stepped = at, time.Now()
+}
+
+// write takes one line. A tick that has come by Redis' clock has come, though the clock be set back
+// since.
+func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase audit.Phase, failed bool) audit.Write {
+	s.sees(at)
+	// A run that was granted ahead waits by its node's estimate, and no node can have noticed the
+	// step yet.
+	if since := time.Since(s.stepped); since <= claim.AheadMax {
+		s.sees(s.before.Add(since))
+	}
+	if tick := run.Tick(); at.Before(tick) && !s.latest.Before(tick) {
+		at = tick
+	}
+	w := audit.Write{
+		No: len(s.writes) + 1, At: at.UTC(), Job: run.Job(), Tick: run.Tick(), Run: run.ID(), Token: run.Token(),
+		Node: p.slot.name, Attempt: run.Attempt(), Try: run.Try(), Shard: run.Shard(), Shards: run.Shards(), Trigger: run.Trigger().String(), Phase: phase, Failed: failed,
+	}
+	if fence := s.fence(run); w.Token < s.top[fence] {
+		w.Refused = true
+	} else {
+		s.top[fence] = w.Token
+	}
+	s.writes = append(s.writes, w)
+	return w
+}
 
 // ErrStale is the error of a run whose first line the sink refused, because it had seen a greater
 // token of the job: the job's function is not called.
@@ -51,7 +117,7 @@ func (p *process) wrap(j jobs.Job) jobs.Job {
 // begin takes a run from its grant to the call of its function.
 func (p *process) begin(ctx context.Context, run *jobs.Run) error {
 	c, told := p.cluster, make(chan error, 1)
-	sum := fold(fold(2, run.ID()), run.Job())
+	sum := wire.Fold(wire.Fold(2, run.ID()), run.Job())
 	c.mu.Lock()
 	if ctx.Err() != nil { // the node looked at it this instant
 		c.blame(audit.KindTold, run.Job(), "try %d of run %s is called under a context that has ended: %v", run.Try(), run.ID(), context.Cause(ctx))
@@ -118,7 +184,7 @@ func (c *cluster) overtaken(p *process, run *jobs.Run) {
 // end takes a run from its function's return to the report.
 func (p *process) end(ctx context.Context, run *jobs.Run, err error) {
 	c, told := p.cluster, make(chan struct{})
-	sum := fold(fold(3, run.ID()), run.Job())
+	sum := wire.Fold(wire.Fold(3, run.ID()), run.Job())
 	c.mu.Lock()
 	c.from(p, sum, func() {
 		delete(c.calls, run.ID())
@@ -146,67 +212,15 @@ func word(err error) string {
 	return err.Error()
 }
 
-// sink is the outside world: a log with a clock of its own and a guard that refuses stale tokens.
-// It is independent of the ledger. Its clock steps when Redis' does, because Redis' clock decides
-// whether a tick is early or late.
-type sink struct {
-	writes []audit.Write
-	latest time.Time // the latest time that its clock has shown
-	// The time that its clock showed just before its last step, and when that step was.
-	before, stepped time.Time
-	top             map[string]int64 // by fence, the greatest token seen
-	beside          map[string]bool  // jobs whose runs may go on side by side: there each tick is a fence of its own
-}
-
-// fence names the runs whose tokens are compared with each other.
-func (s *sink) fence(run *jobs.Run) string {
-	fence := run.Job()
-	if s.beside[run.Job()] || run.Trigger() == jobs.TriggerBackfill {
-		fence += " " + run.Tick().String()
+// written renders a line of the sink.
+func written(w audit.Write) string {
+	refused := ""
+	if w.Refused {
+		refused = ", REFUSED: stale token"
 	}
-	if run.Trigger() == jobs.TriggerBackfill {
-		fence += " backfill"
+	part := ""
+	if w.Shards > 1 {
+		part = fmt.Sprintf(" shard %d of %d", w.Shard, w.Shards)
 	}
-	if run.Shards() > 1 { // shards of a tick write in any order
-		fence += fmt.Sprint(" shard ", run.Shard())
-	}
-	return fence
-}
-
-// sees records the time of the clock.
-func (s *sink) sees(at time.Time) {
-	if at.After(s.latest) {
-		s.latest = at
-	}
-}
-
-// steps records the time of the clock just before a step.
-func (s *sink) steps(at time.Time) {
-	s.sees(at)
-	s.before, s.stepped = at, time.Now()
-}
-
-// write takes one line. A tick that has come by Redis' clock has come, though the clock be set back
-// since.
-func (s *sink) write(at time.Time, p *process, run *jobs.Run, phase audit.Phase, failed bool) audit.Write {
-	s.sees(at)
-	// A run that was granted ahead waits by its node's estimate, and no node can have noticed the
-	// step yet.
-	if since := time.Since(s.stepped); since <= claim.AheadMax {
-		s.sees(s.before.Add(since))
-	}
-	if tick := run.Tick(); at.Before(tick) && !s.latest.Before(tick) {
-		at = tick
-	}
-	w := audit.Write{
-		No: len(s.writes) + 1, At: at.UTC(), Job: run.Job(), Tick: run.Tick(), Run: run.ID(), Token: run.Token(),
-		Node: p.slot.name, Attempt: run.Attempt(), Try: run.Try(), Shard: run.Shard(), Shards: run.Shards(), Trigger: run.Trigger().String(), Phase: phase, Failed: failed,
-	}
-	if fence := s.fence(run); w.Token < s.top[fence] {
-		w.Refused = true
-	} else {
-		s.top[fence] = w.Token
-	}
-	s.writes = append(s.writes, w)
-	return w
+	return fmt.Sprintf("%s of %s: %s tick %s%s token %d%s", w.Phase, w.Run, w.Job, w.Tick.Format("15:04:05.000"), part, w.Token, refused)
 }
