@@ -15,8 +15,12 @@ const architecture = "docs/architecture.md"
 // tests of whole clusters act.
 var kits = []string{"locking/redistest", "locking/locktest", "cmd/internal/testkit", "cmd/internal/cmdtest", "scheduler/schedtest", "scheduler/internal/audit", "scheduler/internal/model", "scheduler", "scheduler/ops"}
 
-// arrow is one line of the block: what a package may import.
+// internal is written as ~ in the block.
+const internal = "scheduler/internal/"
+
+// arrow is what a package may import, and the place of the package in the block.
 type arrow struct {
+	no    int
 	to    []string
 	later bool // named in the block, not built yet
 }
@@ -47,8 +51,13 @@ func checkArrows(t *tree) []string {
 			problems = append(problems, fmt.Sprintf("%s: %s does not exist and is not marked (later)", architecture, name))
 		}
 		for _, to := range arrows[name].to {
-			if _, ok := match(arrows, to); !ok && to != "library" && to != "anything" {
+			if to == "library" || to == "anything" {
+				continue
+			}
+			if below, ok := match(arrows, to); !ok {
 				problems = append(problems, fmt.Sprintf("%s: %s -> %s: the arrows do not name %s", architecture, name, to, to))
+			} else if arrows[below].no >= arrows[name].no {
+				problems = append(problems, fmt.Sprintf("%s: %s -> %s goes up: name %s first", architecture, name, to, to))
 			}
 		}
 	}
@@ -97,25 +106,40 @@ func match(arrows map[string]arrow, dir string) (string, bool) {
 	return "", false
 }
 
-// arrows reads the block: "name -> target target # what it is, (later) when it
-// does not exist yet".
+// arrows reads the block: "name: what it is, (later) when it does not exist yet", and below that
+// indented lines with its targets.
 func (t *tree) arrows() (map[string]arrow, []string) {
 	text, problems := t.read(architecture)
 	arrows := map[string]arrow{}
 	_, block, _ := strings.Cut(text, "\n```arrows\n")
 	block, _, _ = strings.Cut(block, "\n```")
+	last := ""
 	for line := range strings.SplitSeq(block, "\n") {
-		if strings.TrimSpace(line) == "" {
-			continue
+		indented := strings.HasPrefix(line, " ")
+		name, words, ok := strings.Cut(line, ": ")
+		name = fullName(name)
+		_, twice := arrows[name]
+		switch {
+		case strings.TrimSpace(line) == "":
+		case indented && last != "":
+			a := arrows[last]
+			for _, to := range strings.Fields(line) {
+				a.to = append(a.to, fullName(to))
+			}
+			arrows[last] = a
+		case indented || !ok || twice || strings.Contains(name, " "):
+			problems = append(problems, fmt.Sprintf("%s: arrow %q: want \"name: words\", each name once, and indented lines of targets", architecture, line))
+		default:
+			arrows[name], last = arrow{no: len(arrows), later: strings.Contains(words, "(later)")}, name
 		}
-		rule, comment, _ := strings.Cut(line, "#")
-		name, to, ok := strings.Cut(rule, "->")
-		name = strings.TrimSpace(name)
-		if _, twice := arrows[name]; !ok || twice || name == "" {
-			problems = append(problems, fmt.Sprintf("%s: arrow %q: want \"name -> target ... # words\", each name once", architecture, line))
-			continue
-		}
-		arrows[name] = arrow{to: strings.Fields(to), later: strings.Contains(comment, "(later)")}
 	}
 	return arrows, problems
+}
+
+// fullName is a name of the block as imports have it.
+func fullName(name string) string {
+	if below, short := strings.CutPrefix(name, "~"); short {
+		return internal + below
+	}
+	return name
 }

@@ -40,13 +40,14 @@ func TestRepository(t *testing.T) {
 
 // TestChecks breaks each rule in a small tree, and wants the check to report it.
 func TestChecks(t *testing.T) {
-	const arrows = "## Map\n\n```arrows\na ->\nb -> a\nc -> # (later)\n```\n"
+	const arrows = "## Map\n\n```arrows\na: one\nb: two\n    a\nc: (later)\n```\n"
 	for _, tt := range []struct{ check, file, text, want string }{
 		{"arrows", "a/a.go", "package a\n\nimport _ \"m/b\"\n", "a/a.go imports b: no arrow a -> b"},
 		{"arrows", "b/b_test.go", "package b_test\n\nimport _ \"m/c\"\n", "b/b_test.go imports c"},
 		{"arrows", "d/d.go", "package d\n", "do not name package d"},
 		{"arrows", "c/c.go", "package c\n", "c is marked (later) but exists"},
 		{"arrows", architecture, arrows + "```arrows\n", "b does not exist"},
+		{"arrows", architecture, strings.ReplaceAll(arrows, "a: one\n", "a: one\n    b\n"), "a -> b goes up"},
 		{"arrows", architecture, "", "no block of arrows"},
 		{"package comments", "a/a.go", "package a\n", "a: 0 package comments"},
 		{"links", "README.md", "[x](docs/nowhere.md)\n", "link docs/nowhere.md: no such file"},
