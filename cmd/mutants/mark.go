@@ -17,7 +17,7 @@ var promises = []string{"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"}
 type mark struct {
 	Name, Promise, Reason string
 	File                  string // from the module's root, with slashes
-	Line                  int    // of the directive
+	Line                  int    // of the directive, or of the last line of its reason
 }
 
 // place is the file and the line of the guard.
@@ -63,7 +63,8 @@ func marksIn(file string, src []byte) ([]mark, error) {
 		prefix = "//guard:"
 	}
 	var all []mark
-	for i, line := range strings.Split(string(src), "\n") {
+	lines := strings.Split(string(src), "\n")
+	for i, line := range lines {
 		text, found := strings.CutPrefix(strings.TrimSpace(line), prefix)
 		if !found {
 			continue
@@ -73,6 +74,9 @@ func marksIn(file string, src []byte) ([]mark, error) {
 			return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)
 		}
 		m.File, m.Line = file, i+1
+		for m.Line < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[m.Line]), prefix[:2]) {
+			m.Line++ // the reason goes on
+		}
 		all = append(all, m)
 	}
 	return all, nil

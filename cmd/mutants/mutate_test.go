@@ -18,6 +18,7 @@ func TestMutate(t *testing.T) {
 		{"nothing behind the mark", "p.go", head + "//guard:g P1 why\n\nreturn\n}\n", "", "no statement begins"},
 
 		{"an if of one line", "s.lua", "-- guard:g P1 why\nif a then return 1 end\nreturn 2\n", "\n\nreturn 2\n", ""},
+		{"a reason of two lines", "s.lua", "-- guard:g P1 why,\n-- and why\nif a then return 1 end\nreturn 2\n", "and why\n\nreturn 2\n", ""},
 		{"an if with branches", "s.lua", "-- guard:g P1 why\nif a then\n  b()\nelseif c then\n  d()\nelse\n  e()\nend\nreturn 2\n", "why\n\n\n\n\n\n\n\nreturn 2\n", ""},
 		{"inside a function", "s.lua", "local function f(a)\n  for i = 1, a do\n    -- guard:g P1 why\n    g(i)\n  end\nend\n", "do\n    -- guard:g P1 why\n\n  end", ""},
 		{"the last return", "s.lua", "local function f(a)\n  -- guard:g P1 why\n  return a\nend\n", "why\n\nend", ""},
