@@ -223,11 +223,11 @@ func (c *cluster) answered(m *message, reply []byte) {
 	}
 }
 
-func (p *runTrace) of(op string) *unknown {
+func (r *runTrace) of(op string) *unknown {
 	if op == opSettle {
-		return &p.settle
+		return &r.settle
 	}
-	return &p.claim
+	return &r.claim
 }
 
 // failedOver counts the stages of runs at a new start of Redis, which lost writes or did not.

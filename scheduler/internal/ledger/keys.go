@@ -7,8 +7,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Every key of the ledger is spelt here and nowhere else. ns is the namespace, p a partition;
-// all keys of a partition share a hash tag, so a script touches one slot of a Cluster.
+// Keys are the ledger's keys, spelt here and nowhere else. ns is the namespace, p a partition; all
+// keys of a partition share a hash tag, so a script touches one slot of a Cluster.
 //
 //	{ns}:control           hash   format, partitions; generation, epoch, promoting, move, see gate.go
 //	{ns}:audit             list   what operators did, oldest first

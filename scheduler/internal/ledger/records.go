@@ -174,7 +174,7 @@ func NextAttemptID(run string) string { return uuid.NewSHA1(uuid.NameSpaceOID, [
 // handBacks is how often a run may be handed back and is still found by its first id.
 const handBacks = 16
 
-// successors are the ids of a run that was handed back again and again.
+// LaterAttemptIDs are the ids of a run that was handed back again and again.
 func LaterAttemptIDs(run string) []string {
 	ids := make([]string, handBacks)
 	for i := range ids {
@@ -192,7 +192,7 @@ type Window struct{ From, To int64 }
 func (w Window) Holds(ms int64) bool { return w.From != 0 && ms >= w.From && (w.To == 0 || ms < w.To) }
 
 // GrantedText is the record of a lease from the job on, as granted.
-func (l Run) GrantedText() string {
-	l.Until, l.Beat = 0, 0
-	return strings.TrimPrefix(l.runText(), "1|0|0|")
+func (r Run) GrantedText() string {
+	r.Until, r.Beat = 0, 0
+	return strings.TrimPrefix(r.runText(), "1|0|0|")
 }

@@ -170,7 +170,7 @@ const (
 // ByJob orders backfills by their jobs.
 func ByJob(a, b Backfill) int { return cmp.Compare(a.Job, b.Job) }
 
-// run is the id of the run that an event leads to, one for each tick of an upstream; of a follower
+// Run is the id of the run that an event leads to, one for each tick of an upstream; of a follower
 // of several, upstream is "".
 func (e Event) Run(job, upstream string) string {
 	name := job + "\n" + upstream + "\n" + strconv.FormatInt(e.Tick, 10)

@@ -19,7 +19,7 @@ const recentMost = 1000
 // never is behind all times, ms, and leaves room to add to it.
 const never = int64(math.MaxInt64 / 2)
 
-// ListRecent is of which jobs rows were written lately.
+// Recent has the jobs of which rows were written lately.
 type Recent struct {
 	// Rows is how many rows of each job, at least, were written since Since, ms; by job.
 	Rows map[string]int
@@ -79,7 +79,7 @@ func ListRecent(ctx context.Context, l *ledger.Ledger, parts []int, lines int64)
 // before the lines behind it were written.
 const MovedRows = "0|"
 
-// ListAhead is the next work of a namespace.
+// Ahead is the next work of a namespace.
 type Ahead struct {
 	Jobs   []string // the jobs with the earliest cursors, the earliest first
 	Paused int      // how many jobs are paused; a pause that has ended by itself counts until the job's next tick
