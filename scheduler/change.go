@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/escapement/escapement/jobs"
-	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -111,76 +110,6 @@ func (n *Node) named(names []string) (list []*work.Job, err error) {
 		list = append(list, j)
 	}
 	return list, err
-}
-
-// change adds and removes jobs; other roles see both at once. The agenda is the first role to learn
-// of an added job and the last to learn of a removed job.
-func (n *Node) change(in, out []*work.Job, revision string) {
-	r := n.roles.Load()
-	if r == nil {
-		n.jobs.Change(in, out, revision)
-		return
-	}
-	defer func() {
-		replaced := make(map[string]bool, len(out))
-		for _, j := range out {
-			replaced[j.Name] = true
-		}
-		changed, stored := countOf(in, func(j *work.Job) bool { return replaced[j.Name] }), countOf(n.jobs.All(), isStored)
-		n.log.Info("the node's jobs have changed", "added", len(in)-changed, "changed", changed, "removed", len(out)-changed, "jobs", n.jobs.Len(), "stored", stored, "revision", revision)
-	}()
-	for _, j := range in {
-		j.Part = r.ledger.Partition(j.Name)
-	}
-	if len(in) > 0 {
-		r.inbox.Send(agenda.Changed{Added: in})
-	}
-	if n.jobs.Change(in, out, revision); len(out) > 0 {
-		r.inbox.Send(agenda.Changed{Removed: out})
-	}
-	r.cluster.Changed()
-}
-
-// isStored reports whether a job is of the catalog, and not of the program.
-func isStored(j *work.Job) bool { return j.Def.Stored > 0 }
-
-func countOf(list []*work.Job, is func(*work.Job) bool) (n int) {
-	for _, j := range list {
-		if is(j) {
-			n++
-		}
-	}
-	return n
-}
-
-// jobsOf prepares jobs for a node with these settings.
-func jobsOf(list []jobs.Job, cfg Config) ([]*work.Job, error) {
-	all := make([]*work.Job, 0, len(list))
-	for _, j := range list {
-		schedule, err := j.ParsedSchedule()
-		if err != nil {
-			return nil, fmt.Errorf("job %s: %w", j.Name, err)
-		}
-		if cfg.Middleware != nil {
-			if j.Func = cfg.Middleware(j.Func); j.Func == nil {
-				return nil, fmt.Errorf("job %s: the middleware returned no function", j.Name)
-			}
-		}
-		def := j.Definition()
-		//guard:generation-apart P7 the same job of another generation has another definition
-		def.Generation = cfg.Generation
-		all = append(all, &work.Job{Job: j, Schedule: schedule, Def: def, Digest: def.Digest()})
-	}
-	return all, nil
-}
-
-// withoutUpstreams returns a stored job for the checks of a registry that lacks its upstreams. They
-// were checked when the job was stored.
-func withoutUpstreams(j jobs.Job) jobs.Job {
-	if len(j.After) > 0 {
-		j.Schedule, j.After, j.When = "@hourly", nil, jobs.WhenSucceeded
-	}
-	return j
 }
 
 // registryOf makes a registry of a node's jobs.

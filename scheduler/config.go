@@ -21,6 +21,7 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/ledger/claim"
 	"github.com/escapement/escapement/scheduler/internal/testseam"
+	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
 // ConfirmMajority, as Config.Confirm, requires the confirmation of (r+1)/2 of the master's r
@@ -233,3 +234,24 @@ func (c Config) validate(reg *jobs.Registry) error {
 
 // newID is a uuid v7, so ids sort by creation time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// jobsOf prepares jobs for a node with these settings.
+func jobsOf(list []jobs.Job, cfg Config) ([]*work.Job, error) {
+	all := make([]*work.Job, 0, len(list))
+	for _, j := range list {
+		schedule, err := j.ParsedSchedule()
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", j.Name, err)
+		}
+		if cfg.Middleware != nil {
+			if j.Func = cfg.Middleware(j.Func); j.Func == nil {
+				return nil, fmt.Errorf("job %s: the middleware returned no function", j.Name)
+			}
+		}
+		def := j.Definition()
+		//guard:generation-apart P7 the same job of another generation has another definition
+		def.Generation = cfg.Generation
+		all = append(all, &work.Job{Job: j, Schedule: schedule, Def: def, Digest: def.Digest()})
+	}
+	return all, nil
+}

@@ -8,9 +8,12 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/ledger/catalog"
 	"github.com/escapement/escapement/scheduler/internal/wait"
@@ -27,11 +30,25 @@ const (
 	takeLeast = 20_000
 )
 
+// followerConfig holds what a follower needs of its node.
+type followerConfig struct {
+	cfg      Config
+	ledger   *ledger.Ledger
+	jobs     *work.Jobs
+	handlers map[string]jobs.Func // by name
+	shapes   map[string]string    // of the payloads of these handlers
+	clock    *lane.Clock
+	health   *lane.Health
+	log      *slog.Logger
+	changing *sync.Mutex // guards changes of the jobs
+	// change adds and removes jobs, with the revision that they then have. The caller holds the lock.
+	change   func(in, out []*work.Job, revision string)
+	followed *atomic.Bool // set when the catalog has been read
+}
+
 // follower keeps the node's stored jobs as the catalog has them. It is used by one goroutine.
 type follower struct {
-	n      *Node
-	ledger *ledger.Ledger
-	log    *slog.Logger
+	followerConfig
 
 	known    map[string]int64 // version of each job of the catalog, also of jobs without a handler here
 	end      int64            // changes up to this version are known
@@ -40,8 +57,8 @@ type follower struct {
 	beside   map[string]catalog.Job // stored jobs whose names this program's jobs have
 }
 
-func newFollower(n *Node, l *ledger.Ledger) *follower {
-	return &follower{n: n, ledger: l, log: n.log, known: make(map[string]int64), beside: make(map[string]catalog.Job)}
+func newFollower(c followerConfig) *follower {
+	return &follower{followerConfig: c, known: make(map[string]int64), beside: make(map[string]catalog.Job)}
 }
 
 // run follows the catalog until ctx ends.
@@ -50,9 +67,9 @@ func (f *follower) run(ctx context.Context) {
 	for {
 		switch err := f.step(ctx); {
 		case err == nil:
-			f.n.health.OK(role)
+			f.health.OK(role)
 		case ctx.Err() == nil:
-			f.n.health.Fail(role, err)
+			f.health.Fail(role, err)
 		}
 		if !wait.For(ctx, followEvery) {
 			return
@@ -61,17 +78,17 @@ func (f *follower) run(ctx context.Context) {
 }
 
 func (f *follower) step(ctx context.Context) error {
-	server := f.n.clock.Server()
+	server := f.clock.Server()
 	lost := server != f.server // the catalog of this server may be older than known
 	if lost || time.Since(f.declared) > declareEvery {
-		if err := catalog.DeclareHandlers(ctx, f.ledger, f.n.shapes, f.n.clock.Now().UnixMilli()); err != nil {
+		if err := catalog.DeclareHandlers(ctx, f.ledger, f.shapes, f.clock.Now().UnixMilli()); err != nil {
 			return err
 		}
 		f.declared = time.Now()
 	}
 	var news []catalog.Job
 	for name, j := range f.beside {
-		if f.n.jobs.Named(name) == nil { // the program has dropped its own
+		if f.jobs.Named(name) == nil { // the program has dropped its own
 			delete(f.known, name)
 			news = append(news, j)
 		}
@@ -94,7 +111,7 @@ func (f *follower) step(ctx context.Context) error {
 		}
 		if err == nil {
 			f.server = server
-			f.n.followed.Store(true)
+			f.followed.Store(true)
 		}
 		return err
 	}
@@ -128,7 +145,7 @@ func (f *follower) compare(ctx context.Context) error {
 		if names[name] >= version {
 			continue
 		}
-		j := f.n.jobs.Named(name)
+		j := f.jobs.Named(name)
 		if j == nil || j.Def.Stored != version {
 			delete(f.known, name) // of which this node has no definition
 			continue
@@ -160,9 +177,8 @@ func (f *follower) compare(ctx context.Context) error {
 
 // take changes the node's jobs to the definitions that were read from the catalog.
 func (f *follower) take(list []catalog.Job) {
-	n := f.n
-	n.changing.Lock()
-	defer n.changing.Unlock()
+	f.changing.Lock()
+	defer f.changing.Unlock()
 	var in, out []*work.Job
 	for _, c := range list {
 		if f.known[c.Job] >= c.Version {
@@ -173,7 +189,7 @@ func (f *follower) take(list []catalog.Job) {
 		if c.Definition == "" {
 			delete(f.known, c.Job)
 		}
-		has := n.jobs.Named(c.Job)
+		has := f.jobs.Named(c.Job)
 		if has != nil && has.Def.Stored == 0 {
 			if c.Definition == "" {
 				continue
@@ -188,7 +204,7 @@ func (f *follower) take(list []catalog.Job) {
 		if c.Definition == "" {
 			continue
 		}
-		j, err := n.storedJob(c)
+		j, err := f.storedJob(c)
 		if err != nil {
 			f.log.Warn("this node does not run a stored job", "job", c.Job, "error", err)
 			continue
@@ -196,18 +212,18 @@ func (f *follower) take(list []catalog.Job) {
 		in = append(in, j)
 	}
 	if len(in)+len(out) > 0 {
-		n.change(in, out, n.jobs.Revision())
+		f.change(in, out, f.jobs.Revision())
 	}
 }
 
 // storedJob makes a job from the catalog. The error is why this node cannot run the job.
-func (n *Node) storedJob(c catalog.Job) (*work.Job, error) {
+func (f *follower) storedJob(c catalog.Job) (*work.Job, error) {
 	d, err := jobs.ParseDefinition([]byte(c.Definition))
 	if err != nil {
 		return nil, err
 	}
 	j := d.Job
-	if j.Func = n.handlers[j.Handler]; j.Func == nil {
+	if j.Func = f.handlers[j.Handler]; j.Func == nil {
 		return nil, fmt.Errorf("it has no handler %q", j.Handler)
 	}
 	j = j.WithDefaults(jobs.Defaults{})
@@ -216,14 +232,26 @@ func (n *Node) storedJob(c catalog.Job) (*work.Job, error) {
 	if len(j.After) > 0 && err == nil {
 		err = j.Validate() // withoutUpstreams leaves out its upstreams
 	}
-	if err = errors.Join(err, n.cfg.validate(reg)); err != nil {
+	if err = errors.Join(err, f.cfg.validate(reg)); err != nil {
 		return nil, err
 	}
-	made, err := jobsOf([]jobs.Job{j}, n.cfg)
+	made, err := jobsOf([]jobs.Job{j}, f.cfg)
 	if err != nil {
 		return nil, err
 	}
 	made[0].Def.Stored = c.Version
 	made[0].Digest = made[0].Def.Digest()
 	return made[0], nil
+}
+
+// isStored reports whether a job is of the catalog, and not of the program.
+func isStored(j *work.Job) bool { return j.Def.Stored > 0 }
+
+// withoutUpstreams returns a stored job for the checks of a registry that lacks its upstreams. They
+// were checked when the job was stored.
+func withoutUpstreams(j jobs.Job) jobs.Job {
+	if len(j.After) > 0 {
+		j.Schedule, j.After, j.When = "@hourly", nil, jobs.WhenSucceeded
+	}
+	return j
 }

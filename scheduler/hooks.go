@@ -102,9 +102,6 @@ type JobEvent struct {
 	Node string
 }
 
-// HooksDropped is how many events were dropped because the queue was full, or made a hook panic.
-func (n *Node) HooksDropped() int64 { return n.events.missing.Load() }
-
 // JoinHooks returns hooks that call the functions of each in order; nil ones are skipped. A
 // panicking hook keeps the later hooks of its event from being called.
 func JoinHooks(all ...*Hooks) *Hooks {

@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/locking"
 	"github.com/escapement/escapement/locking/redisconn"
+	"github.com/escapement/escapement/scheduler/internal/agenda"
 	"github.com/escapement/escapement/scheduler/internal/cluster"
 	"github.com/escapement/escapement/scheduler/internal/lane"
 	"github.com/escapement/escapement/scheduler/internal/runner"
+	"github.com/escapement/escapement/scheduler/internal/wait"
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
@@ -29,20 +32,11 @@ var ErrMoved = cluster.ErrMoved
 // Node is one process's part of the cluster: it claims ticks of its jobs, runs them and records
 // their outcomes. Make one with New, then call Run once.
 type Node struct {
-	cfg    Config
-	client redis.UniversalClient
-	id     string
-	log    *slog.Logger
-	jobs   *work.Jobs
+	parts
 	// handlers are the functions of jobs that are stored at run time.
 	handlers map[string]jobs.Func
 	shapes   map[string]string // of the payloads of these handlers
 
-	clock        *lane.Clock
-	health       *lane.Health
-	moves        *cluster.Moves
-	state        *cluster.NodeState
-	events       *events
 	changing     sync.Mutex            // guards changes of the jobs and of roles
 	roles        atomic.Pointer[roles] // set once the ledger is open
 	incarnations atomic.Int64          // how many ids of incarnations this node has made
@@ -61,10 +55,10 @@ func New(client redis.UniversalClient, reg *jobs.Registry, cfg Config) (*Node, e
 	if err := errors.Join(redisconn.Check(client), cfg.validate(reg)); err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	n := &Node{
+	n := &Node{parts: parts{
 		cfg: cfg, client: client, id: cfg.seam.NewID(), log: cfg.Logger.With("node", cfg.Name),
 		clock: lane.NewClock(cfg.seam.Wall, cfg.MaxStep), state: &cluster.NodeState{},
-	}
+	}}
 	all, err := jobsOf(reg.All(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
@@ -141,5 +135,96 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, err)
 	}
-	return r.run(ctx)
+	if len(n.handlers) == 0 {
+		return r.run(ctx, nil)
+	}
+	return r.run(ctx, newFollower(followerConfig{
+		cfg: n.cfg, ledger: r.ledger, jobs: n.jobs, handlers: n.handlers, shapes: n.shapes, clock: n.clock, health: n.health, log: n.log,
+		changing: &n.changing, change: n.change, followed: &n.followed,
+	}).run)
+}
+
+// open opens the ledger, makes the roles and joins the roster. With WaitForRedis it waits for
+// Redis.
+func (n *Node) open(ctx context.Context) (*roles, error) {
+	for try := 0; ; try++ {
+		r, err := n.openOnce(ctx)
+		if err == nil {
+			n.health.OK("open")
+			return r, nil
+		}
+		err = redisconn.Explain(n.client, n.cfg.Namespace, err)
+		if r != nil {
+			r.cluster.Leave(ctx) // the record may have arrived although its answer did not
+		}
+		if !n.cfg.WaitForRedis || !errors.Is(err, locking.ErrUnreachable) || ctx.Err() != nil {
+			return nil, err
+		}
+		n.health.Fail("open", err)
+		wait.For(ctx, wait.Backoff(n.id, try))
+	}
+}
+
+// openOnce makes the roles for the current jobs. Jobs that are added later are added to the roles.
+func (n *Node) openOnce(ctx context.Context) (*roles, error) {
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	if err := n.moves.CheckStart(ctx); err != nil {
+		return nil, err
+	}
+	redisconn.LoadTopology(ctx, n.client)
+	call, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	l, err := n.openLedger(call, func() string { return fmt.Sprint(n.id, ".", n.incarnations.Add(1)) })
+	if err != nil {
+		return nil, err
+	}
+	r := newRoles(context.WithoutCancel(ctx), n.parts, l)
+	if err := r.lanes.Begin(call); err != nil {
+		return nil, err
+	}
+	if err := r.cluster.Join(call); err != nil {
+		return r, err
+	}
+	n.warnEviction(ctx)
+	n.warnUnnamed(ctx)
+	n.roles.Store(r)
+	return r, nil
+}
+
+// change adds and removes jobs; other roles see both at once. The agenda is the first role to learn
+// of an added job and the last to learn of a removed job.
+func (n *Node) change(in, out []*work.Job, revision string) {
+	r := n.roles.Load()
+	if r == nil {
+		n.jobs.Change(in, out, revision)
+		return
+	}
+	defer func() {
+		replaced := make(map[string]bool, len(out))
+		for _, j := range out {
+			replaced[j.Name] = true
+		}
+		changed, stored := countOf(in, func(j *work.Job) bool { return replaced[j.Name] }), countOf(n.jobs.All(), isStored)
+		n.log.Info("the node's jobs have changed", "added", len(in)-changed, "changed", changed, "removed", len(out)-changed, "jobs", n.jobs.Len(), "stored", stored, "revision", revision)
+	}()
+	for _, j := range in {
+		j.Part = r.ledger.Partition(j.Name)
+	}
+	if len(in) > 0 {
+		r.inbox.Send(agenda.Changed{Added: in})
+	}
+	if n.jobs.Change(in, out, revision); len(out) > 0 {
+		r.inbox.Send(agenda.Changed{Removed: out})
+	}
+	r.cluster.Changed()
+}
+
+func countOf(list []*work.Job, is func(*work.Job) bool) (n int) {
+	for _, j := range list {
+		if is(j) {
+			n++
+		}
+	}
+	return n
 }

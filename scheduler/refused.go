@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/scheduler/internal/roster"
-	"github.com/escapement/escapement/scheduler/internal/runner"
 )
 
 // maxRefused bounds the text of SetRefused, in bytes.
@@ -28,12 +27,4 @@ func (n *Node) SetRefused(why string) {
 		at = was.At
 	}
 	n.state.Refused.Store(&roster.Refusal{At: at, Text: why})
-}
-
-// stalled are the runs of a node that have stalled, for the roster.
-func stalled(r *runner.Runner) (list []roster.Stall) {
-	for _, s := range r.StalledRuns(roster.MaxStalled) {
-		list = append(list, roster.Stall{Job: s.Lease.Job, Run: s.Lease.ID, Tick: s.Lease.Tick, After: s.After.Milliseconds()})
-	}
-	return list
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/escapement/escapement/locking"
+	"github.com/escapement/escapement/locking/redisconn"
 	"github.com/escapement/escapement/locking/redislock"
 	"github.com/escapement/escapement/scheduler/internal/admission"
 	"github.com/escapement/escapement/scheduler/internal/agenda"
@@ -21,13 +24,27 @@ import (
 	"github.com/escapement/escapement/scheduler/internal/work"
 )
 
+// parts are what a node has before it runs, and its roles use.
+type parts struct {
+	cfg    Config
+	client redis.UniversalClient
+	id     string
+	log    *slog.Logger
+	jobs   *work.Jobs
+	clock  *lane.Clock
+	health *lane.Health
+	moves  *cluster.Moves
+	state  *cluster.NodeState
+	events *events
+}
+
 // roles are the parts of a running node. Each gets its dependencies from its constructor.
 //
 //	agenda ──claims──► lane ──grants──► runner ──reports──► lane ──recorded──► agenda
 //	  ▲                                                                         │
 //	  └── from the lanes' sweeps and the cluster: other work, and whose turn it is ┘
 type roles struct {
-	n       *Node
+	parts
 	slots   *agenda.Slots
 	lanes   *lane.Lanes
 	runner  *runner.Runner
@@ -39,11 +56,11 @@ type roles struct {
 }
 
 // newRoles makes all roles; none of them is running yet. The jobs' functions see values.
-func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
+func newRoles(values context.Context, n parts, l *ledger.Ledger) *roles {
 	for _, j := range n.jobs.All() {
 		j.Part = l.Partition(j.Name)
 	}
-	r, c := &roles{n: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
+	r, c := &roles{parts: n, ledger: l, slots: agenda.NewSlots(n.cfg.MaxRunning)}, n.cfg
 	closed := func() bool { return n.moves.Err() != nil }
 	inbox, view, live := agenda.NewInbox(r.slots), &cluster.LatestView{}, &runner.ActiveRuns{}
 	r.inbox = inbox
@@ -81,7 +98,7 @@ func (n *Node) newRoles(values context.Context, l *ledger.Ledger) *roles {
 var errClientClosed = fmt.Errorf("%w while the node ran: its runs may not be recorded; close the client after Run has returned", redis.ErrClosed)
 
 // departWithClient ends the node when the program has closed its client.
-func (n *Node) departWithClient(ctx context.Context, depart func()) {
+func (n *parts) departWithClient(ctx context.Context, depart func()) {
 	select {
 	case <-n.health.ClientClosed():
 		n.log.Error("the Redis client was closed while the node ran: the node ends, and cannot record its runs")
@@ -91,7 +108,7 @@ func (n *Node) departWithClient(ctx context.Context, depart func()) {
 }
 
 // clientClosed reports whether the program has closed the node's client.
-func (n *Node) clientClosed() bool {
+func (n *parts) clientClosed() bool {
 	select {
 	case <-n.health.ClientClosed():
 		return true
@@ -100,10 +117,10 @@ func (n *Node) clientClosed() bool {
 	}
 }
 
-// run starts the roles, waits until ctx ends or the namespace has moved, and stops the roles in
-// order.
-func (r *roles) run(ctx context.Context) error {
-	n, asked := r.n, ctx
+// run starts the roles, and follow beside them if it is given, waits until ctx ends or the namespace
+// has moved, and stops the roles in order.
+func (r *roles) run(ctx context.Context, follow func(context.Context)) error {
+	asked := ctx
 	ctx, depart := context.WithCancel(ctx) // also called when the namespace has moved
 	defer depart()
 	// Roles that serve runs outlast ctx. stop ends them when no run is left.
@@ -117,23 +134,23 @@ func (r *roles) run(ctx context.Context) error {
 	})
 	taking.Go(func() { r.agenda.Run(claiming) })
 	taking.Go(func() { r.cluster.Register(ctx) })
-	taking.Go(func() { n.moves.Run(ctx, r.ledger, depart) })
-	taking.Go(func() { n.departWithClient(ctx, depart) })
-	if len(n.handlers) > 0 {
-		taking.Go(func() { newFollower(n, r.ledger).run(ctx) })
+	taking.Go(func() { r.moves.Run(ctx, r.ledger, depart) })
+	taking.Go(func() { r.departWithClient(ctx, depart) })
+	if follow != nil {
+		taking.Go(func() { follow(ctx) })
 	}
 	keeping.Go(func() { r.runner.Run(alive) })
 	keeping.Go(func() { r.runner.KeepTails(alive) })
 	keeping.Go(func() { r.cluster.Attend(alive) })
-	keeping.Go(func() { n.events.run(alive) })
+	keeping.Go(func() { r.events.run(alive) })
 
 	<-ctx.Done()
 	stopping := time.Now()
-	n.log.Info("draining: the node hands over the jobs that it owns and claims nothing else", "running", r.slots.Used(), "timeout", n.cfg.DrainTimeout)
+	r.log.Info("draining: the node hands over the jobs that it owns and claims nothing else", "running", r.slots.Used(), "timeout", r.cfg.DrainTimeout)
 	r.cluster.HandOver()
 	r.runner.Refuse()
 	stopClaiming()
-	left := n.cfg.DrainTimeout - time.Since(stopping)
+	left := r.cfg.DrainTimeout - time.Since(stopping)
 	taking.Wait()
 	err := r.runner.Drain(left)
 	r.lanes.AssertBeforeLeaving(alive)
@@ -141,12 +158,74 @@ func (r *roles) run(ctx context.Context) error {
 	keeping.Wait()
 	r.limits.Close()
 	r.cluster.Leave(ctx)
-	n.log.Info("node stopped")
-	if n.moves.Moved() && asked.Err() == nil {
-		err = errors.Join(err, n.moves.Gone())
+	r.log.Info("node stopped")
+	if r.moves.Moved() && asked.Err() == nil {
+		err = errors.Join(err, r.moves.Gone())
 	}
-	if n.clientClosed() {
-		err = errors.Join(fmt.Errorf("scheduler: node %s: %w", n.cfg.Name, errClientClosed), err)
+	if r.clientClosed() {
+		err = errors.Join(fmt.Errorf("scheduler: node %s: %w", r.cfg.Name, errClientClosed), err)
 	}
 	return err
+}
+
+// stalled are the runs of a node that have stalled, for the roster.
+func stalled(r *runner.Runner) (list []roster.Stall) {
+	for _, s := range r.StalledRuns(roster.MaxStalled) {
+		list = append(list, roster.Stall{Job: s.Lease.Job, Run: s.Lease.ID, Tick: s.Lease.Tick, After: s.After.Milliseconds()})
+	}
+	return list
+}
+
+// openLedger opens the ledger. newID makes the ids of incarnations.
+func (n *parts) openLedger(ctx context.Context, newID func() string) (*ledger.Ledger, error) {
+	cfg := n.cfg.ledger()
+	cfg.NewID = newID
+	l, err := ledger.Join(ctx, n.client, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if l, err = n.confirming(ctx, l); err != nil {
+		return nil, err
+	}
+	return l.Believing(func(context.Context) time.Time { return n.clock.Now() }), nil
+}
+
+// confirming is the ledger whose claims wait for Config.Confirm replicas.
+func (n *parts) confirming(ctx context.Context, l *ledger.Ledger) (_ *ledger.Ledger, err error) {
+	replicas := n.cfg.Confirm
+	if replicas == ConfirmMajority {
+		if replicas, err = redisconn.Majority(ctx, n.client); err != nil {
+			return nil, fmt.Errorf("confirm: %w", err)
+		}
+		n.log.Info("claims are confirmed by replicas", "replicas", replicas)
+	}
+	return l.Confirming(replicas), nil
+}
+
+// evictionWithin bounds the questions for the eviction policy and the server's id, because a master
+// of a Cluster may not answer.
+const evictionWithin = 500 * time.Millisecond
+
+// warnEviction warns of a Redis that drops keys when its memory is full. It checks once.
+func (n *parts) warnEviction(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, evictionWithin)
+	defer cancel()
+	if policy, _ := redisconn.Evicts(ctx, n.client); policy != "" { // other problems show in the calls that matter
+		n.log.Warn("Redis drops keys when its memory is full: a tick may run twice, and history vanish; set maxmemory-policy noeviction", "policy", policy)
+	}
+}
+
+// warnUnnamed warns of a Redis that does not give its id, by which nodes notice a restart or
+// failover. It calls INFO once more, to find the reason: the embedded server has no id, and does
+// not survive a restart.
+func (n *parts) warnUnnamed(ctx context.Context) {
+	if n.clock.Server() != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, evictionWithin)
+	defer cancel()
+	err := n.client.Info(ctx, "server").Err()
+	if err == nil || redis.IsPermissionError(err) || strings.Contains(strings.ToLower(err.Error()), "unknown command") {
+		n.log.Warn("Redis does not say which server it is, for this node's user may not ask for INFO, or the service hides master_replid and run_id: restarts and failovers go unnoticed, and after one that lost writes a tick may run twice; give the user the right to INFO (ACL SETUSER NAME +info)", "error", err)
+	}
 }

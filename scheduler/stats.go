@@ -88,6 +88,9 @@ func (n *Node) Stats() Stats {
 	return s
 }
 
+// HooksDropped is how many events were dropped because the queue was full, or made a hook panic.
+func (n *Node) HooksDropped() int64 { return n.events.missing.Load() }
+
 // JobNames are the names of the node's jobs, in the order in which they were added.
 func (n *Node) JobNames() iter.Seq[string] {
 	return func(yield func(string) bool) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // prefix begins the node's own settings and the run's variables.
@@ -16,8 +17,6 @@ const prefix = "ESCAPEMENT_"
 // maxVariable bounds name and value of a variable on Linux: 128 KiB with the equals sign and
 // the closing NUL.
 const maxVariable = 128<<10 - 2
-
-const tickLayout = "2006-01-02T15:04:05.000Z07:00"
 
 // The variables of a command with Checkpoints, and of one with Result.
 const (
@@ -48,7 +47,7 @@ type variable struct{ name, value string }
 func variables(run *jobs.Run) []variable {
 	var tick, tickMS string
 	if t := run.Tick(); !t.IsZero() {
-		tick, tickMS = t.Format(tickLayout), strconv.FormatInt(t.UnixMilli(), 10)
+		tick, tickMS = t.Format(spec.TimeLayout), strconv.FormatInt(t.UnixMilli(), 10)
 	}
 	return []variable{
 		{prefix + "JOB", run.Job()},

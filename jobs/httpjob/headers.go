@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 const (
@@ -14,8 +15,6 @@ const (
 	prefix = "Escapement-"
 	// tokenHeader carries the fencing token.
 	tokenHeader = "Fencing-Token"
-
-	tickLayout = "2006-01-02T15:04:05.000Z07:00"
 )
 
 type header struct{ name, value string }
@@ -34,7 +33,7 @@ func runHeaders(run *jobs.Run) []header {
 		{tokenHeader, strconv.FormatInt(run.Token(), 10)},
 	}
 	if t := run.Tick(); !t.IsZero() {
-		list = append(list, header{prefix + "Tick", t.Format(tickLayout)},
+		list = append(list, header{prefix + "Tick", t.Format(spec.TimeLayout)},
 			header{prefix + "Tick-Ms", strconv.FormatInt(t.UnixMilli(), 10)})
 	}
 	if p := run.Param(); p != "" {

@@ -70,7 +70,11 @@ func FormatDuration(d time.Duration) string {
 	return s
 }
 
-// instantForm is how instants are written: UTC and whole milliseconds.
+// TimeLayout is how instants are written wherever people and programs read them: RFC 3339 with
+// milliseconds, Z for UTC.
+const TimeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// instantForm is how settings have instants: in UTC, with milliseconds where they are not 0.
 const instantForm = "2006-01-02T15:04:05.999Z07:00"
 
 func parseInstant(text string) (time.Time, error) {

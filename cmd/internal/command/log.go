@@ -13,11 +13,12 @@ import (
 
 	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // setZerolog sets zerolog's settings of the whole process, which every logger here shares.
 var setZerolog = sync.OnceFunc(func() {
-	zerolog.TimeFieldFormat = print.TimeFormat
+	zerolog.TimeFieldFormat = spec.TimeLayout
 	zerolog.DurationFieldFormat = zerolog.DurationFormatString // with its unit, for people: lag=1.2ms
 	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
 })

@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 const (
@@ -134,7 +136,7 @@ func (t *Table) At(s time.Time) string {
 	}
 	at := s.In(t.Zone)
 	if t.Wide {
-		return at.Format("2006-01-02T15:04:05.000Z07:00")
+		return at.Format(spec.TimeLayout)
 	}
 	return strings.TrimSuffix(at.Format("2006-01-02 15:04:05.000"), ".000")
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/escapement/escapement/scheduler/ops"
 )
 
-// TimeFormat is RFC 3339 in UTC with milliseconds, as everywhere in the outputs.
-const TimeFormat = "2006-01-02T15:04:05.000Z07:00"
-
 // Quote puts a user's text into a message.
 func Quote(text string) string { return strconv.Quote(spec.Clip(text)) }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/escapement/escapement/cmd/internal/command"
 	"github.com/escapement/escapement/cmd/internal/config"
 	"github.com/escapement/escapement/cmd/internal/print"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/locking/redistest"
 	"github.com/escapement/escapement/scheduler"
 )
@@ -112,5 +113,5 @@ func tickLine(e scheduler.RunEvent) string {
 		shard = fmt.Sprintf("  shard %d of %d", e.Shard, e.Shards)
 	}
 	return fmt.Sprintf("%-12s  tick %s%s  node %s  token %d  lag %.1fms",
-		e.Job, e.Tick.UTC().Format(print.TimeFormat), shard, e.Node, e.Token, float64(e.Lag)/float64(time.Millisecond))
+		e.Job, e.Tick.UTC().Format(spec.TimeLayout), shard, e.Node, e.Token, float64(e.Lag)/float64(time.Millisecond))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/escapement/escapement/cmd/internal/print"
 	"github.com/escapement/escapement/jobs"
 	"github.com/escapement/escapement/jobs/cron"
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 const (
@@ -129,7 +130,7 @@ func explainSchedule(expr string, o explainOptions, now time.Time) (*explanation
 	}
 	for _, tick := range s.Between(from, time.Unix(1<<60, 0), o.n) {
 		local := tick.In(s.Zone())
-		x.Ticks = append(x.Ticks, explainedTick{tick, local.Format(print.TimeFormat), s.Note(tick), local, s.NoteWords(tick)})
+		x.Ticks = append(x.Ticks, explainedTick{tick, local.Format(spec.TimeLayout), s.Note(tick), local, s.NoteWords(tick)})
 	}
 	return x, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -132,5 +133,5 @@ func stamp(ms int64) string {
 	if ms == never {
 		return "never"
 	}
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+	return time.UnixMilli(ms).UTC().Format(spec.TimeLayout)
 }

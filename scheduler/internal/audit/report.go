@@ -3,6 +3,8 @@ package audit
 import (
 	"fmt"
 	"time"
+
+	"github.com/escapement/escapement/jobs/spec"
 )
 
 // Kind is the kind of a finding.
@@ -103,7 +105,7 @@ func instantText(t time.Time) string {
 	if t.Nanosecond()%1e6 != 0 {
 		return t.UTC().Format("2006-01-02T15:04:05.000000000Z")
 	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+	return t.UTC().Format(spec.TimeLayout)
 }
 
 func instant(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

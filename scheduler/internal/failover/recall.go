@@ -69,7 +69,7 @@ func (es *Epochs) recallOf(ctx context.Context, list []*work.Job, last int64) (b
 	var reports []epoch.KnownCursor
 	for _, a := range again {
 		r := batch[a.At]
-		switch a.Word {
+		switch a.Status {
 		case epoch.Behind:
 			behind = append(behind, known[a.At])
 			continue

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/escapement/escapement/jobs"
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 	"github.com/escapement/escapement/scheduler/internal/ledger/query"
 	"github.com/escapement/escapement/scheduler/internal/roster"
@@ -63,7 +64,7 @@ func waitsFor(p ledger.Run, s query.Stored, h Holding, now int64) string {
 	d, err := jobs.ParseDefinition(s.Definition)
 	switch {
 	case p.Granted > now:
-		return " until " + time.UnixMilli(p.Granted).UTC().Format("2006-01-02T15:04:05.000Z")
+		return " until " + time.UnixMilli(p.Granted).UTC().Format(spec.TimeLayout)
 	case s.Err != nil || err != nil:
 		return ": job cannot be read by this version"
 	case h.Orphan:

@@ -116,7 +116,7 @@ func TestRecallAfterAClaim(t *testing.T) {
 		must(define.Define(t.Context(), r.led, r.now, []define.Definition{{Job: "a", Digest: "d-second", Cursor: noon + 6000, Text: []byte("{}")}}))
 		r.pass(t, 1100*time.Millisecond)
 		r.want(t, claim.Granted, tickClaim("a", "r6", 6))
-		if got, want := r.recall(t, 3, nil), []epoch.Recalled{{Word: epoch.Before, Cursor: noon + 6000}}; !reflect.DeepEqual(got, want) {
+		if got, want := r.recall(t, 3, nil), []epoch.Recalled{{Status: epoch.Before, Cursor: noon + 6000}}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("answered %+v, want %+v", got, want)
 		}
 		r.recall(t, 3, &ledger.SkippedRange{First: noon + 3000, Last: noon + 5000, Count: 3})
@@ -142,7 +142,7 @@ func TestRecallOfARollback(t *testing.T) {
 		if got := must(epoch.Recall(t.Context(), r.led, r.now, []epoch.KnownCursor{worked})); got != nil {
 			t.Errorf("what is worked out moves no cursor: %+v", got)
 		}
-		if got, want := r.recall(t, 5, nil), []epoch.Recalled{{Word: epoch.Behind, Cursor: noon + 2000}}; !reflect.DeepEqual(got, want) {
+		if got, want := r.recall(t, 5, nil), []epoch.Recalled{{Status: epoch.Behind, Cursor: noon + 2000}}; !reflect.DeepEqual(got, want) {
 			t.Fatalf("answered %+v, want %+v", got, want)
 		}
 		for range 2 {
@@ -174,7 +174,7 @@ func TestRecallOfATickWhoseRunIsThere(t *testing.T) {
 				if ended {
 					r.ends(t, settle.Settled, l, jobs.OutcomeSucceeded)
 				}
-				if got, want := r.recall(t, 1, nil), []epoch.Recalled{{Word: epoch.After, Cursor: noon + 1000}}; !reflect.DeepEqual(got, want) {
+				if got, want := r.recall(t, 1, nil), []epoch.Recalled{{Status: epoch.After, Cursor: noon + 1000}}; !reflect.DeepEqual(got, want) {
 					t.Fatalf("answered %+v, want %+v", got, want)
 				}
 				if got := r.recall(t, 2, nil); got != nil {

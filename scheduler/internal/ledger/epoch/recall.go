@@ -40,9 +40,9 @@ type KnownCursor struct {
 // Recalled is the answer to a KnownCursor that is to be reported again with a Gap.
 type Recalled struct {
 	At int // its index
-	// Word is Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap
+	// Status is Before: the gap ends at Cursor. Behind: the job stands at Cursor, where the gap
 	// begins. After: the first tick after Cursor is to be reported.
-	Word   ledger.Status
+	Status ledger.Status
 	Cursor int64 // ms
 }
 
@@ -71,7 +71,7 @@ func Recall(ctx context.Context, l *ledger.Ledger, now int64, batch []KnownCurso
 	}
 	var again []Recalled
 	for ; len(reply) >= 3; reply = reply[3:] {
-		again = append(again, Recalled{At: int(ledger.Number(reply[0])) - 1, Word: ledger.Status(ledger.Text(reply[1])), Cursor: ledger.Number(reply[2])})
+		again = append(again, Recalled{At: int(ledger.Number(reply[0])) - 1, Status: ledger.Status(ledger.Text(reply[1])), Cursor: ledger.Number(reply[2])})
 	}
 	return again, nil
 }

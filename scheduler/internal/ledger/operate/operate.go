@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/escapement/escapement/jobs/spec"
 	"github.com/escapement/escapement/scheduler/internal/ledger"
 )
 
@@ -212,4 +213,4 @@ func RemoveUnused(ctx context.Context, l *ledger.Ledger, job, digest string) err
 }
 
 // stamp is an instant as error messages show it.
-func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format(spec.TimeLayout) }

@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// stampFormat is RFC 3339 in UTC with milliseconds.
-const stampFormat = "2006-01-02T15:04:05.000Z"
+	"github.com/escapement/escapement/jobs/spec"
+)
 
 // The first and the last instant that RFC 3339 can write.
 var (
@@ -30,7 +29,7 @@ func Time(t time.Time) string {
 	case t.After(lastTime):
 		t = lastTime
 	}
-	return t.Format(stampFormat)
+	return t.Format(spec.TimeLayout)
 }
 
 // OneLine makes a text fit for one line.
